@@ -12,13 +12,13 @@ from collections.abc import Iterable
 
 from benchmarks.core_tree import PATH, CoreTree, Traffic
 from benchmarks.report import Report, middle
-from relay.core.collectors.items import member_hash
 from relay.core.collectors.ports import CopyView, Member
+from relay.core.collectors.program_results import member_hash
 from relay.core.collectors.tables import TableAlgebra
 from relay.shell.evaluator import CelEvaluator
 from schemas.content import blobs
 from schemas.content.blobs import Reference, StoredBlob
-from schemas.content.chunks import ManifestEntry, build_manifest
+from schemas.content.manifest import ManifestEntry, build_manifest
 from schemas.objects.objects import ObjectKey
 from schemas.records.records import Gate
 from schemas.reports.collectors import Collected, CombinedField, Expression, Program, program_set

@@ -23,11 +23,11 @@ from relay.core import events as ev
 from relay.core.collectors.ports import Evaluator
 from relay.core.config import NodeConfig
 from relay.core.node import Node
-from relay.core.records.trust import Trust, Verdict
+from relay.core.records.trust import Trust, TrustVerdict
 from relay.core.reports.digest import digest_bytes, report_term, run_number
 from schemas.content import blobs
 from schemas.content.blobs import Reference, StoredBlob
-from schemas.content.chunks import build_manifest
+from schemas.content.manifest import build_manifest
 from schemas.objects.selectors import LabelSelector
 from schemas.records.records import (
     API_NODE,
@@ -78,7 +78,7 @@ SESSION_SECONDS = 0.3
 def _unsigned_for_once() -> Iterator[None]:
     """Believe what a node finds in its own store: a million signatures would only take time."""
     honest = Trust.recalls
-    setattr(Trust, "recalls", lambda *_: Verdict.BELIEVED)  # noqa: B010 - as a test would
+    setattr(Trust, "recalls", lambda *_: TrustVerdict.BELIEVED)  # noqa: B010 - as a test would
     try:
         yield
     finally:
@@ -222,7 +222,7 @@ class CoreTree:
         self.issuer.published(publication, self.instant())
         (signed,) = publication.signed
         data = signed.envelope.encode()
-        self.centre.tell(ev.Issued(signed, data))
+        self.centre.tell(ev.RecordIssued(signed, data))
         return data
 
     def sign(self) -> None:
@@ -269,7 +269,7 @@ class CoreTree:
             body_hash=hashlib.sha256(encoded.data).digest(),
             alternatives=(Alternative(OVER_SYNC_TARGET, LabelSelector()),),
             last_loss=0,
-            steady=steady,
+            rollout_since=steady,
         )
         self.issue(Draft("delta", head, encoded, stored, loses=loses))
         self.generations[self.key] = self.issuer.ledger.records[self.key].generation
@@ -396,7 +396,7 @@ class CoreTree:
         message = completed(ring, request_of(ring, record), stamp.generation).message
         assert message is not None
         self.issuer.keys_published(record, SIGNING_KEY, self.instant())
-        self.centre.tell(ev.Issued(SignedRecord(message, record), message.encode()))
+        self.centre.tell(ev.RecordIssued(SignedRecord(message, record), message.encode()))
         return message.encode()
 
     def _node(self, path: NodePath) -> Draft:

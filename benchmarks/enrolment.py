@@ -22,9 +22,9 @@ from leafcast.daemon.local_daemon import local_daemon
 from leafcast.data_dir import DataDir
 from leafcast.local.views import TreeShape
 from relay.adapters.clock import SystemClock, SystemDice
-from relay.adapters.jetstream.request_reply import Unanswered, ask
-from relay.adapters.server.guard import Guard
-from relay.adapters.server.nats_config import AccountSeeds, Neighbours, ParentLink
+from relay.adapters.jetstream.request_reply import QuestionUnanswered, ask
+from relay.adapters.server.guard import ProcessGuard
+from relay.adapters.server.nats_config import AccountSeeds, Neighbours, ParentRemote
 from relay.adapters.server.nats_server import EmbeddedServer
 from relay.adapters.server.nkey_pairs import entrance_pair, new_user_nkey
 from relay.adapters.server.process import ServerProcess
@@ -87,14 +87,14 @@ async def asker(file: Path) -> None:
     dice, clock = SystemDice(), SystemClock()
     keys = {token.token_id: dice.entropy(32) for token in tokens}
     seeds = AccountSeeds(*(new_user_nkey(dice.entropy(32))[0] for _ in range(4)))
-    link = ParentLink((url,), entrance_pair(tokens[0].tree)[0], "asking.all", unchecked=True)
+    link = ParentRemote((url,), entrance_pair(tokens[0].tree)[0], "asking.all", unchecked=True)
     with tempfile.TemporaryDirectory() as folder:
         server = EmbeddedServer(
             Path(folder),
             REGION.child("x"),
             seeds,
             Neighbours(link),
-            guard=(guard := Guard()),
+            guard=(guard := ProcessGuard()),
             clock=clock,
         )
         async with guard, server, space_connection(server.url, seeds.uplink, "asker") as client:
@@ -120,7 +120,7 @@ async def _all_asked(
                 try:
                     data = await ask(client, "enrol.ask", encode(request), 20)
                     answer = open_answer(token, request, data)
-                except (Unanswered, NoAnswer):
+                except (QuestionUnanswered, NoAnswer):
                     continue
             if answer.state == word:
                 return

@@ -19,11 +19,11 @@ from benchmarks.counts import is_synced
 from benchmarks.report import Report, children_of, resident_mb
 from benchmarks.wide_tree import WideTree
 from controllers.nodes import add_node
-from leafcast.node.options import EdgeCluster, NodeEnvironment, NodeIdentity, Uplink
+from leafcast.node.options import EdgeCluster, NodeEnvironment, NodeIdentity, ParentAccess
 from leafcast.node.runtime import NodeRuntime
 from relay.adapters.clock import SystemClock, SystemDice
-from relay.adapters.server.guard import Guard
-from relay.adapters.server.nats_config import ParentLink
+from relay.adapters.server.guard import ProcessGuard
+from relay.adapters.server.nats_config import ParentRemote
 from relay.adapters.server.nkey_pairs import new_user_nkey
 from relay.adapters.spaces.simulated_cluster import Settings
 from schemas.records.roots import Roots
@@ -73,13 +73,13 @@ class CountingLink:
 async def run_edge(file: Path) -> None:
     """The edge's process."""
     said = json.loads(file.read_text())
-    async with Guard() as guard, asyncio.TaskGroup() as group:
+    async with ProcessGuard() as guard, asyncio.TaskGroup() as group:
         roots = Roots({KeyId(said["root"]): bytes.fromhex(said["root_key"])})
         world = NodeEnvironment(guard, SystemClock(), SystemDice(), TreeId(said["tree"]), roots)
-        link = ParentLink((said["url"],), said["seed"])
+        link = ParentRemote((said["url"],), said["seed"])
         folder = Path(said["folder"])
         identity, cluster = NodeIdentity(EDGE, folder), EdgeCluster(Settings())
-        edge = NodeRuntime(world, identity, Uplink(link), cluster)
+        edge = NodeRuntime(world, identity, ParentAccess(link), cluster)
         task = group.create_task(edge.run())
         driver = await edge.running()
         await driver.until(lambda node: node.ready)
@@ -91,7 +91,7 @@ async def run_edge(file: Path) -> None:
 @asynccontextmanager
 async def edge_process(folder: Path) -> AsyncIterator[tuple[WideTree, Process, CountingLink]]:
     """A centre here, and below it an edge that is a process of its own, with its link counted."""
-    async with Guard() as guard, asyncio.TaskGroup() as group:
+    async with ProcessGuard() as guard, asyncio.TaskGroup() as group:
         tree = WideTree(folder, 0, 0)
         tasks = await tree.start(group, guard)
         issuer = tree.controllers.issuer

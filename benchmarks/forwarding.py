@@ -31,17 +31,17 @@ from controllers.issuer import Issuer, open_issuer
 from controllers.keys import CentreKeys, load_or_make_keys
 from controllers.nodes import add_node
 from leafcast.node.credentials.account_seeds import SEEDS_FILE
-from leafcast.node.options import NodeEnvironment, NodeIdentity, Uplink
+from leafcast.node.options import NodeEnvironment, NodeIdentity, ParentAccess
 from leafcast.node.runtime import NodeRuntime
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.jetstream.connection import Connection
-from relay.adapters.server.guard import Guard
-from relay.adapters.server.nats_config import AccountSeeds, Neighbours, ParentLink
+from relay.adapters.server.guard import ProcessGuard
+from relay.adapters.server.nats_config import AccountSeeds, Neighbours, ParentRemote
 from relay.adapters.server.nats_server import EmbeddedServer
 from relay.adapters.server.nkey_pairs import new_user_nkey
 from relay.shell.driver import Driver
 from schemas.content import blobs
-from schemas.content.chunks import ManifestEntry, build_manifest
+from schemas.content.manifest import ManifestEntry, build_manifest
 from schemas.objects.selectors import LabelSelector
 from schemas.records.records import (
     API_PLACEMENT,
@@ -113,7 +113,7 @@ async def stage(folder: Path) -> AsyncIterator[Stage]:
     clock, dice = SystemClock(), SystemDice()
     keys = load_or_make_keys(folder / "keys", dice)
     roots = keys.roots
-    async with Guard() as guard, asyncio.TaskGroup() as group:
+    async with ProcessGuard() as guard, asyncio.TaskGroup() as group:
         world = NodeEnvironment(guard, clock, dice, keys.tree, roots)
         centre = NodeRuntime(world, NodeIdentity(CENTRE, folder / "centre"))
         tasks = [group.create_task(centre.run())]
@@ -127,7 +127,7 @@ async def stage(folder: Path) -> AsyncIterator[Stage]:
         child = await add_node(issuer, CHILD, dice.entropy(32), new_user_nkey)
         await issuer.issue([_profile()])
         await driver.until(lambda node: RELAY.name in node.children())
-        link = ParentLink((centre.server.leaf_url,), made.seed)
+        link = ParentRemote((centre.server.leaf_url,), made.seed)
         await _settle(world, folder / "relay", link)
         seeds = AccountSeeds(**json.loads((folder / "relay" / SEEDS_FILE).read_text()))
         async with EmbeddedServer(
@@ -143,9 +143,9 @@ async def stage(folder: Path) -> AsyncIterator[Stage]:
             task.cancel()
 
 
-async def _settle(world: NodeEnvironment, folder: Path, link: ParentLink) -> None:
+async def _settle(world: NodeEnvironment, folder: Path, link: ParentRemote) -> None:
     """Let the relay run once, until it has its child and knows where it hangs."""
-    relay = NodeRuntime(world, NodeIdentity(RELAY, folder), Uplink(link))
+    relay = NodeRuntime(world, NodeIdentity(RELAY, folder), ParentAccess(link))
     async with asyncio.TaskGroup() as group:
         task = group.create_task(relay.run())
         driver = await relay.running()

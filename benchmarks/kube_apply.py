@@ -28,7 +28,7 @@ from benchmarks.kube_edge import (
     placement_of,
 )
 from benchmarks.report import Report, middle
-from relay.ports import Change, Interest, Interests, SpaceEvent
+from relay.ports import Interest, Interests, ObjectChange, SpaceEvent
 from relay.syncer.pending import REQUESTS_MAX
 from tests.namespaces import namespace_object
 
@@ -48,7 +48,7 @@ class Arrivals:
 
     async def tell(self, event: SpaceEvent) -> None:
         self.synced.set()
-        if isinstance(event, Change) and event.kind == "added":
+        if isinstance(event, ObjectChange) and event.kind == "added":
             namespace = event.key.namespace
             self.first.setdefault(namespace, time.monotonic())
             self._seen.setdefault(namespace, set()).add(event.key.name)

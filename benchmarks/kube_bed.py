@@ -29,7 +29,7 @@ from leafcast.space_settings import CentreSpaces, SpaceSetting
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.kubernetes.kubeconfig import Kubeconfig
 from relay.adapters.kubernetes.space import KubernetesSpace
-from relay.adapters.server.guard import Guard
+from relay.adapters.server.guard import ProcessGuard
 from relay.ports import Object
 from schemas.crds.definitions import custom_resource_definitions
 from tests.namespaces import namespace_object
@@ -108,7 +108,7 @@ class KubeBed:
 async def kube_bed(folder: Path, names: Iterable[str]) -> AsyncIterator[KubeBed]:
     """API servers that are ready, and end with the block; each has the Namespaces to write to."""
     async with AsyncExitStack() as stack:
-        guard = await stack.enter_async_context(Guard())
+        guard = await stack.enter_async_context(ProcessGuard())
         clock, dice = SystemClock(), SystemDice()
         kube = await stack.enter_async_context(
             LocalKube(folder, find_binaries(), guard, clock=clock, dice=dice, durable=False)

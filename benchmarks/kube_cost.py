@@ -30,7 +30,7 @@ from benchmarks.wide_tree import WideTree
 from relay.adapters.clock import SystemClock
 from relay.adapters.kubernetes.api_client import ApiClient
 from relay.adapters.kubernetes.kubeconfig import Kubeconfig
-from relay.adapters.server.guard import Guard
+from relay.adapters.server.guard import ProcessGuard
 from relay.ports import Space
 from tests.memory_tree import config_map, placement
 
@@ -129,7 +129,7 @@ async def measure(
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         async with kube_bed(folder / "kube", [CENTRE]) as bed:
-            async with Guard() as guard, asyncio.TaskGroup() as group:
+            async with ProcessGuard() as guard, asyncio.TaskGroup() as group:
                 tree = _KubeTree(folder, destinations, bed)
                 tasks = await tree.start(group, guard)
                 try:

@@ -20,7 +20,7 @@ from benchmarks.kube_bed import ASIDE, CENTRE, MANAGER, NAMESPACE, KubeBed, kube
 from benchmarks.latency import REST_SECONDS, Tree, running_tree
 from benchmarks.report import Report, cpu_seconds, percentile
 from leafcast.local.views import TreeShape
-from relay.ports import Change, Interest, Interests, SpaceEvent
+from relay.ports import Interest, Interests, ObjectChange, SpaceEvent
 from schemas.values.identity import NodePath
 from tests.memory_tree import config_map
 
@@ -46,7 +46,7 @@ class Watch:
 
     async def _tell(self, event: SpaceEvent) -> None:
         self.synced.set()
-        if isinstance(event, Change) and event.key.name in self._seen:
+        if isinstance(event, ObjectChange) and event.key.name in self._seen:
             self._seen[event.key.name].put_nowait(time.monotonic())
 
     async def seen(self, name: str) -> float:

@@ -26,7 +26,7 @@ from benchmarks.kube_edge import (
     placement_of,
 )
 from benchmarks.report import Report
-from relay.ports import Change, Interest, Interests, SpaceEvent
+from relay.ports import Interest, Interests, ObjectChange, SpaceEvent
 from tests.memory_tree import config_map
 from tests.namespaces import namespace_object
 
@@ -56,7 +56,7 @@ async def _until_changed(tree: EdgeTree, name: str, text: str) -> float:
 
     async def tell(event: SpaceEvent) -> None:
         listening.set()
-        if isinstance(event, Change) and event.key.name == name:
+        if isinstance(event, ObjectChange) and event.key.name == name:
             assert event.object["data"]["text"] == text
             seen.set()
 

@@ -21,7 +21,7 @@ from typing import Any
 from benchmarks.counts import is_synced
 from benchmarks.report import Report, middle, percentile
 from benchmarks.wide_tree import GROUP, MANAGER, VERSION, WideTree, say, wide_tree
-from relay.ports import Change, Interest, Interests, Listed, SpaceEvent
+from relay.ports import Interest, Interests, ObjectChange, ObjectsListed, SpaceEvent
 from schemas.api.rollout_request import RolloutRequest
 from schemas.objects.annotations import ROLLOUT_REQUEST
 from schemas.reports.reports import Count
@@ -53,9 +53,9 @@ class Rollouts:
 
     async def told(self, event: SpaceEvent) -> None:
         match event:
-            case Listed(objects=objects):
+            case ObjectsListed(objects=objects):
                 self._note(objects.values())
-            case Change(object=obj):
+            case ObjectChange(object=obj):
                 self._note([obj])
             case _:
                 pass

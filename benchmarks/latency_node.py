@@ -18,13 +18,13 @@ from pathlib import Path
 from benchmarks.counts import is_synced
 from benchmarks.raw_chain import RawNode
 from leafcast.node.freed_memory import search_rarely
-from leafcast.node.options import EdgeCluster, NodeEnvironment, NodeIdentity, Uplink
+from leafcast.node.options import EdgeCluster, NodeEnvironment, NodeIdentity, ParentAccess
 from leafcast.node.runtime import NodeRuntime
 from leafcast.space_settings import SpaceSetting
 from leafcast.spaces import open_space
 from relay.adapters.clock import SystemClock, SystemDice
-from relay.adapters.server.guard import Guard
-from relay.adapters.server.nats_config import ParentLink
+from relay.adapters.server.guard import ProcessGuard
+from relay.adapters.server.nats_config import ParentRemote
 from relay.adapters.spaces.simulated_cluster import Settings
 from relay.core.node import Node
 from relay.core.records.accepted import is_delta
@@ -98,13 +98,13 @@ async def _never() -> Space:
 async def run(said: dict[str, str]) -> None:
     path, folder = NodePath.parse(said["path"]), Path(said["folder"])
     children = said["children"].split()
-    async with Guard() as guard, AsyncExitStack() as stack, asyncio.TaskGroup() as group:
+    async with ProcessGuard() as guard, AsyncExitStack() as stack, asyncio.TaskGroup() as group:
         roots = Roots({KeyId(said["root"]): bytes.fromhex(said["root_key"])})
         world = NodeEnvironment(guard, SystemClock(), SystemDice(), TreeId(said["tree"]), roots)
-        link = ParentLink((said["leaf_url"],), said["seed"])
+        link = ParentRemote((said["leaf_url"],), said["seed"])
         attached = None if children else _attached(said["kubeconfig"])
         cluster = EdgeCluster(attached) if attached is not None else None
-        runtime = NodeRuntime(world, NodeIdentity(path, folder), Uplink(link), cluster)
+        runtime = NodeRuntime(world, NodeIdentity(path, folder), ParentAccess(link), cluster)
         task = group.create_task(runtime.run())
         driver = await runtime.running()
         await driver.until(lambda node: node.ready)

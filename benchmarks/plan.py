@@ -18,7 +18,7 @@ from benchmarks.report import Report
 from controllers.core.planning.plan import Plan, plan
 from controllers.core.planning.states import Delivery, State
 from schemas.content import blobs
-from schemas.content.chunks import TEMPLATE, ManifestEntry
+from schemas.content.manifest import TEMPLATE, ManifestEntry
 from schemas.objects.objects import ObjectKey
 from schemas.objects.selectors import LabelSelector
 from schemas.records.records import (

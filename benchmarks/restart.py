@@ -12,7 +12,7 @@ from typing import Any
 from benchmarks.counts import is_synced
 from benchmarks.report import Report, own_cpu_seconds
 from benchmarks.wide_tree import WideTree, say
-from relay.adapters.server.guard import Guard
+from relay.adapters.server.guard import ProcessGuard
 from relay.core.records.accepted import is_delta
 from relay.ports import BusBroken
 from tests.memory_tree import config_map, placement
@@ -68,7 +68,7 @@ async def main(edges: int = EDGES, placements: int = PLACEMENTS) -> None:
         ("what", "figure", "unit"),
     )
     with tempfile.TemporaryDirectory() as folder:
-        async with Guard() as guard, asyncio.TaskGroup() as group:
+        async with ProcessGuard() as guard, asyncio.TaskGroup() as group:
             tree = WideTree(Path(folder), REGIONS, edges // REGIONS)
             tasks = await tree.start(group, guard)
             began = time.perf_counter()

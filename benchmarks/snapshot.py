@@ -16,9 +16,9 @@ from typing import TypeVar
 
 from benchmarks.report import Report, middle, percentile
 from controllers.core.ledger.snapshots import SETTLING_SECONDS, SnapshotIssuer
-from relay.core.records.accepted import Accepted, Version
+from relay.core.records.accepted import AcceptedRecord, Version
 from relay.core.records.judge import SnapshotJudge, VerifiedSnapshot
-from relay.core.records.snapshot import Interest, SnapshotView
+from relay.core.records.snapshot import SnapshotInterest, SnapshotView
 from relay.core.records.tree import SnapshotTree
 from schemas.content.blobs import StoredBlob, open_value
 from schemas.records.records import LocationRecord, NodeRecord, Source
@@ -112,21 +112,23 @@ class Bed:
         self.held[key] = self.generation
         return self.sign()
 
-    def record(self, key: EntryKey) -> Accepted:
+    def record(self, key: EntryKey) -> AcceptedRecord:
         return held_record(key, self.held[key], self.paths.get(key))
 
 
-def held_record(key: EntryKey, generation: int, path: NodePath | None) -> Accepted:
+def held_record(key: EntryKey, generation: int, path: NodePath | None) -> AcceptedRecord:
     """A record as a node holds it; one without a path is listed by its own key."""
     source = Source("any", "inventory", "", "any")
     term = TERM.hex()
     if path is None:
         location = LocationRecord(source, generation, term, "", {}, {}, None)
-        return Accepted(
+        return AcceptedRecord(
             mail_key_of(key), "location", location, b"", b"", Version(generation, 0, full=True)
         )
     node = NodeRecord(source, generation, term, "", path, "")
-    return Accepted(mail_key_of(key), "node", node, b"", b"", Version(generation, 0, full=True))
+    return AcceptedRecord(
+        mail_key_of(key), "node", node, b"", b"", Version(generation, 0, full=True)
+    )
 
 
 class Node:
@@ -135,7 +137,7 @@ class Node:
     def __init__(self, bed: Bed, keys: list[EntryKey], path: NodePath) -> None:
         self.bed = bed
         self.held = {mail_key_of(key): bed.record(key) for key in keys}
-        self.interest = Interest([key for key in keys if key not in bed.paths], path)
+        self.interest = SnapshotInterest([key for key in keys if key not in bed.paths], path)
         self.judge = SnapshotJudge(self.held, lambda: self.interest, path)
 
     def reach(

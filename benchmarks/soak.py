@@ -28,7 +28,7 @@ from statistics import linear_regression, median
 from benchmarks.report import Report
 from leafcast.ask.session import Session
 from leafcast.cli.apply.batch import judged
-from schemas.objects.manifests import LoadedObject
+from schemas.objects.manifest_files import LoadedObject
 from schemas.objects.objects import ObjectKey
 from schemas.values import subjects
 from tests.nats.chaos_member import Member

@@ -16,12 +16,12 @@ from controllers.centre import Controllers
 from controllers.keys import load_or_make_keys
 from controllers.nodes import add_node, enrol_nodes
 from leafcast.node.freed_memory import search_rarely
-from leafcast.node.options import NodeEnvironment, NodeIdentity, Uplink
+from leafcast.node.options import NodeEnvironment, NodeIdentity, ParentAccess
 from leafcast.node.runtime import NodeRuntime
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.server import nats_config
-from relay.adapters.server.guard import Guard
-from relay.adapters.server.nats_config import ParentLink
+from relay.adapters.server.guard import ProcessGuard
+from relay.adapters.server.nats_config import ParentRemote
 from relay.adapters.server.nats_server import EmbeddedServer
 from relay.adapters.server.nkey_pairs import new_user_nkey
 from relay.adapters.spaces.simulated_cluster import Settings
@@ -105,7 +105,7 @@ class WideTree:
             raise AssertionError(f"{name} stays at {self.centre.node.count(key)}") from None
         return self.centre.node.count(key)
 
-    async def start(self, group: asyncio.TaskGroup, guard: Guard) -> list[asyncio.Task[Any]]:
+    async def start(self, group: asyncio.TaskGroup, guard: ProcessGuard) -> list[asyncio.Task[Any]]:
         self._patched.enter_context(_clients_let_in())
         roots = self.keys.roots
         world = self.world = NodeEnvironment(guard, self.clock, self.dice, self.keys.tree, roots)
@@ -224,9 +224,9 @@ class WideTree:
         issuer = self.controllers.issuer
         made = await add_node(issuer, region, self.dice.entropy(32), new_user_nkey)
         await self.centre.until(lambda node: region.name in node.children())
-        link = ParentLink((self.nodes[NodePath()].server.leaf_url,), made.seed)
+        link = ParentRemote((self.nodes[NodePath()].server.leaf_url,), made.seed)
         runtime = self.nodes[region] = NodeRuntime(
-            world, NodeIdentity(region, self.folder / region.name), Uplink(link)
+            world, NodeIdentity(region, self.folder / region.name), ParentAccess(link)
         )
         task = group.create_task(runtime.run())
         driver = await runtime.running()
@@ -307,7 +307,7 @@ async def wide_tree(
     edges: int,
     startup_seconds: tuple[float, float] = Settings().startup_seconds,
 ) -> AsyncIterator[WideTree]:
-    async with Guard() as guard, asyncio.TaskGroup() as group:
+    async with ProcessGuard() as guard, asyncio.TaskGroup() as group:
         tree = WideTree(folder, regions, edges, startup_seconds)
         tasks = await tree.start(group, guard)
         try:

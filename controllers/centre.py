@@ -10,7 +10,7 @@ from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Any
 
-from controllers.core.inventory.make_before_break import HoldIndex
+from controllers.core.inventory.make_before_break import GuardIndex
 from controllers.issuer import Issuer, open_issuer
 from controllers.keys import CentreKeys, KeysUnusable, load_or_make_keys
 from controllers.mailbox_controller import InventoryKey, MailboxController
@@ -75,7 +75,7 @@ class Controllers:
             MailboxController(issuer, space, clock, queue, spaces, placements, self)
             for space, queue in inventory
         ]
-        holds = HoldIndex(issuer.records)
+        holds = GuardIndex(issuer.records)
         together = Inventories(self.inventories, holds)
         self.workload_spaces = [
             WorkloadSpace(relay, issuer, clock, space, queues, together, note)
@@ -232,17 +232,17 @@ class Controllers:
                 if name is not None:
                     one.translator.look_at([name])
 
-    def hold(self, name: str) -> None:
-        """Issue nothing until `release`: objects come one by one that belong together.
+    def pause(self, name: str) -> None:
+        """Issue nothing until `resume`: objects come one by one that belong together.
 
         It ends by itself 5 s after it was said last, and after a minute in any case; till then
         removals wait that are under way.
         """
-        self.issuer.hold(name)
+        self.issuer.pause(name)
         for queue in self._queues:
-            queue.hold(name)
+            queue.pause(name)
 
-    def release(self, name: str) -> None:
+    def resume(self, name: str) -> None:
         """Go on once all that the spaces hold now is known; nobody has to wait for that."""
         self._ended.add(name)
         self._some_ended.set()
@@ -259,9 +259,9 @@ class Controllers:
                 # What is not known in time goes on, too.
                 log.warning("what an apply wrote is not seen yet, and goes out as it is known")
             for name in names:
-                self.issuer.release(name)
+                self.issuer.resume(name)
                 for queue in self._queues:
-                    queue.release(name)
+                    queue.resume(name)
 
     async def _seen(self) -> None:
         """Wait until what all spaces hold now is known; raises SpaceErrors in a group."""

@@ -11,20 +11,20 @@ from controllers.work_queue import RETRY_SECONDS
 from relay.ports import (
     NOT_FOUND,
     AnotherSpace,
-    Change,
+    Bookmark,
     Clock,
     Interest,
     Interests,
     Kind,
-    Listed,
+    KindsServed,
     Object,
-    Progress,
-    Served,
+    ObjectChange,
+    ObjectsListed,
+    ServerUnanswered,
     Space,
     SpaceError,
     SpaceEvent,
     Synced,
-    Unanswered,
     Unserved,
     number_of,
 )
@@ -62,7 +62,7 @@ class SpaceHandler(Protocol):
         """Take all objects of a kind, or, if none is named, all that the interests cover."""
         ...
 
-    def changed(self, change: Change) -> None: ...
+    def changed(self, change: ObjectChange) -> None: ...
 
     def synced(self) -> None:
         """All that is of interest now was told."""
@@ -86,7 +86,7 @@ async def identity_of(space: Space, clock: Clock) -> str:
             await clock.sleep(AWAY_SECONDS)
 
 
-class Informer:
+class SpaceInformer:
     """Follows a space for a handler; what comes before the first sync is told as one list.
 
     That something is not there any more is believed only of the space itself: a server whose store
@@ -131,21 +131,21 @@ class Informer:
 
     async def _tell(self, event: SpaceEvent) -> None:
         match event:
-            case Served(kinds):
+            case KindsServed(kinds):
                 self._handler.served(kinds)
             case Unserved():
                 self._not_served(event)
-            case Listed(interest, objects):
+            case ObjectsListed(interest, objects):
                 await self._list(interest, objects)
-            case Change():
+            case ObjectChange():
                 await self._change(event)
             case Synced(wanted):
                 # Of what became of interest meanwhile this is said again, once it was listed.
                 if wanted == self._interests.wanted:
                     await self._sync()
-            case Progress() | Unanswered():
+            case Bookmark() | ServerUnanswered():
                 pass
-        if isinstance(event, Change | Listed | Progress):
+        if isinstance(event, ObjectChange | ObjectsListed | Bookmark):
             self._read = max(self._read, event.revision, key=number_of)
         if self._first is None and self.synced:
             self._handler.read_to(self._read)
@@ -171,7 +171,7 @@ class Informer:
         if kind is not None:
             self._unserved.pop(kind, None)
 
-    async def _change(self, change: Change) -> None:
+    async def _change(self, change: ObjectChange) -> None:
         if self._first is None and change.kind == "deleted":
             await self._believe()
         if self._first is None:

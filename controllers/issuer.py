@@ -169,12 +169,12 @@ class Issuer:
         self._changed.set()
         return count
 
-    def hold(self, name: str) -> None:
-        """Drop and settle nothing until `release`, for a minute at most: an apply is under way."""
-        self._core.hold(name, self._clock.now())
+    def pause(self, name: str) -> None:
+        """Drop and settle nothing until `resume`, for a minute at most: an apply is under way."""
+        self._core.pause(name, self._clock.now())
 
-    def release(self, name: str) -> None:
-        self._core.release(name)
+    def resume(self, name: str) -> None:
+        self._core.resume(name)
         self._changed.set()
 
     # Keys.

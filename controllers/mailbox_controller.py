@@ -11,17 +11,17 @@ from controllers.core.inventory.properties import CONFIG_MAPS
 from controllers.core.inventory.records import REGISTERED
 from controllers.core.inventory.registry import LOCATIONS, Registry, target_key
 from controllers.following import listed_objects
-from controllers.informer import NOT_LISTED, Informer, KindName, identity_of
+from controllers.informer import NOT_LISTED, KindName, SpaceInformer, identity_of
 from controllers.issuer import Issuer
 from controllers.status_writing import write_status
 from controllers.work_queue import ALL, PlacementQueues, WorkQueue
 from relay.ports import (
-    Change,
     Clock,
     Interest,
     Interests,
     Kind,
     Object,
+    ObjectChange,
     Space,
     SpaceError,
     Unserved,
@@ -80,7 +80,7 @@ class MailboxController:
         self.unplaced: dict[str, str] = {}
         self._registry = self._registry_of("")
         self._continuity = issuer.continuity("")
-        self._informer: Informer | None = None
+        self._informer: SpaceInformer | None = None
 
     @property
     def registry(self) -> Registry:
@@ -130,7 +130,7 @@ class MailboxController:
         # The same API server may hold workloads, which are known for themselves.
         self._continuity = self._issuer.continuity(f"{identity}{_MARK}" if identity else "")
         async with asyncio.TaskGroup() as group:
-            self._informer = Informer(self._space, Interests(_INTERESTS), self, self._clock)
+            self._informer = SpaceInformer(self._space, Interests(_INTERESTS), self, self._clock)
             group.create_task(self._informer.run(), name="inventory")
             group.create_task(self._queue.work(self.reconcile), name="register")
 
@@ -175,7 +175,7 @@ class MailboxController:
         """Note that all that the space held at this revision was told."""
         self._queue.read_to(revision)
 
-    def changed(self, change: Change) -> None:
+    def changed(self, change: ObjectChange) -> None:
         """Take a change of the space."""
         self._continuity.saw(change, is_defined=True)
         if change.kind == "deleted":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from controllers.core.inventory.make_before_break import GATHER_SECONDS, HealthBaseline, HoldIndex
+from controllers.core.inventory.make_before_break import GATHER_SECONDS, GuardIndex, HealthBaseline
 from controllers.mailbox_controller import MailboxController
 from controllers.ports import CentreRelay
 from controllers.work_queue import WorkQueue
@@ -19,7 +19,7 @@ class Moves:
     def __init__(
         self,
         relay: CentreRelay,
-        holds: HoldIndex,
+        holds: GuardIndex,
         inventories: Sequence[MailboxController],
         deadline_of: Callable[[MailKey], float | None],
         clock: Clock,

@@ -30,7 +30,7 @@ from controllers.core.workloads.space import (
 from controllers.core.workloads.undenatured import undenatured, undenatured_text
 from controllers.definitions import Definitions
 from controllers.following import CONTROL, EVERYTHING, interests_of, kinds_of, listed_objects
-from controllers.informer import NOT_LISTED, Informer, KindName, identity_of
+from controllers.informer import NOT_LISTED, KindName, SpaceInformer, identity_of
 from controllers.issuer import Issuer, read_all
 from controllers.ports import CentreRelay, FinalizingSpace
 from controllers.preparation import Preparation
@@ -40,11 +40,11 @@ from controllers.vanishing import Vanishing
 from controllers.work_queue import PlacementQueues
 from relay.ports import (
     NOT_FOUND,
-    Change,
     Clock,
     Interests,
     Kind,
     Object,
+    ObjectChange,
     Space,
     SpaceError,
     Unserved,
@@ -95,7 +95,7 @@ class PlacementTranslator:
         self._continuity = issuer.continuity("")
         self._interests = Interests()
         self._kinds: tuple[Kind, ...] = ()
-        self._informer: Informer | None = None
+        self._informer: SpaceInformer | None = None
         self._reached: tuple[frozenset[KindScope], tuple[Kind, ...]] = (frozenset(), ())
         self._ever: dict[KindName, Kind] = {}
         self._deferred: set[str] = set()
@@ -144,7 +144,7 @@ class PlacementTranslator:
         self._preparation, self._unprepared = Preparation(self._clock), frozenset()
         identity = await identity_of(self._space, self._clock)
         known = await self._read_ledger(Placements(identity, {}))
-        holds = self._issuer.ledger.holds
+        holds = self._issuer.ledger.contains
         self._placements = Placements(
             identity,
             known,
@@ -160,7 +160,7 @@ class PlacementTranslator:
         self._interests = Interests(CONTROL)
         self._ever = kinds_of(key for each in known.values() for key in each.entries or ())
         async with asyncio.TaskGroup() as group:
-            self._informer = Informer(self._space, self._interests, self, self._clock)
+            self._informer = SpaceInformer(self._space, self._interests, self, self._clock)
             group.create_task(self._informer.run(), name="workloads")
             group.create_task(self._reading.run(), name="kinds")
             group.create_task(self._queue.work(self.reconcile), name="translate")
@@ -267,7 +267,7 @@ class PlacementTranslator:
 
     def is_kept(self, name: str) -> bool:
         """Whether it is in force, or deleted and still listed by a snapshot."""
-        return self._issuer.ledger.holds(self.source(name).key)
+        return self._issuer.ledger.contains(self.source(name).key)
 
     def accept_removals(self, name: str) -> None:
         """Let a placement's held removals pass, those that are held now and no later ones."""
@@ -359,7 +359,7 @@ class PlacementTranslator:
         self._queues.own_statuses.add(concerned(self.workloads, objects))
         self._look_at_rollouts([*objects, *map(rollout_key, before - rollouts.objects.keys())])
 
-    def changed(self, change: Change) -> None:
+    def changed(self, change: ObjectChange) -> None:
         """Take a change of the space."""
         self._continuity.saw(change, is_defined=self._definitions.may_vanish(change.key))
         if self._is_doubted(change):
@@ -386,7 +386,7 @@ class PlacementTranslator:
             others = self.workloads.rollouts.objects if names else ()
             self._queues.rollouts.add({change.key.name, *others})
 
-    def _is_doubted(self, change: Change) -> bool:
+    def _is_doubted(self, change: ObjectChange) -> bool:
         """Whether it is to be asked first if somebody deleted an object, or its definition."""
         holding = self._vanishing.doubted(change, self._placements)
         if holding:
@@ -407,7 +407,7 @@ class PlacementTranslator:
     def _ledger_changed(self, records: Sequence[Record]) -> None:
         """Look again at what waits for placements that no snapshot lists any more."""
         sources = [record.source for record in records if self._placements.is_ours(record)]
-        gone = [source for source in sources if not self._issuer.ledger.holds(source.key)]
+        gone = [source for source in sources if not self._issuer.ledger.contains(source.key)]
         names = [name for name in map(placement_of, gone) if name is not None]
         self._queue.add(self.workloads.dependencies.waiting(names))
         if any(isinstance(record, Profile | LocationRecord) for record in records):
@@ -557,7 +557,11 @@ class PlacementTranslator:
         except SpaceError:
             return
         known = {**self.workloads.resolver.objects.get(key, {})}
-        change = Change("deleted", key, known) if obj is None else Change("modified", key, obj)
+        change = (
+            ObjectChange("deleted", key, known)
+            if obj is None
+            else ObjectChange("modified", key, obj)
+        )
         if self._is_doubted(change):
             return
         if obj is None:

@@ -10,7 +10,7 @@ from controllers.core.rollout.restoring import Restoration, restoration
 from controllers.core.translation.placements import Placements
 from controllers.core.translation.stored_arms import RejectedArms
 from schemas.content.blobs import OBJECT_MAX_BYTES
-from schemas.content.chunks import ManifestEntry
+from schemas.content.manifest import ManifestEntry
 from schemas.objects.objects import ObjectKey
 from schemas.values import codec
 from schemas.values.refusals import CodecError

@@ -9,7 +9,7 @@ from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING
 
 from controllers.ports import CentreRelay, RecordingSpace
-from relay.ports import Change, Space, number_of
+from relay.ports import ObjectChange, Space, number_of
 from schemas.objects.objects import BUILT_IN_KINDS, ObjectKey
 from schemas.records.records import SpaceMark
 
@@ -81,7 +81,7 @@ class SpaceContinuity:
         self._mark = SpaceMark(revision, rolled_back=True)
         self._asked = frozenset()
 
-    def saw(self, change: Change, *, is_defined: bool) -> None:
+    def saw(self, change: ObjectChange, *, is_defined: bool) -> None:
         """Take note of how far a change tells that the space is, if its kind lives there.
 
         A server of its own behind an API server counts by itself: that tells nothing.

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from controllers.combined_statuses import CombinedStatuses
-from controllers.core.inventory.make_before_break import HoldIndex
+from controllers.core.inventory.make_before_break import GuardIndex
 from controllers.core.status.empty_selectors import empty_selectors
 from controllers.core.status.facts import PlacementFacts
 from controllers.core.status.generations import HubContent, copies_expected, of_all_copies
@@ -26,7 +26,7 @@ from controllers.work_queue import ALL, WorkQueue
 from relay.ports import Clock, Space, SpaceError
 from schemas.api import Condition, EdgePlacement, Location
 from schemas.api.readiness import Readiness
-from schemas.content.chunks import WANT_MULTI, WANT_SINGLETON
+from schemas.content.manifest import WANT_MULTI, WANT_SINGLETON
 from schemas.objects.objects import ObjectKey, takes_status
 from schemas.records.placements import BINDING_POLICIES, kind_of, placement_key, title
 from schemas.records.records import CENTRE
@@ -54,7 +54,7 @@ class StatusSummarizer:
         queue: WorkQueue[str],
         translator: PlacementTranslator,
         locations: Callable[[], Iterable[Location]],
-        holds: HoldIndex,
+        holds: GuardIndex,
     ) -> None:
         self._relay = relay
         self._space = space

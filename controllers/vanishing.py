@@ -7,7 +7,7 @@ from collections.abc import Collection
 from controllers.core.translation.placements import Placements
 from controllers.core.workloads.space import CONTROL_KINDS, Object, is_terminating
 from controllers.definitions import Definitions, KindName, outlived
-from relay.ports import Change, SpaceError
+from relay.ports import ObjectChange, SpaceError
 from schemas.objects.objects import ObjectKey
 from schemas.records.placements import placement_key
 
@@ -17,11 +17,11 @@ class Vanishing:
 
     def __init__(self, definitions: Definitions) -> None:
         self._definitions = definitions
-        self._changes: dict[ObjectKey, Change] = {}
+        self._changes: dict[ObjectKey, ObjectChange] = {}
         # Kinds that are not served any more: of what there was of them no deletion is told.
         self._lacking: set[KindName] = set()
 
-    def doubted(self, change: Change, placements: Placements) -> Collection[str]:
+    def doubted(self, change: ObjectChange, placements: Placements) -> Collection[str]:
         """The placements that have what goes by this change, if it is to be asked first why."""
         key = change.key
         goes = key.group_resource not in CONTROL_KINDS and is_terminating(change.object)

@@ -98,8 +98,8 @@ class WorkQueue(Generic[T]):
             self._later[item] = due
             self._group.create_task(self._add_later(item, seconds, due), name="later")
 
-    def hold(self, name: str) -> None:
-        """Take nothing until `release`, if `work` runs: what is added belongs together.
+    def pause(self, name: str) -> None:
+        """Take nothing until `resume`, if `work` runs: what is added belongs together.
 
         It ends by itself after HOLD_SECONDS, if it is not said again, and in any case after
         HOLDS_SECONDS.
@@ -113,7 +113,7 @@ class WorkQueue(Generic[T]):
         self._free.clear()
         self._group.create_task(self._end_hold(name, until - now, until), name="hold")
 
-    def release(self, name: str) -> None:
+    def resume(self, name: str) -> None:
         self._holds.pop(name, None)
         if not self._holds:
             self._free.set()
@@ -144,7 +144,7 @@ class WorkQueue(Generic[T]):
     async def _end_hold(self, name: str, seconds: float, until: float) -> None:
         await self._clock.sleep(seconds)
         if self._holds.get(name, (0.0, 0.0))[1] == until:
-            self.release(name)
+            self.resume(name)
 
     async def _move(self) -> None:
         await self._moved.wait()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from controllers.core.inventory.make_before_break import HoldIndex
+from controllers.core.inventory.make_before_break import GuardIndex
 from controllers.finalizers import Finalizers
 from controllers.issuer import Issuer
 from controllers.mailbox_controller import MailboxController
@@ -26,7 +26,7 @@ from schemas.values.identity import MailKey
 class Inventories:
     """All inventory spaces of a centre, as one who resolves placements sees them."""
 
-    def __init__(self, listed: Sequence[MailboxController], holds: HoldIndex) -> None:
+    def __init__(self, listed: Sequence[MailboxController], holds: GuardIndex) -> None:
         self._listed = tuple(listed)
         self.holds = holds
 

@@ -26,7 +26,7 @@ from leafcast.ask.upsynced import (
     copies_of_tree,
 )
 from relay.objects.upsynced_form import version_of
-from relay.ports import Change, Interest, Interests, Listed, Object, SpaceEvent
+from relay.ports import Interest, Interests, Object, ObjectChange, ObjectsListed, SpaceEvent
 from schemas.objects.objects import CRD_GROUP, ObjectKey
 from schemas.objects.selectors import LabelSelector
 from schemas.records.placements import bare_name, kind_of, said_placement
@@ -37,7 +37,7 @@ __all__ = [
     "BadAnswer",
     "CallFailed",
     "CombinedRows",
-    "Destination",
+    "DestinationOutcome",
     "NotRunning",
     "Tree",
     "Unreached",
@@ -51,7 +51,7 @@ _WATCHED_MAX = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Destination:
+class DestinationOutcome:
     """What became of a placement at one destination."""
 
     path: NodePath
@@ -121,7 +121,7 @@ class Tree:
         self,
         placement: str,
         filter: str = "",  # noqa: A002 - the word that users know
-    ) -> AsyncIterator[Destination]:
+    ) -> AsyncIterator[DestinationOutcome]:
         """What became of a placement at each destination, relay by relay.
 
         It is named as commands name it: `shop`, `epl/shop`, `bp/shop`. `filter` is CEL over `path`,
@@ -137,7 +137,7 @@ class Tree:
             dict[NodePath, str](),
         )
         async for form in destinations_of_tree(self._session, key, missing, filter):
-            yield Destination(
+            yield DestinationOutcome(
                 NodePath.parse(form["path"]),
                 form["state"],
                 form["health"],
@@ -201,7 +201,7 @@ async def connect(data_dir: Path | str | None = None) -> AsyncIterator[Tree]:
 def _news(event: SpaceEvent, known: dict[ObjectKey, str]) -> Iterator[Watched]:
     """What an event says that was not told; keeps in `known` which versions were."""
     match event:
-        case Listed(_, objects):
+        case ObjectsListed(_, objects):
             for key in known.keys() - objects:
                 del known[key]
                 yield Watched("deleted", key, None)
@@ -209,10 +209,10 @@ def _news(event: SpaceEvent, known: dict[ObjectKey, str]) -> Iterator[Watched]:
                 if known.get(key) != version_of(obj):
                     yield Watched("modified" if key in known else "added", key, obj)
                     known[key] = version_of(obj)
-        case Change("deleted", key):
+        case ObjectChange("deleted", key):
             known.pop(key, None)
             yield Watched("deleted", key, None)
-        case Change(kind, key, obj):
+        case ObjectChange(kind, key, obj):
             known[key] = version_of(obj)
             yield Watched(kind, key, obj)
         case _:

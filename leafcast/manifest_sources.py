@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from leafcast.manifest_builds import CHART, TEMPLATES, built_from
 
 if TYPE_CHECKING:
-    from schemas.objects.manifests import LoadedObject
+    from schemas.objects.manifest_files import LoadedObject
 
 SUFFIXES = (".json", ".yaml", ".yml")
 STDIN = "-"
@@ -38,7 +38,7 @@ def read_manifests(
     `command` takes what other programs build.
     """
     # To read YAML is loaded only by who has some to read.
-    from schemas.objects.manifests import read_objects  # noqa: PLC0415
+    from schemas.objects.manifest_files import read_objects  # noqa: PLC0415
 
     loaded: list[LoadedObject] = []
     faults: list[str] = []

@@ -22,7 +22,7 @@ INSISTENCES_MAX = 10
 _SHOW_CURSOR = "\x1b[?25h"
 
 
-class Ended(Exception):
+class EndedBySignal(Exception):
     """A signal ended the work; `exit_code` is what shells expect of a program ended by it."""
 
     def __init__(self, number: int) -> None:
@@ -68,7 +68,7 @@ async def _attended(work: Coroutine[Any, Any, T]) -> T:
     except BaseException:
         # Whatever stopping brought about, the signal is why.
         if received:
-            raise Ended(received[0]) from None
+            raise EndedBySignal(received[0]) from None
         raise
 
 

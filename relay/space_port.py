@@ -89,14 +89,14 @@ class Interests:
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
+class KindsServed:
     """All kinds that the space serves now."""
 
     kinds: tuple[Kind, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class ObjectsListed:
     """All objects of an interest (None: of the space), instead of what was told of it before."""
 
     interest: Interest | None
@@ -104,7 +104,7 @@ class Listed:
     revision: str = ""
 
 
-class Change(Value, frozen=True):
+class ObjectChange(Value, frozen=True):
     """One change of an object: for `deleted`, `object` is its last state as far as known.
 
     An object that a selector takes no more counts as deleted for its interest.
@@ -126,7 +126,7 @@ class Unserved:
 
 
 @dataclass(frozen=True, slots=True)
-class Unanswered:
+class ServerUnanswered:
     """Nobody answers, and why; "" once somebody does again. It says nothing about any object."""
 
     why: str
@@ -140,7 +140,7 @@ class Synced:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class Bookmark:
     """All that had happened at this revision was told, and that is all there is to say."""
 
     revision: str
@@ -164,7 +164,9 @@ def number_of(revision: str) -> int:
     return int(number) if number.isascii() and number.isdigit() else 0
 
 
-SpaceEvent = Served | Listed | Change | Unserved | Unanswered | Synced | Progress
+SpaceEvent = (
+    KindsServed | ObjectsListed | ObjectChange | Unserved | ServerUnanswered | Synced | Bookmark
+)
 Tell = Callable[[SpaceEvent], Awaitable[None]]
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _OURS = CONTROL_GROUPS | {DENATURED_GROUP}
 
 
-def check_kind(obj: Mapping[str, Any]) -> Kind | None:
+def parse_own_kind(obj: Mapping[str, Any]) -> Kind | None:
     """Its model, or None of what is not of our kinds; raises InvalidObject, with every fault."""
     if group_of(obj) not in _OURS:
         return None

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from relay.core.events import Issued, SnapshotIssued
+from relay.core.events import RecordIssued, SnapshotIssued
 from schemas.records.signed_records import read_signed
 from schemas.records.signing import decode_envelope
 from schemas.records.snapshots import read_snapshot
 from schemas.values.identity import ContentHash, MailKey
 
 
-def issued(data: bytes, blobs: frozenset[ContentHash] = frozenset()) -> Issued:
+def issued(data: bytes, blobs: frozenset[ContentHash] = frozenset()) -> RecordIssued:
     """A record of the ledger, with the values that its message says."""
-    return Issued(read_signed(decode_envelope(data)), data, blobs=blobs)
+    return RecordIssued(read_signed(decode_envelope(data)), data, blobs=blobs)
 
 
 def snapshot_issued(

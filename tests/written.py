@@ -4,7 +4,7 @@ from leafcast.changes.forms import DELETE, key_words
 from leafcast.cli.apply.batch import judged
 from leafcast.cli.apply.judged_batch import JudgedBatch, asked_to_judge, kept
 from relay.ports import SpaceError
-from schemas.objects.manifests import LoadedObject
+from schemas.objects.manifest_files import LoadedObject
 
 
 async def apply_objects(session, *objects):

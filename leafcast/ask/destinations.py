@@ -19,7 +19,7 @@ from leafcast.ask.pages import (
 )
 from leafcast.ask.session import CallFailed, Session
 from relay.core.asks.answers import destination_row
-from relay.core.link.session import Standing
+from relay.core.link.session import ChildStatus
 from schemas.records.asks import STATUS
 from schemas.reports.reports import NEVER_JOINED
 from schemas.values.identity import NodePath
@@ -147,7 +147,7 @@ def _node(path: NodePath, child: Form) -> Form:
     states, health = _counts(child["states"]), _counts(child["health"])
     silent_ms, left = since if isinstance(since, int) else None, child.get("left") is True
     joined = child.get("joined") is not False
-    standing = Standing(silent_ms, left, in_session=True, joined=joined)
+    standing = ChildStatus(silent_ms, left, in_session=True, joined=joined)
     return {
         "path": str(path),
         "role": "edge" if child["destination"] else "relay",

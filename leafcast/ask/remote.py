@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 from leafcast.ask.client import CentreAsks
-from relay.core.link.session import CATCHING_UP, Standing
+from relay.core.link.session import CATCHING_UP, ChildStatus
 from relay.ports import BusBroken, Clock
 from relay.shell.asker import AskFailed
 from schemas.records.answer_bounds import TEXT_MAX_CHARACTERS
@@ -146,11 +146,11 @@ def _checked_child(child: object) -> dict[str, Any] | None:
     return said
 
 
-def standing_of(child: Form) -> Standing:
+def standing_of(child: Form) -> ChildStatus:
     """How it is with a child, by what `checked_answer` lets through."""
     joined = child.get("joined", True)
     in_step = child.get("inStep", True)
-    return Standing(child["silentSinceMs"], child["left"], child["inSession"], joined, in_step)
+    return ChildStatus(child["silentSinceMs"], child["left"], child["inSession"], joined, in_step)
 
 
 def _figures(form: Mapping[Any, Any], names: Iterable[str]) -> dict[str, int]:

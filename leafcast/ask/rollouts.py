@@ -11,7 +11,15 @@ from typing import Any
 from leafcast.ask.asked_space import refusal_of
 from leafcast.ask.session import CallFailed, Session
 from relay.adapters.clock import SystemDice
-from relay.ports import Change, Interest, Interests, Listed, Object, SpaceEvent, first_of
+from relay.ports import (
+    Interest,
+    Interests,
+    Object,
+    ObjectChange,
+    ObjectsListed,
+    SpaceEvent,
+    first_of,
+)
 from schemas.objects.annotations import ROLLOUT_REQUEST
 from schemas.objects.objects import ObjectKey
 from schemas.records.placements import EDGE_PLACEMENTS, KINDS, meant, short_title
@@ -86,8 +94,8 @@ async def ask_of(session: Session, name: str, action: str, **arguments: Any) -> 
     handled: asyncio.Future[RequestOutcome] = asyncio.get_running_loop().create_future()
 
     async def tell(event: SpaceEvent) -> None:
-        now = event.objects.get(key) if isinstance(event, Listed) else None
-        if isinstance(event, Change) and event.key == key:
+        now = event.objects.get(key) if isinstance(event, ObjectsListed) else None
+        if isinstance(event, ObjectChange) and event.key == key:
             if event.kind == "deleted" and not handled.done():
                 handled.set_exception(CallFailed(_VERB, "Gone", f"{_title(obj)} is gone", ""))
             now = event.object

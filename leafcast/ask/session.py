@@ -21,7 +21,7 @@ from leafcast.ask.failures import NotRunning as NotRunning
 from leafcast.ask.long_questions import QUESTION_CHARACTERS_MAX, parts_of
 from leafcast.ask.long_questions import VERB as PART
 from leafcast.data_dir import DataDir, check_owner
-from relay.adapters.asking import Asking, CannotConnect, TooLong, Unanswered, asking
+from relay.adapters.asking import Asking, CannotConnect, QuestionUnanswered, TooLong, asking
 from relay.adapters.clock import SystemClock
 from relay.space_errors import SpaceError
 from schemas.values.groups import GROUP, PROPERTIES_NAMESPACE
@@ -115,7 +115,7 @@ class Session:
                 message = f"{verb}: {error}"
                 raise CallFailed(verb, "TooLarge", message, "say less at a time") from error
             return await self._in_parts(verb, question.decode(), seconds)
-        except Unanswered as error:
+        except QuestionUnanswered as error:
             if not self.data_dir.in_use():
                 raise NotRunning(self.data_dir.folder, "the tree was stopped") from error
             if error.nobody:

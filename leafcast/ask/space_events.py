@@ -8,16 +8,16 @@ from typing import Any
 
 from leafcast.ask.asked_space import key_form
 from relay.space_port import (
-    Change,
+    Bookmark,
     Interest,
     Kind,
-    Listed,
+    KindsServed,
     Object,
-    Progress,
-    Served,
+    ObjectChange,
+    ObjectsListed,
+    ServerUnanswered,
     SpaceEvent,
     Synced,
-    Unanswered,
     Unserved,
 )
 from schemas.objects.objects import ObjectKey
@@ -31,25 +31,25 @@ PIECE_BYTES = 1_000_000
 def forms_of(event: SpaceEvent) -> Iterator[Form]:
     """An event as JSON says it; a listing takes several forms, of which all but the last say so."""
     match event:
-        case Served(kinds):
+        case KindsServed(kinds):
             yield {"is": "served", "kinds": [kind_form(kind) for kind in kinds]}
-        case Listed(interest, objects, revision):
+        case ObjectsListed(interest, objects, revision):
             head = {"is": "listed", "interest": _said(interest), "revision": revision}
             pieces = list(_pieces(objects))
             for at, piece in enumerate(pieces):
                 yield {**head, "objects": piece, "more": at + 1 < len(pieces)}
-        case Change(kind, key, obj, revision):
+        case ObjectChange(kind, key, obj, revision):
             said = {"kind": kind, "key": key_form(key), "object": obj, "revision": revision}
             yield {"is": "change", **said}
         case Unserved(interest, reason, message):
             why = {"reason": reason, "message": message}
             yield {"is": "unserved", "interest": interest_form(interest), **why}
-        case Unanswered(why):
+        case ServerUnanswered(why):
             yield {"is": "unanswered", "why": why}
         case Synced(wanted):
             forms = None if wanted is None else [interest_form(one) for one in wanted]
             yield {"is": "synced", "wanted": forms}
-        case Progress(revision):
+        case Bookmark(revision):
             yield {"is": "progress", "revision": revision}
 
 
@@ -63,7 +63,7 @@ class EventReader:
         """The event, once its last form came; raises ValueError, TypeError or KeyError."""
         match form["is"]:
             case "served":
-                return Served(tuple(kind_of(kind) for kind in form["kinds"]))
+                return KindsServed(tuple(kind_of(kind) for kind in form["kinds"]))
             case "listed":
                 self._listed |= {ObjectKey(*key): obj for key, obj in form["objects"]}
                 if form["more"]:
@@ -71,19 +71,19 @@ class EventReader:
                 objects, self._listed = self._listed, {}
                 interest = form["interest"]
                 named = None if interest is None else interest_of(interest)
-                return Listed(named, objects, form["revision"])
+                return ObjectsListed(named, objects, form["revision"])
             case "change":
                 key = ObjectKey(*form["key"])
-                return Change(form["kind"], key, form["object"], form["revision"])
+                return ObjectChange(form["kind"], key, form["object"], form["revision"])
             case "unserved":
                 return Unserved(interest_of(form["interest"]), form["reason"], form["message"])
             case "unanswered":
-                return Unanswered(form["why"])
+                return ServerUnanswered(form["why"])
             case "synced":
                 wanted = form["wanted"]
                 return Synced(None if wanted is None else frozenset(map(interest_of, wanted)))
             case "progress":
-                return Progress(form["revision"])
+                return Bookmark(form["revision"])
             case other:
                 raise ValueError(f"an event {other!r}")
 

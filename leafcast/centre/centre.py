@@ -30,7 +30,7 @@ from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.jetstream.entrance import Decide
 from relay.adapters.jetstream.request_reply import CannotConnect
 from relay.adapters.server.external_server import ExternalServer, ServerPlace
-from relay.adapters.server.guard import Guard
+from relay.adapters.server.guard import ProcessGuard
 from relay.adapters.server.nats_server import EmbeddedServer
 from relay.core.effects import Noted
 from relay.ports import BusBroken, Space, SpaceError, first_of
@@ -108,7 +108,7 @@ class Centre:
         The servers are stopped on the way out.
         """
         async with AsyncExitStack() as stack:
-            guard = await stack.enter_async_context(Guard())
+            guard = await stack.enter_async_context(ProcessGuard())
             if self.options.temporary:
                 guard.remove_at_end(self.place.folder)
             world = self._environment(guard)
@@ -226,7 +226,7 @@ class Centre:
                 log.warning("what was being registered is registered again: %s", broken)
                 await self._clock.sleep(REGISTER_AGAIN_SECONDS)
 
-    def _environment(self, guard: Guard) -> NodeEnvironment:
+    def _environment(self, guard: ProcessGuard) -> NodeEnvironment:
         keys = load_or_make_keys(self.place.keys, self._dice)
         store_key = None if self.options.external else kept_store_key(self.place.folder)
         return NodeEnvironment(guard, self._clock, self._dice, keys.tree, keys.roots, store_key)

@@ -47,9 +47,9 @@ class NotJudged(Exception):
 class Pausing(Protocol):
     """What issues what is written, and waits for the last of it."""
 
-    def hold(self, name: str) -> None: ...
+    def pause(self, name: str) -> None: ...
 
-    def release(self, name: str) -> None: ...
+    def resume(self, name: str) -> None: ...
 
     def confirm_removals(self, placement: str, copies: int) -> None: ...
 
@@ -143,7 +143,7 @@ class Batches:
             return
         batch.held_at = self._now()
         with suppress(BusBroken):
-            self._pausing().hold(name)
+            self._pausing().pause(name)
 
     def _end(self, name: str, confirmed: Mapping[str, int]) -> str:
         """Let what was written go out; why what was confirmed cannot be let go, if it cannot."""
@@ -153,7 +153,7 @@ class Batches:
             return f"{error}; try again in a moment" if confirmed else ""
         for placement, copies in confirmed.items():
             pausing.confirm_removals(placement, copies)
-        pausing.release(name)
+        pausing.resume(name)
         return ""
 
     def _forget(self) -> None:

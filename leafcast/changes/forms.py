@@ -16,7 +16,7 @@ from typing import Any
 
 from leafcast.ask.resource_names import ResourceKind
 from leafcast.changes.wishes import PlannedWrite, Wish
-from schemas.objects.manifests import LoadedObject
+from schemas.objects.manifest_files import LoadedObject
 from schemas.objects.objects import ObjectKey
 from schemas.objects.selectors import LabelSelector
 from schemas.values import names

@@ -35,20 +35,20 @@ from relay.objects.stored_object import INVALID, NOT_FOUND, WriteRefused
 from relay.space_errors import SpaceError
 from relay.space_port import Object, Space
 from schemas.objects.annotations import annotation_faults
-from schemas.objects.manifests import LoadedObject
+from schemas.objects.manifest_files import LoadedObject
 from schemas.objects.objects import CRD_GROUP, ObjectKey, title_of, validate_object
 from schemas.values.faults import InvalidObject
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class BatchJudgement:
     """What a batch would do, in an order to apply it; or all that is wrong with it."""
 
     writes: Sequence[PlannedWrite] = ()
     faults: Sequence[BatchFault] = ()
 
 
-async def judge(spaces: SpacePair, batch: ApplyBatch) -> Judgement:
+async def judge(spaces: SpacePair, batch: ApplyBatch) -> BatchJudgement:
     """What each object would do, nothing written.
 
     With `placing` the placement that it asks for comes last; Namespaces that are not there come
@@ -69,7 +69,7 @@ async def judge(spaces: SpacePair, batch: ApplyBatch) -> Judgement:
     judging = _Judging(spaces, _Prerequisites.by(wishes, unread=batch.unread))
     faults += await judging.whole(wishes)
     outcomes = await in_turns(wishes, judging.write)
-    return Judgement([it for it in outcomes if it is not None], [*faults, *judging.faults()])
+    return BatchJudgement([it for it in outcomes if it is not None], [*faults, *judging.faults()])
 
 
 def _valid(loaded: Iterable[LoadedObject]) -> tuple[list[LoadedObject], list[BatchFault]]:

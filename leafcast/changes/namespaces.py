@@ -8,7 +8,7 @@ from leafcast.changes.space_pair import SpacePair
 from relay.objects.serving import needs_namespace
 from relay.objects.stored_object import WriteRefused
 from relay.space_errors import NOT_FOUND, SpaceError
-from schemas.objects.manifests import LoadedObject
+from schemas.objects.manifest_files import LoadedObject
 from schemas.objects.objects import ObjectKey
 from schemas.values.wording import many
 

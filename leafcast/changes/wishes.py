@@ -12,8 +12,8 @@ from leafcast.changes.second_rollouts import ROLLOUTS
 from leafcast.manifest_sources import BadManifests
 from relay.objects.merge import same, wish_of
 from relay.space_port import Object
-from schemas.kind_check import check_kind
-from schemas.objects.manifests import LoadedObject
+from schemas.kind_check import parse_own_kind
+from schemas.objects.manifest_files import LoadedObject
 from schemas.objects.objects import DEFAULT_NAMESPACE, ObjectKey, apply_order, title_of
 from schemas.values.faults import InvalidObject
 from schemas.values.groups import GROUP
@@ -134,7 +134,7 @@ def order(wish: Wish) -> tuple[bool, int]:
 
 def _faults(obj: Any) -> Iterator[str]:
     try:
-        parsed = check_kind(obj)
+        parsed = parse_own_kind(obj)
     except InvalidObject as error:
         yield from str(error).splitlines()
         return

@@ -19,13 +19,21 @@ from leafcast.ask.resource_names import ALL, ResourceKinds, UnknownKind
 from leafcast.ask.session import CallFailed, NotRunning, Session, open_session
 from leafcast.cli.resource_arguments import with_kinds
 from leafcast.data_dir import DataDirUnusable
-from leafcast.signals import Ended, run_until_signal
+from leafcast.signals import EndedBySignal, run_until_signal
 from relay.space_errors import SpaceError
 from schemas.objects.objects import DEFAULT_NAMESPACE
 from schemas.records.placements import EDGE_PLACEMENTS, KINDS
 
 COMPLETION_SECONDS = 3.0
-_NOTHING = (NotRunning, DataDirUnusable, CallFailed, UnknownKind, SpaceError, TimeoutError, Ended)
+_NOTHING = (
+    NotRunning,
+    DataDirUnusable,
+    CallFailed,
+    UnknownKind,
+    SpaceError,
+    TimeoutError,
+    EndedBySignal,
+)
 _NAMESPACES = "namespaces"
 _ROLLOUTS = "rollouts"
 

@@ -40,7 +40,7 @@ _WITH_STATUS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Manifest:
+class InstalledObject:
     """One object, and why it is there."""
 
     why: str
@@ -48,7 +48,7 @@ class Manifest:
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class InstallOptions:
     """What is to be installed."""
 
     role: str = "all"
@@ -76,7 +76,7 @@ class Wish:
 REPORT_NAMESPACE = "kubestellar-report"
 
 
-def manifests(wish: Wish) -> list[Manifest]:
+def manifests(wish: InstallOptions) -> list[InstalledObject]:
     """All objects of a role, in an order in which they can be applied."""
     return [
         *_definitions(wish),
@@ -88,34 +88,34 @@ def manifests(wish: Wish) -> list[Manifest]:
     ]
 
 
-def _edge_spaces(wish: Wish) -> Iterator[Manifest]:
+def _edge_spaces(wish: InstallOptions) -> Iterator[InstalledObject]:
     """Before any right in them: what is there already stays as it is."""
     for namespace in wish.namespaces if wish.edge else ():
         if namespace != NAMESPACE:
             form: Form = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
-            yield Manifest("What the edge works in; one that is there stays as it is.", form)
+            yield InstalledObject("What the edge works in; one that is there stays as it is.", form)
 
 
-def _definitions(wish: Wish) -> Iterator[Manifest]:
+def _definitions(wish: InstallOptions) -> Iterator[InstalledObject]:
     for crd in custom_resource_definitions(workloads=wish.workloads, inventory=wish.inventory):
-        yield Manifest(f"The kind {crd['spec']['names']['kind']}.", crd)
+        yield InstalledObject(f"The kind {crd['spec']['names']['kind']}.", crd)
 
 
-def _namespace() -> Manifest:
+def _namespace() -> InstalledObject:
     why = "Holds the accounts that Leafcast uses; it starts nothing there by itself."
-    return Manifest(why, _object("v1", "Namespace", NAMESPACE))
+    return InstalledObject(why, _object("v1", "Namespace", NAMESPACE))
 
 
-def _centre(wish: Wish) -> Iterator[Manifest]:
+def _centre(wish: InstallOptions) -> Iterator[InstalledObject]:
     if not (wish.workloads or wish.inventory):
         return
     token = f"kubectl create token {CENTRE} -n {NAMESPACE} --duration 8760h"
     why = f"Whom the centre is here; it runs anywhere, with a token: {token}"
-    yield Manifest(why, _account(CENTRE))
+    yield InstalledObject(why, _account(CENTRE))
     yield from _centre_leases(wish)
     if wish.workloads:
         why = "Holds what collectors say of cluster-scoped objects."
-        yield Manifest(why, _object("v1", "Namespace", REPORT_NAMESPACE))
+        yield InstalledObject(why, _object("v1", "Namespace", REPORT_NAMESPACE))
         why = (
             "Reads what placements select, which is for users to say: with --kind it reads less. "
             "Writes what is Leafcast's own: statuses, slices, the finalizer of a placement."
@@ -135,7 +135,7 @@ def _centre(wish: Wish) -> Iterator[Manifest]:
         yield from _properties()
 
 
-def _centre_leases(wish: Wish) -> Iterator[Manifest]:
+def _centre_leases(wish: InstallOptions) -> Iterator[InstalledObject]:
     """One hub has one centre: it says so there by a lease for each sort of space."""
     names = [WORKLOADS_LEASE] if wish.workloads else []
     names += [INVENTORY_LEASE] if wish.inventory else []
@@ -152,7 +152,7 @@ def _lease_rules(names: list[str], *more: str) -> list[Form]:
     ]
 
 
-def _workload_rules(wish: Wish) -> list[Form]:
+def _workload_rules(wish: InstallOptions) -> list[Form]:
     reads = [_rule([group], [resource], _READ) for group, resource in wish.kinds]
     if wish.kinds:
         definitions = ["customresourcedefinitions"]
@@ -190,7 +190,7 @@ def _workload_rules(wish: Wish) -> list[Form]:
     ]
 
 
-def _signs_of_life() -> Iterator[Manifest]:
+def _signs_of_life() -> Iterator[InstalledObject]:
     name, place = "leafcast-signs-of-life", LEASE.namespace
     why = f"Looks, where it is bound, in {place}, whether controllers run that would start Pods."
     lease = _rule([LEASE.group], [LEASE.resource], ["get"])
@@ -198,7 +198,7 @@ def _signs_of_life() -> Iterator[Manifest]:
     yield from _bound_in(place, name, why, rules)
 
 
-def _singleton_rules(wish: Wish) -> list[Form]:
+def _singleton_rules(wish: InstallOptions) -> list[Form]:
     if wish.statuses == "any":
         return [_rule(["*"], ["*", "*/status"], ["patch"])]
     return [
@@ -207,9 +207,9 @@ def _singleton_rules(wish: Wish) -> list[Form]:
     ]
 
 
-def _properties() -> Iterator[Manifest]:
+def _properties() -> Iterator[InstalledObject]:
     why = "Holds a ConfigMap for each destination that has properties of its own, by its name."
-    yield Manifest(why, _object("v1", "Namespace", PROPERTIES_NAMESPACE))
+    yield InstalledObject(why, _object("v1", "Namespace", PROPERTIES_NAMESPACE))
     name = "leafcast-properties"
     why = "Reads ConfigMaps, where it is bound: among properties of destinations, and nowhere else."
     yield from _bound_in(PROPERTIES_NAMESPACE, name, why, [_rule([""], ["configmaps"], _READ)])
@@ -224,7 +224,7 @@ def _inventory_rules() -> list[Form]:
     ]
 
 
-def _people(wish: Wish) -> Iterator[Manifest]:
+def _people(wish: InstallOptions) -> Iterator[InstalledObject]:
     """Rights on our kinds for who has the roles of every API server, and for whom you name."""
     if not (wish.workloads or wish.inventory):
         return
@@ -235,17 +235,19 @@ def _people(wish: Wish) -> Iterator[Manifest]:
     if wish.workloads:
         why = "Who has `view` somewhere sees there what lies there of Leafcast's kinds."
         inside = [_rule([group], names, _READ) for group, names in kinds["Namespaced"].items()]
-        yield Manifest(why, _aggregated(VIEW, "view", inside))
+        yield InstalledObject(why, _aggregated(VIEW, "view", inside))
         why = "Who has `edit` somewhere writes there the Customizers that objects name."
         writing = ["create", "delete", "deletecollection", "patch", "update"]
-        yield Manifest(why, _aggregated(EDIT, "edit", [_rule([GROUP], ["customizers"], writing)]))
+        yield InstalledObject(
+            why, _aggregated(EDIT, "edit", [_rule([GROUP], ["customizers"], writing)])
+        )
     why = (
         "Sees placements, what became of them, and destinations. For whom you like: "
         f"kubectl create clusterrolebinding {PLACEMENTS_VIEW} --clusterrole={PLACEMENTS_VIEW} "
         "--group=GROUP"
     )
     outside = [_rule([group], names, _READ) for group, names in kinds["Cluster"].items()]
-    yield Manifest(why, _role(PLACEMENTS_VIEW, outside))
+    yield InstalledObject(why, _role(PLACEMENTS_VIEW, outside))
 
 
 def _aggregated(name: str, to: str, rules: Sequence[Form]) -> Form:
@@ -255,10 +257,10 @@ def _aggregated(name: str, to: str, rules: Sequence[Form]) -> Form:
     return role
 
 
-def _edge(wish: Wish) -> Iterator[Manifest]:
+def _edge(wish: InstallOptions) -> Iterator[InstalledObject]:
     if not wish.edge:
         return
-    yield Manifest("Whom `leafcast join` is in a Pod of this cluster.", _account(EDGE))
+    yield InstalledObject("Whom `leafcast join` is in a Pod of this cluster.", _account(EDGE))
     everything = [_rule(["*"], ["*"], ["*"])]
     if not wish.namespaces:
         why = (
@@ -277,25 +279,25 @@ def _edge(wish: Wish) -> Iterator[Manifest]:
     claim = _lease_rules([EDGE_LEASE], "delete")
     yield from _bound_in(NAMESPACE, f"{EDGE}-claim", why, claim, EDGE)
     why = "Everything in the namespaces that are named; objects elsewhere are refused, and said."
-    yield Manifest(why, _role(EDGE, everything))
+    yield InstalledObject(why, _role(EDGE, everything))
     for namespace in wish.namespaces:
         binding = _binding("RoleBinding", EDGE, EDGE)
         binding["metadata"]["namespace"] = namespace
-        yield Manifest(f"In {namespace}.", binding)
+        yield InstalledObject(f"In {namespace}.", binding)
 
 
-def _bound(name: str, why: str, rules: Sequence[Form], account: str) -> Iterator[Manifest]:
-    yield Manifest(why, _role(name, rules))
-    yield Manifest(f"For {account}.", _binding("ClusterRoleBinding", name, account))
+def _bound(name: str, why: str, rules: Sequence[Form], account: str) -> Iterator[InstalledObject]:
+    yield InstalledObject(why, _role(name, rules))
+    yield InstalledObject(f"For {account}.", _binding("ClusterRoleBinding", name, account))
 
 
 def _bound_in(
     namespace: str, name: str, why: str, rules: Sequence[Form], account: str = CENTRE
-) -> Iterator[Manifest]:
-    yield Manifest(why, _role(name, rules))
+) -> Iterator[InstalledObject]:
+    yield InstalledObject(why, _role(name, rules))
     binding = _binding("RoleBinding", name, account)
     binding["metadata"]["namespace"] = namespace
-    yield Manifest(f"In {namespace}.", binding)
+    yield InstalledObject(f"In {namespace}.", binding)
 
 
 def _role(name: str, rules: Sequence[Form]) -> Form:

@@ -16,7 +16,7 @@ T = TypeVar("T")
 _OF_NODES = frozenset({(GROUP, "synctargets"), (GROUP, "locations")})
 
 
-class BadArguments(ValueError):
+class BadResourceArguments(ValueError):
     """Arguments that name no objects in any form; says how to name them."""
 
 
@@ -31,12 +31,14 @@ class ObjectSelection:
 def read_arguments(
     kinds: ResourceKinds, arguments: Sequence[str], *, unknown: bool = False
 ) -> list[ObjectSelection]:
-    """What the arguments mean, in their order; raises BadArguments, UnknownKind.
+    """What the arguments mean, in their order; raises BadResourceArguments, UnknownKind.
 
     With `unknown` there may be kinds that only edges know: they are named as PLURAL.GROUP.
     """
     if not arguments:
-        raise BadArguments("name a kind, such as deployments, or an object, as in deployment/web")
+        raise BadResourceArguments(
+            "name a kind, such as deployments, or an object, as in deployment/web"
+        )
     paths = any(argument.startswith("/") for argument in arguments[1:])
     if not any("/" in argument for argument in arguments) or (paths and "/" not in arguments[0]):
         names = tuple(dict.fromkeys(arguments[1:]))
@@ -50,7 +52,7 @@ def read_arguments(
         is_path = name.startswith("/") and bool(name.strip("/"))
         if not (word and slash and name) or ("/" in name and not is_path):
             said = f'"{argument}" is not KIND/NAME, as other arguments are'
-            raise BadArguments(f"{said}; write all of them so, or KIND NAME...")
+            raise BadResourceArguments(f"{said}; write all of them so, or KIND NAME...")
         kind = kinds.resolve(word, guess=unknown)
         _check_paths(kind, (name,))
         found.setdefault(kind, []).append(name)
@@ -79,7 +81,7 @@ async def meant_objects(
     for path in paths:
         if path not in targets:
             hint = did_you_mean(path, nodes) or "leafcast node list shows the nodes there are"
-            raise BadArguments(f"no destination hangs at {path}; {hint}")
+            raise BadResourceArguments(f"no destination hangs at {path}; {hint}")
     return [
         ObjectSelection(one.kind, tuple(targets.get(name, name) for name in one.names))
         for one in found
@@ -87,13 +89,13 @@ async def meant_objects(
 
 
 def _check_paths(kind: ResourceKind, names: Iterable[str]) -> None:
-    """Refuse paths as names of what hangs nowhere; raises BadArguments."""
+    """Refuse paths as names of what hangs nowhere; raises BadResourceArguments."""
     if kind.group_resource in _OF_NODES:
         return
     for name in names:
         if name.startswith("/"):
             said = f'"{name}" is a path, and no name of a {kind.kind}'
-            raise BadArguments(f"{said}; what lies at an edge is read with --at {name}")
+            raise BadResourceArguments(f"{said}; what lies at an edge is read with --at {name}")
 
 
 async def with_kinds(session: Session, read: Callable[[ResourceKinds], T]) -> T:

@@ -12,7 +12,7 @@ import click
 from leafcast.ask.node_names import with_meant
 from leafcast.ask.session import CallFailed, NotRunning, Session, Tell, open_session
 from leafcast.show.sanitize import sanitize
-from leafcast.signals import Ended, run_until_signal
+from leafcast.signals import EndedBySignal, run_until_signal
 from relay.adapters.clock import SystemClock
 
 T = TypeVar("T")
@@ -94,7 +94,7 @@ async def look_until(
 def _until_signal(work: Coroutine[Any, Any, T]) -> T:
     try:
         return run_until_signal(work)
-    except Ended as end:
+    except EndedBySignal as end:
         raise click.exceptions.Exit(end.exit_code) from None
 
 

@@ -22,7 +22,7 @@ from leafcast.changes.batches import Batches
 from leafcast.changes.restorations import RestoredObject
 from leafcast.changes.space_pair import SpacePair
 from leafcast.daemon.event_log import EventLog, follow_conditions
-from leafcast.daemon.nodes.admission import Admission, register_admission
+from leafcast.daemon.nodes.admission import JoinApproval, register_admission
 from leafcast.daemon.nodes.authority_change import AuthorityChange, register_authority_change
 from leafcast.daemon.nodes.certificate_expiry import certificates, troubles
 from leafcast.daemon.nodes.certificate_renewal import CertificateRenewal
@@ -109,7 +109,7 @@ class Daemon:
         def note(*said: str) -> None:
             self._note(NodePath(), Noted(*said))
 
-        self._admission = Admission(
+        self._admission = JoinApproval(
             centre, enrolling, changing, TokenFiles(place.folder), self._clock, dice, note
         )
         register_admission(self.api, self._admission)

@@ -12,7 +12,7 @@ from controllers.core.status.unreturned import STATUS_REFUSED
 from relay.core.effects import Noted
 from relay.core.link.session import CATCHING_UP
 from relay.objects.stored_object import timestamp
-from relay.ports import Change, Clock, Interest, Interests, Listed, Space, SpaceEvent
+from relay.ports import Clock, Interest, Interests, ObjectChange, ObjectsListed, Space, SpaceEvent
 from schemas.records.hold_reasons import MAINTENANCE, NEEDS_A_PERSON
 from schemas.records.placements import KINDS, kind_of, placement_at, title
 from schemas.reports.reports import IN_MAINTENANCE, NEVER_JOINED
@@ -75,7 +75,7 @@ _JOINED = ("Joined", "joined for the first time")
 _AWAITED = frozenset({"connecting", NEVER_JOINED})
 
 
-class Condition(NamedTuple):
+class LoggedCondition(NamedTuple):
     """A condition of a placement; `changed` is Kubernetes' form of a moment, or empty."""
 
     status: str
@@ -224,7 +224,7 @@ class _Conditions:
         self._events, self._clock = events, clock
         self._since = timestamp(events.began_ms)
         self._listed = set[Interest | None]()
-        self._known: dict[str, dict[str, Condition]] = {}
+        self._known: dict[str, dict[str, LoggedCondition]] = {}
         self._stuck: dict[str, dict[str, str]] = {}
         # Of which objects repairs are told of that its status names still, by placement.
         self._repaired: dict[str, frozenset[_Repair]] = {}
@@ -232,7 +232,7 @@ class _Conditions:
     async def tell(self, event: SpaceEvent) -> None:
         """Take in what a space tells of placements."""
         match event:
-            case Listed(interest, objects):
+            case ObjectsListed(interest, objects):
                 here = {placement_at(key): obj for key, obj in objects.items()}
                 for name in sorted(self._known.keys() - here.keys()):
                     if interest is None or interest.resource == kind_of(name).resource:
@@ -240,9 +240,9 @@ class _Conditions:
                 for placement, obj in here.items():
                     self._take(placement, obj, listed=interest in self._listed)
                 self._listed.add(interest)
-            case Change("deleted", key):
+            case ObjectChange("deleted", key):
                 self._forget(placement_at(key))
-            case Change(_, key, obj):
+            case ObjectChange(_, key, obj):
                 self._take(placement_at(key), obj, listed=True)
             case _:
                 return
@@ -304,7 +304,9 @@ class _Conditions:
             )
         self._repaired[name] = frozenset(told)
 
-    def _tell(self, name: str, type_: str, told: Condition, status: Mapping[str, Any]) -> None:
+    def _tell(
+        self, name: str, type_: str, told: LoggedCondition, status: Mapping[str, Any]
+    ) -> None:
         """Tell of a condition what a person would: its good end, or why it does not come to it."""
         kind = WARNING if told.reason in _WARNINGS | NEEDS_A_PERSON else NORMAL
         if type_ in ("Valid", "Ready") and told.status == "True":
@@ -333,7 +335,7 @@ class _Conditions:
         self._events.add(now_ms, kind=kind, reason=reason, node="/", about=about, message=said)
 
 
-def _is_told_by_another(type_: str, now: Mapping[str, Condition]) -> bool:
+def _is_told_by_another(type_: str, now: Mapping[str, LoggedCondition]) -> bool:
     """Whether another condition tells the same, and better: one happening is one event."""
     told = now[type_]
     if told.reason in _LACKS:
@@ -346,7 +348,7 @@ def _is_told_by_another(type_: str, now: Mapping[str, Condition]) -> bool:
     return type_ in _STORY and ready is not None and ready[:2] == told[:2]
 
 
-def _is_refused(now: Mapping[str, Condition]) -> bool:
+def _is_refused(now: Mapping[str, LoggedCondition]) -> bool:
     """Whether a condition tells that the hub does not take statuses: the errors say it, too."""
     told = now.get("SingletonReported")
     return told is not None and told.reason == STATUS_REFUSED
@@ -384,10 +386,11 @@ def _by_cause(errors: Mapping[str, str]) -> list[str]:
     ]
 
 
-def conditions_of(obj: Mapping[str, Any]) -> dict[str, Condition]:
+def conditions_of(obj: Mapping[str, Any]) -> dict[str, LoggedCondition]:
     """Status, reason, message and last transition of each condition, by its type."""
     found = (obj.get("status") or {}).get("conditions") or ()
     names = ("status", "reason", "message", "lastTransitionTime")
     return {
-        str(item.get("type")): Condition(*(str(item.get(n) or "") for n in names)) for item in found
+        str(item.get("type")): LoggedCondition(*(str(item.get(n) or "") for n in names))
+        for item in found
     }

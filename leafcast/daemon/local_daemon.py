@@ -16,7 +16,7 @@ from leafcast.errors import said
 from leafcast.local.tree import LocalTree
 from leafcast.local.tree_kube import TreeKube
 from leafcast.local.views import TreeShape
-from leafcast.signals import Ended, run_until_signal
+from leafcast.signals import EndedBySignal, run_until_signal
 from leafcast.space_settings import CentreSpaces
 from relay.adapters.clock import SystemClock, SystemDice
 from schemas.values.identity import NodePath
@@ -73,7 +73,7 @@ def run_daemon(
                 )
             log.info("starting, process %d", os.getpid())
             run_until_signal(local_daemon(place, shape, kube, take_over=take_over).run())
-    except Ended as end:
+    except EndedBySignal as end:
         log.info("stopped: %s", end)
         return 0
     except Exception as error:

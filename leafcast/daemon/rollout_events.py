@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from leafcast.daemon.event_log import NORMAL, WARNING, EventLog
-from relay.ports import Change, Clock, Interest, Interests, Listed, Space, SpaceEvent
+from relay.ports import Clock, Interest, Interests, ObjectChange, ObjectsListed, Space, SpaceEvent
 from schemas.objects.objects import ObjectKey
 from schemas.values.groups import DENATURED_GROUP
 
@@ -50,14 +50,14 @@ async def follow_rollouts(space: Space, events: EventLog, clock: Clock) -> None:
 
     async def tell(event: SpaceEvent) -> None:
         match event:
-            case Listed(_, objects):
+            case ObjectsListed(_, objects):
                 for key in known.keys() - objects.keys():
                     del known[key]
                 for key, obj in objects.items():
                     take(key, obj, listed=True)
-            case Change("deleted", key):
+            case ObjectChange("deleted", key):
                 known.pop(key, None)
-            case Change(_, key, obj):
+            case ObjectChange(_, key, obj):
                 take(key, obj, listed=False)
             case _:
                 return

@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from leafcast.demo.progress import DemoProgress, has_all, seconds_text
-from leafcast.local.views import NodeView, PlacementView, TreeView
+from leafcast.local.views import NodeRow, PlacementView, TreeView
 from schemas.values.wording import many
 
 BAR_CELLS = 12
@@ -68,7 +68,7 @@ def summary_table(document: Mapping[str, Any]) -> Table:
     return table
 
 
-def _tree_table(nodes: Sequence[NodeView], rows_max: int) -> Table:
+def _tree_table(nodes: Sequence[NodeRow], rows_max: int) -> Table:
     """The tree with a row a node; with more rows than there is room for, sites become counts."""
     table = _table()
     table.add_column("node", no_wrap=True, ratio=1)
@@ -96,8 +96,8 @@ def _title(frame: Frame) -> Text:
     return Text.assemble(("Leafcast", "bold green"), "  ", (said, "dim"), overflow="ellipsis")
 
 
-def _tree_rows(nodes: Sequence[NodeView], *, whole: bool) -> Iterator[tuple[RenderableType, ...]]:
-    below: dict[str, list[NodeView]] = {}
+def _tree_rows(nodes: Sequence[NodeRow], *, whole: bool) -> Iterator[tuple[RenderableType, ...]]:
+    below: dict[str, list[NodeRow]] = {}
     for node in nodes:
         if node.path != "/":
             below.setdefault(node.path.rpartition("/")[0] or "/", []).append(node)
@@ -108,7 +108,7 @@ def _tree_rows(nodes: Sequence[NodeView], *, whole: bool) -> Iterator[tuple[Rend
 
 
 def _below(
-    path: str, indent: str, below: Mapping[str, list[NodeView]], *, whole: bool
+    path: str, indent: str, below: Mapping[str, list[NodeRow]], *, whole: bool
 ) -> Iterator[tuple[RenderableType, ...]]:
     children = below.get(path, [])
     edges = [node for node in children if node.role == "edge"]
@@ -123,7 +123,7 @@ def _below(
 
 
 def _node_row(
-    node: NodeView, label: str, below: Mapping[str, list[NodeView]]
+    node: NodeRow, label: str, below: Mapping[str, list[NodeRow]]
 ) -> tuple[RenderableType, ...]:
     edge = node.role == "edge"
     return (
@@ -136,7 +136,7 @@ def _node_row(
     )
 
 
-def _folded_row(indent: str, edges: Sequence[NodeView]) -> tuple[RenderableType, ...]:
+def _folded_row(indent: str, edges: Sequence[NodeRow]) -> tuple[RenderableType, ...]:
     up = sum(node.up for node in edges)
     ends = f"{_name(edges[0])} … {_name(edges[-1])}"
     return (
@@ -149,19 +149,19 @@ def _folded_row(indent: str, edges: Sequence[NodeView]) -> tuple[RenderableType,
     )
 
 
-def _link(node: NodeView) -> Text:
+def _link(node: NodeRow) -> Text:
     if node.silent_since_ms is not None:
         return Text("silent", style="red")
     return Text("up", style="green") if node.up else Text("joining", style="yellow")
 
 
-def _name(node: NodeView) -> str:
+def _name(node: NodeRow) -> str:
     return node.path.rpartition("/")[2]
 
 
 def _tiers(view: TreeView, total: int) -> Table:
     """Counts of each tier: nodes in session, mail written, objects applied."""
-    tiers: dict[int, list[NodeView]] = {}
+    tiers: dict[int, list[NodeRow]] = {}
     for node in view.nodes:
         tiers.setdefault(0 if node.path == "/" else node.path.count("/"), []).append(node)
     table = _table()

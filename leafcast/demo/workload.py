@@ -21,7 +21,7 @@ from leafcast.manifest_sources import (
     read_manifests,
 )
 from schemas.api import BindingPolicy, CustomTransform, EdgePlacement, parse_kind
-from schemas.objects.manifests import LoadedObject, load_manifests
+from schemas.objects.manifest_files import LoadedObject, load_manifests
 from schemas.objects.objects import (
     ALWAYS_THERE,
     BUILT_IN_KINDS,

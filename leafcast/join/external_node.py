@@ -12,11 +12,11 @@ from leafcast.node.claim_note import ClusterRefused
 from leafcast.node.credentials.files import CredentialsUnusable, keep_seed, load_credentials
 from leafcast.node.freed_memory import give_back_freed
 from leafcast.node.health_endpoint import HealthAddress, HealthEndpoint
-from leafcast.node.options import EdgeCluster, NodeEnvironment, NodeIdentity, Uplink
+from leafcast.node.options import EdgeCluster, NodeEnvironment, NodeIdentity, ParentAccess
 from leafcast.node.run_config import RunConfig
 from leafcast.node.runtime import NodeRuntime
 from relay.adapters.clock import SystemClock, SystemDice
-from relay.adapters.server.guard import Guard
+from relay.adapters.server.guard import ProcessGuard
 from relay.claims.edge_claim import UNCLAIMED
 
 log = logging.getLogger("leafcast")
@@ -38,13 +38,13 @@ async def run_node(
     link = config.parent_link(folder, credentials.seed) if credentials is not None else None
     if link is None:
         raise CredentialsUnusable(folder / "credentials.json")
-    async with Guard() as guard:
+    async with ProcessGuard() as guard:
         world = NodeEnvironment(guard, clock, SystemDice(), config.tree_id, config.root_keys())
         setting = attachment(config.cluster.seen_from(folder))
         runtime = NodeRuntime(
             world,
             NodeIdentity(path, folder, config.home),
-            Uplink(link, partial(keep_seed, folder, path)),
+            ParentAccess(link, partial(keep_seed, folder, path)),
             EdgeCluster(setting, take_over) if config.edge else None,
             config.server_place(folder),
         )

@@ -32,10 +32,10 @@ from leafcast.join.kept_grant import (
     read_grant,
     write_grant,
 )
-from relay.adapters.jetstream.request_reply import Unanswered, ask
-from relay.adapters.server.guard import Guard
+from relay.adapters.jetstream.request_reply import QuestionUnanswered, ask
+from relay.adapters.server.guard import ProcessGuard
 from relay.adapters.server.link_trouble import NOT_LET_IN, cause_of, trouble_of
-from relay.adapters.server.nats_config import AccountSeeds, Neighbours, ParentLink
+from relay.adapters.server.nats_config import AccountSeeds, Neighbours, ParentRemote
 from relay.adapters.server.nats_server import EmbeddedServer
 from relay.adapters.server.nkey_pairs import (
     BadNkey,
@@ -176,8 +176,8 @@ class JoinRequester:
             self._path,
             accounts,
             # Whom it believes is told by the answer: whoever else is there can answer nothing.
-            Neighbours(ParentLink(self._urls, seed, name, unchecked=True, proxy=self._proxy)),
-            guard=(guard := Guard()),
+            Neighbours(ParentRemote(self._urls, seed, name, unchecked=True, proxy=self._proxy)),
+            guard=(guard := ProcessGuard()),
             clock=self._clock,
         )
         async with guard, server, space_connection(server.url, accounts.uplink, name) as client:
@@ -219,7 +219,7 @@ class JoinRequester:
         """The centre's answer, what there is in its place, or None: nobody took the request."""
         try:
             answer = await ask(client, "enrol.ask", encode(request), ANSWER_SECONDS)
-        except Unanswered:
+        except QuestionUnanswered:
             return None
         try:
             return open_answer(self._token, request, answer)

@@ -22,13 +22,13 @@ from leafcast.node.options import (
     NodeEnvironment,
     NodeHooks,
     NodeIdentity,
-    Uplink,
+    ParentAccess,
 )
 from leafcast.node.runtime import NodeRuntime
 from relay.adapters.jetstream.stream_rekey import rekey_streams
-from relay.adapters.server.guard import Guard
+from relay.adapters.server.guard import ProcessGuard
 from relay.adapters.server.link_trouble import NOT_LET_IN, LinkNews
-from relay.adapters.server.nats_config import ParentLink
+from relay.adapters.server.nats_config import ParentRemote
 from relay.adapters.server.store_key import StoreKey
 from relay.adapters.server.upgrade_probe import cause_at
 from relay.atomic_file import atomic_write
@@ -95,7 +95,7 @@ class JoinedNode:
         """Run until cancelled; raises JoinFailed if the tree does not let the node in."""
         grant, options, failure = self.grant, self._options, None
         try:
-            async with Guard() as guard:
+            async with ProcessGuard() as guard:
                 world = NodeEnvironment(
                     guard, self._clock, self._dice, grant.tree, grant.roots, options.store_key
                 )
@@ -123,20 +123,20 @@ class JoinedNode:
         runtime = NodeRuntime(
             world,
             NodeIdentity(grant.path, place.node_folder, place.bound_home, former),
-            Uplink(self._link(), self._keep_seed, self._keep_authorities),
+            ParentAccess(self._link(), self._keep_seed, self._keep_authorities),
             self._options.cluster,
             self._listening(),
             NodeHooks(set_up=lambda: self._arrive(runtime), note=self._tell),
         )
         return runtime
 
-    def _link(self) -> ParentLink:
+    def _link(self) -> ParentRemote:
         """The way to the parent; whom to believe there lies in a file for the server."""
         grant, file = self.grant, self._place.folder / AUTHORITIES_FILE
         if not grant.authorities:
-            return ParentLink(grant.parents, grant.seed, proxy=self._options.proxy)
+            return ParentRemote(grant.parents, grant.seed, proxy=self._options.proxy)
         atomic_write(file, grant.authorities)
-        return ParentLink(grant.parents, grant.seed, authorities=file, proxy=self._options.proxy)
+        return ParentRemote(grant.parents, grant.seed, authorities=file, proxy=self._options.proxy)
 
     def _listening(self) -> Listening:
         """How children get to a relay: by a certificate of the tree's or the user's, or a proxy."""

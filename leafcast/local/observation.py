@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from leafcast.local.views import NodeView, PlacementView, TreeView
+from leafcast.local.views import NodeRow, PlacementView, TreeView
 from leafcast.node.runtime import NodeRuntime
 from relay.core.node import Node
 from relay.core.records.accepted import is_delta
@@ -34,10 +34,10 @@ def _sample_text(sample: ExceptionSample) -> str:
     return said + where
 
 
-def _node_view(runtime: NodeRuntime) -> NodeView:
+def _node_view(runtime: NodeRuntime) -> NodeRow:
     node, driver = runtime.node, runtime.driver
     role = "edge" if runtime.attached else "relay"
-    return NodeView(
+    return NodeRow(
         path=str(runtime.path),
         role="centre" if runtime.path.is_root else role,
         up=node is not None and node.ready,

@@ -22,11 +22,11 @@ from leafcast.node.options import (
     NodeEnvironment,
     NodeHooks,
     NodeIdentity,
-    Uplink,
+    ParentAccess,
 )
 from leafcast.node.runtime import NodeRuntime
 from leafcast.space_settings import SIMULATED, SpaceSetting
-from relay.adapters.server.nats_config import ParentLink
+from relay.adapters.server.nats_config import ParentRemote
 from relay.adapters.server.nkey_pairs import new_user_nkey
 from schemas.values.identity import NodePath
 from schemas.values.wording import many
@@ -86,12 +86,12 @@ class LocalTree:
         if credentials is None:
             return
         await parent.until(lambda node: path.name in node.children())
-        link = ParentLink((parent.server.leaf_url,), credentials.seed)
+        link = ParentRemote((parent.server.leaf_url,), credentials.seed)
         setting = attachment(self._clusters.get(path, SIMULATED))
         runtime = NodeRuntime(
             world,
             NodeIdentity(path, folder),
-            Uplink(link, partial(keep_seed, folder, path)),
+            ParentAccess(link, partial(keep_seed, folder, path)),
             EdgeCluster(setting, centre.options.take_over) if edge else None,
             centre.listening(path),
             NodeHooks(changed=centre.touch, note=partial(centre.note, path)),

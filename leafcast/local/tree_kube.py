@@ -27,7 +27,7 @@ from leafcast.local.kube_servers.binaries import (
 from leafcast.local.kube_servers.local_kube import LocalKube
 from leafcast.local.views import TreeShape
 from leafcast.space_settings import SpaceSetting
-from relay.adapters.server.guard import Guard
+from relay.adapters.server.guard import ProcessGuard
 from relay.adapters.server.logged_process import ServerFailed
 from relay.ports import Clock, Dice
 from schemas.values.identity import NodePath
@@ -86,7 +86,7 @@ class TreeKube:
     async def running(self, progress: Callable[[str], None]) -> AsyncIterator[None]:
         """From here on they are ready, and started again if they end; raises ServerFailed."""
         async with (
-            Guard() as guard,
+            ProcessGuard() as guard,
             LocalKube(
                 self.kubeconfig.parent,
                 self._binaries,

@@ -58,7 +58,7 @@ class TreeShape:
 
 
 @dataclass(frozen=True, slots=True)
-class NodeView:
+class NodeRow:
     """One node: `role` is centre, relay or edge; `up` once it is in session with its parent."""
 
     path: str
@@ -95,6 +95,6 @@ class PlacementView:
 class TreeView:
     """The whole tree at a moment, the centre first, children after their parents."""
 
-    nodes: tuple[NodeView, ...]
+    nodes: tuple[NodeRow, ...]
     placements: tuple[PlacementView, ...]
     noted: Mapping[str, int] = field(default_factory=dict)

@@ -8,7 +8,7 @@ from importlib.metadata import version
 from typing import Protocol
 
 from leafcast.node.copies_answer import CopyQuery, copies_answer
-from relay.core.asks.answers import BadArguments, objects_answer
+from relay.core.asks.answers import BadAskArguments, objects_answer
 from relay.core.node import Node
 from relay.core.node_answers import node_answer, status_answer
 from relay.core.records.accepted import is_delta
@@ -237,7 +237,7 @@ async def _objects(runtime: AskedNode, arguments: Mapping[str, str]) -> list[Obj
     group, resource = arguments.get("group", ""), arguments.get("resource", "")
     namespace, name = arguments.get("namespace", ""), arguments.get("name", "")
     if not resource:
-        raise BadArguments("resource: it is missing; name a plural such as configmaps")
+        raise BadAskArguments("resource: it is missing; name a plural such as configmaps")
     if name:
         found = await space.get(ObjectKey(group, resource, namespace, name))
         return [] if found is None else [found]
@@ -275,7 +275,7 @@ async def _upsynced(runtime: AskedNode, record: AskRecord) -> object:
 
 def _wanted(arguments: Mapping[str, str]) -> CopyQuery:
     if not arguments.get("resource"):
-        raise BadArguments("resource: it is missing; name a plural such as configmaps")
+        raise BadAskArguments("resource: it is missing; name a plural such as configmaps")
     return CopyQuery(
         arguments.get("group", ""),
         arguments["resource"],
@@ -287,19 +287,19 @@ def _wanted(arguments: Mapping[str, str]) -> CopyQuery:
 
 
 def read_filter(text: str, variables: Mapping[str, object]) -> Filter | None:
-    """An expression over these variables, none if nothing is said; raises BadArguments."""
+    """An expression over these variables, none if nothing is said; raises BadAskArguments."""
     try:
         return Filter(text, variables) if text else None
     except ExpressionRefused as error:
-        raise BadArguments(f"filter: {error}") from error
+        raise BadAskArguments(f"filter: {error}") from error
 
 
 def read_selector(text: str) -> LabelSelector | None:
-    """A label selector said as JSON, none if nothing is; raises BadArguments."""
+    """A label selector said as JSON, none if nothing is; raises BadAskArguments."""
     if not text:
         return None
     try:
         form = from_json(text)
         return LabelSelector.from_kubernetes(form)
     except (ValueError, AttributeError, TypeError) as error:
-        raise BadArguments(f"selector: {error}") from error
+        raise BadAskArguments(f"selector: {error}") from error

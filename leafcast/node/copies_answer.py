@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from relay.core.asks.answers import PAGE_BYTES_MAX, PAGE_MAX, BadArguments, redacted
+from relay.core.asks.answers import PAGE_BYTES_MAX, PAGE_MAX, BadAskArguments, redacted
 from relay.core.view import NodeView
 from relay.objects.expressions.filters import Filter
 from relay.ports import CopiesPage, StoredCopy
@@ -167,10 +167,10 @@ def _known_ms(page: CopiesPage) -> int:
 
 
 def read_after(after: str) -> tuple[str, int]:
-    """The edge and the place at which a page begins; raises BadArguments."""
+    """The edge and the place at which a page begins; raises BadAskArguments."""
     name, _, sequence = after.rpartition("/")
     if not after:
         return "", 1
     if not name or not sequence.isdecimal() or len(sequence) > len(str(2**63)):
-        raise BadArguments(f"after: {after!r} is no place; name the `next` of the page before")
+        raise BadAskArguments(f"after: {after!r} is no place; name the `next` of the page before")
     return name, int(sequence)

@@ -42,7 +42,7 @@ class HealthAddress:
     host: str = LOOPBACK
 
 
-class PortTaken(Exception):
+class HealthPortTaken(Exception):
     """Nobody can listen there; says where, and what to do."""
 
     def __init__(self, host: str, port: int, reason: str) -> None:
@@ -63,13 +63,13 @@ class HealthEndpoint:
         self._closed = asyncio.Event()
 
     async def run(self) -> None:
-        """Answer until cancelled; raises PortTaken."""
+        """Answer until cancelled; raises HealthPortTaken."""
         try:
             # It listens, and does not accept: that is done here, one by one, as there is room.
             server = await asyncio.start_server(_nobody, *self._place, start_serving=False)
             listening = [_listening(it) for it in server.sockets]
         except OSError as error:
-            raise PortTaken(*self._place, error.strerror or str(error)) from error
+            raise HealthPortTaken(*self._place, error.strerror or str(error)) from error
         async with server:
             self.port = server.sockets[0].getsockname()[1]
             self.listening.set()

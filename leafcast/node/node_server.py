@@ -21,7 +21,7 @@ from relay.adapters.jetstream.connection import Connection
 from relay.adapters.jetstream.stream_mending import mend_if_damaged
 from relay.adapters.server.external_server import ExternalServer, ServerPlace
 from relay.adapters.server.leaf_address import LeafAddress
-from relay.adapters.server.nats_config import Neighbours, ParentLink
+from relay.adapters.server.nats_config import Neighbours, ParentRemote
 from relay.adapters.server.nats_server import EmbeddedServer
 from relay.adapters.server.nkey_pairs import entrance_pair
 from relay.adapters.spaces.bucket import mark_of_loss, stream_of
@@ -86,7 +86,7 @@ class NodeServer:
 
     @asynccontextmanager
     async def serving(
-        self, link: ParentLink | None, *, lets_in: bool
+        self, link: ParentRemote | None, *, lets_in: bool
     ) -> AsyncIterator[asyncio.TaskGroup]:
         """Run the server, linked to a parent's if there is one; work beside it goes into the group.
 

@@ -10,9 +10,9 @@ from typing import Any
 from leafcast.node.credentials.node_certificate import NodeCertificate
 from leafcast.space_settings import SpaceSetting
 from relay.adapters.jetstream.entrance import Decide
-from relay.adapters.server.guard import Guard
+from relay.adapters.server.guard import ProcessGuard
 from relay.adapters.server.leaf_address import LeafAddress
-from relay.adapters.server.nats_config import ParentLink
+from relay.adapters.server.nats_config import ParentRemote
 from relay.adapters.server.store_key import StoreKey
 from relay.adapters.spaces.simulated_cluster import Settings
 from relay.core.effects import Noted
@@ -26,7 +26,7 @@ from schemas.values.identity import NodePath, TreeId
 class NodeEnvironment:
     """What all nodes of one program share."""
 
-    guard: Guard
+    guard: ProcessGuard
     clock: Clock
     dice: Dice
     tree: TreeId
@@ -49,7 +49,7 @@ class NodeIdentity:
 
 
 @dataclass(frozen=True, slots=True)
-class Uplink:
+class ParentAccess:
     """A node's way to its parent, and how it writes down what changes of that.
 
     `keep_seed` takes another key, by which the parent is to know the node from the next start on;
@@ -57,7 +57,7 @@ class Uplink:
     believe at the parent.
     """
 
-    link: ParentLink
+    link: ParentRemote
     keep_seed: Callable[[str], None] | None = None
     keep_authorities: Callable[[str], None] = lambda _: None
 

@@ -34,7 +34,7 @@ from leafcast.space_settings import (
 from leafcast.spaces import access_fault
 from relay.adapters.server.external_server import ServerPlace
 from relay.adapters.server.leaf_address import TlsFiles, is_loopback
-from relay.adapters.server.nats_config import TLS_SCHEMES, ParentLink
+from relay.adapters.server.nats_config import TLS_SCHEMES, ParentRemote
 from relay.adapters.server.store_key import is_variable
 from schemas.objects.yaml_documents import InvalidManifest, read_documents
 from schemas.objects.yaml_writing import write_yaml
@@ -169,13 +169,13 @@ class RunConfig(_Form):
             server.store_key_variable,
         )
 
-    def parent_link(self, folder: Path, seed: str) -> ParentLink | None:
+    def parent_link(self, folder: Path, seed: str) -> ParentRemote | None:
         """The way to the parent, of all but the centre; `folder` holds the file."""
         if self.parent is None:
             return None
         file = self.parent_authorities
         authorities = folder / file if file is not None else None
-        return ParentLink((self.parent,), seed, authorities=authorities)
+        return ParentRemote((self.parent,), seed, authorities=authorities)
 
 
 _FORMS: Mapping[tuple[int | str, ...], type[_Form]] = {

@@ -24,7 +24,7 @@ from leafcast.node.options import (
     NodeEnvironment,
     NodeHooks,
     NodeIdentity,
-    Uplink,
+    ParentAccess,
 )
 from leafcast.space_settings import SpaceSetting
 from relay.adapters.jetstream.bus import BusAddress, JetStreamBus
@@ -79,7 +79,7 @@ class NodeRuntime:
         self,
         world: NodeEnvironment,
         identity: NodeIdentity,
-        uplink: Uplink | None = None,
+        uplink: ParentAccess | None = None,
         cluster: EdgeCluster | None = None,
         serving: Listening | ServerPlace | None = None,
         hooks: NodeHooks | None = None,

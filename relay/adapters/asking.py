@@ -26,7 +26,7 @@ _NO_RESPONDERS = "503"
 _PIECES = "Lc-Pieces"
 
 
-class Unanswered(Exception):
+class QuestionUnanswered(Exception):
     """A question got no answer; `nobody` says that none listens, else time was up."""
 
     def __init__(self, subject: str, *, nobody: bool, seconds: float) -> None:
@@ -167,8 +167,8 @@ class Asking:
                         break
                     await asyncio.sleep(PAUSE_SECONDS)  # noqa: TID251 - no decision hangs on it
         except (TimeoutError, OSError, _Broken) as error:
-            raise Unanswered(subject, nobody=False, seconds=seconds) from error
-        raise Unanswered(subject, nobody=True, seconds=seconds)
+            raise QuestionUnanswered(subject, nobody=False, seconds=seconds) from error
+        raise QuestionUnanswered(subject, nobody=True, seconds=seconds)
 
     async def _asked(self, subject: str, question: bytes) -> bytes | None:
         """The whole answer; None if nobody listens."""

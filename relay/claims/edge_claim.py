@@ -46,7 +46,7 @@ RIGHTS = (
 _REFUSED_BY_RBAC = "Forbidden"
 
 
-class ClaimNote(Protocol):
+class ClaimStore(Protocol):
     """What the edge's folder says of it."""
 
     edge: str
@@ -61,7 +61,7 @@ class EdgeClaim:
     """One edge's, over all runs of its relay; `trouble` is "" while the cluster is its own."""
 
     def __init__(
-        self, me: EdgeIdentity, note: ClaimNote, clock: Clock, *, take_over: bool = False
+        self, me: EdgeIdentity, note: ClaimStore, clock: Clock, *, take_over: bool = False
     ) -> None:
         self.reason, self.trouble = UNCLAIMED, NOT_YET
         self.looked = asyncio.Event()

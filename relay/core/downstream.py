@@ -13,10 +13,10 @@ from relay.core.events import HelloArrived, ReportArrived
 from relay.core.gates import Candidate, GateNames, Waves, names_in, wave_of
 from relay.core.link.session import Presence
 from relay.core.link.target import mail_owner
-from relay.core.records.acceptance import Refusal
-from relay.core.records.accepted import Accepted, is_delta
+from relay.core.records.acceptance import RecordRefusal
+from relay.core.records.accepted import AcceptedRecord, is_delta
 from relay.core.records.judge import VerifiedSnapshot
-from relay.core.reports.child_reports import Facts, RolloutFacts
+from relay.core.reports.child_reports import ExpectedCounts, ExpectedWaves
 from relay.core.reports.intake import DIGEST_BYTES, RUN_MAX_BYTES, ReportIntake, check_run
 from relay.core.rooms import Rooms
 from schemas.records.maintenance import maintenance_of
@@ -74,7 +74,7 @@ class Downstream:
         self._joined.add(name)
         now = self._clock()
         if self._children.hello(name, hello, now.seconds, now.wall_ms, event.former_ms):
-            self._reports.expect_all(name, hello.run)
+            self._reports.void_until_repeated(name, hello.run)
         for key in hello.wants:
             if self._book.get(key) is not None:
                 self._children.answer_wants(key)
@@ -85,7 +85,7 @@ class Downstream:
         if not hello.shown:
             return HelloTaken(None, progressed)
         verified = self._acceptance.snapshot(hello.shown)
-        return HelloTaken(None if isinstance(verified, Refusal) else verified, progressed)
+        return HelloTaken(None if isinstance(verified, RecordRefusal) else verified, progressed)
 
     def _own(self, name: str, hello: Hello) -> Hello:
         """The hello with no more levels than signed records tell of; raises RecordRefused."""
@@ -152,12 +152,12 @@ class Downstream:
         """The children that a placement concerns, the node itself among them."""
         return [*self._audience.concerned(key), HERE]
 
-    def facts(self, child: str, key: MailKey) -> Facts:
+    def facts(self, child: str, key: MailKey) -> ExpectedCounts:
         """What is known of a child and a placement, besides the child's report."""
         held = self._book.get(key)
         expected = self._audience.expected(key, child)
         edge = expected == 1 and self._book.is_edge(child)
-        return Facts(
+        return ExpectedCounts(
             expected,
             self._children.slot(child, key) is not None,
             held.generation if held is not None else 0,
@@ -185,7 +185,7 @@ class Downstream:
             if slot is not None and before < slot.sequence <= through:
                 self._reports.refresh(name, key)
         # It has just what its digest says: all else is a former run's, or was lost on its way out.
-        for unsaid in self._reports.forget_unsaid(name, progress.run):
+        for unsaid in self._reports.drop_void(name, progress.run):
             # What it says there since then is another report, which may be to be kept.
             self._out.append(DropReport(name, unsaid, last_report, older=True))
         # What came before what made room for it.
@@ -223,15 +223,15 @@ class Downstream:
         return names_in(held.body.gates)
 
     def _rollout(
-        self, child: str, key: MailKey, held: Accepted | None, *, edge: bool
-    ) -> RolloutFacts | None:
+        self, child: str, key: MailKey, held: AcceptedRecord | None, *, edge: bool
+    ) -> ExpectedWaves | None:
         if held is None or held.body is None or not isinstance(held.record, DeltaHead):
             return None
         if not held.record.is_gated:
             return None
         gates = held.body.gates
-        return RolloutFacts(
-            held.record.steady,
+        return ExpectedWaves(
+            held.record.rollout_since,
             lambda: names_in(gates),
             self._content.refused_since(mail_owner(key)) is not None,
             lambda: self._waves(child, key, gates),

@@ -108,7 +108,7 @@ class HelloArrived(Value, frozen=True):
     former_ms: int | None = None
 
 
-class Issued(Value, frozen=True):
+class RecordIssued(Value, frozen=True):
     """At the centre: a record that is in the ledger already, to be sent where it is meant."""
 
     signed: SignedRecord
@@ -237,7 +237,7 @@ Event = (
     | BlobArrived
     | ReportArrived
     | HelloArrived
-    | Issued
+    | RecordIssued
     | SnapshotIssued
     | HistoryKept
     | MailWritten

@@ -15,7 +15,7 @@ from schemas.records.windows import Window, is_open
 from schemas.reports.reports import ARM_NOTHING
 
 
-class Admission(NamedTuple):
+class GateMatch(NamedTuple):
     """What the gates say of one destination now."""
 
     arm: Reference | None
@@ -46,7 +46,7 @@ class Candidate(NamedTuple):
         return any(selector.matches(each.labels) for each in self.locations(profile))
 
 
-def admit(gates: Sequence[Gate], who: Candidate, taken: Container[str], now_ms: int) -> Admission:
+def admit(gates: Sequence[Gate], who: Candidate, taken: Container[str], now_ms: int) -> GateMatch:
     """What a destination gets that has, or had, the arms of these names.
 
     A gate outside its windows admits only who took its arm: a window that closes stops nobody, and
@@ -65,7 +65,7 @@ def admit(gates: Sequence[Gate], who: Candidate, taken: Container[str], now_ms: 
         raise ValueError("the last gate does not admit all")
     assert first is not None
     waits = first.arm != gate.arm
-    return Admission(gate.arm, first.name, first.windows if waits else ())
+    return GateMatch(gate.arm, first.name, first.windows if waits else ())
 
 
 def wave_of(gates: Iterable[Gate], who: Candidate) -> str:

@@ -17,8 +17,8 @@ from relay.core.content.content import Content
 from relay.core.content.destination_keys import DestinationKeys
 from relay.core.content.sweeper import Sweeper
 from relay.core.content_router import ContentRouter
-from relay.core.destination.destination import Destination
-from relay.core.destination.inputs import FormerRun, Inventory
+from relay.core.destination.destination import LocalDestination
+from relay.core.destination.inputs import FormerRun, SignedInventory
 from relay.core.destination.traces import noted
 from relay.core.downstream import Downstream
 from relay.core.effects import (
@@ -36,11 +36,11 @@ from relay.core.events import (
     HelloArrived,
     HistoryKept,
     Instant,
-    Issued,
     LinkChanged,
     MailArrived,
     MailWritten,
     ObjectObserved,
+    RecordIssued,
     Remembered,
     ReportArrived,
     SnapshotIssued,
@@ -52,14 +52,14 @@ from relay.core.link.children import Children
 from relay.core.link.target import Targets
 from relay.core.notes import Notes, is_note
 from relay.core.propagation import Propagation
-from relay.core.records.acceptance import Acceptance, Refusal, verified_snapshot
-from relay.core.records.accepted import Accepted, accept_own, read_record
+from relay.core.records.acceptance import Acceptance, RecordRefusal, verified_snapshot
+from relay.core.records.accepted import AcceptedRecord, accept_own, read_record
 from relay.core.records.book import RecordBook
 from relay.core.records.judge import SnapshotJudge, VerifiedSnapshot
-from relay.core.records.snapshot import Interest
+from relay.core.records.snapshot import SnapshotInterest
 from relay.core.records.trust import Trust
 from relay.core.reporting import Reporting
-from relay.core.reports.child_reports import ChildReports, Facts
+from relay.core.reports.child_reports import ChildReports, ExpectedCounts
 from relay.core.reports.sender import ReportSender
 from relay.core.rooms import Rooms
 from relay.core.upstream import Upstream
@@ -129,8 +129,8 @@ class Node(NodeView):
         destination = None
         if config.attached:
             former = FormerRun(done, _last_loss(remembered), config.former, notes.taken)
-            inventory = Inventory(audience.bears_on, self._locations)
-            destination = Destination(path, inventory, content, former, config.customize, keys)
+            inventory = SignedInventory(audience.bears_on, self._locations)
+            destination = LocalDestination(path, inventory, content, former, config.customize, keys)
         return Rooms(
             self._instant,
             out,
@@ -194,18 +194,18 @@ class Node(NodeView):
         )
         return min((at for at in due if at is not None), default=None)
 
-    def check(self) -> None:
+    def assert_invariants(self) -> None:
         """Assert what must hold between events."""
-        self._trust.check()
-        self._book.check()
-        self._audience.check()
-        self._children.check()
-        self._reports.check()
-        self._collected.check()
-        self._reporting.check()
+        self._trust.assert_invariants()
+        self._book.assert_invariants()
+        self._audience.assert_invariants()
+        self._children.assert_invariants()
+        self._reports.assert_invariants()
+        self._collected.assert_invariants()
+        self._reporting.assert_invariants()
         if self._upstream is not None:
-            self._upstream.link.reader.check()
-            self._judge.check()
+            self._upstream.link.reader.assert_invariants()
+            self._judge.assert_invariants()
 
     def _instant(self) -> Instant:
         return self._now
@@ -235,7 +235,7 @@ class Node(NodeView):
                     self._reporting.progressed()
             case HelloArrived():
                 self._hello(event)
-            case Issued():
+            case RecordIssued():
                 self._issued(event)
             case SnapshotIssued():
                 self._snapshot_issued(event)
@@ -277,7 +277,7 @@ class Node(NodeView):
                 upstream.hurry()
             touched, wants_changed = destination.resolve()
             for key in touched:
-                self._collected.stale(key, HERE)
+                self._collected.mark_dirty(key, HERE)
                 self._reports.touch(key)
             if wants_changed:
                 self._out.append(WantsChanged())
@@ -324,7 +324,7 @@ class Node(NodeView):
         newest = self._judge.newest
         return newest is None or shown.rank > newest.rank or shown.record.term != newest.record.term
 
-    def _issued(self, event: Issued) -> None:
+    def _issued(self, event: RecordIssued) -> None:
         self._content.keep(event.blobs)
         accepted = accept_own(event.signed, event.data, event.hops)
         self._targets.carry(accepted.key, event.carried)
@@ -368,9 +368,9 @@ class Node(NodeView):
 
     # What rooms ask of each other.
 
-    def _interest(self) -> Interest:
+    def _interest(self) -> SnapshotInterest:
         if self._upstream is None:
-            return Interest((), self.config.path)
+            return SnapshotInterest((), self.config.path)
         return self._upstream.interest()
 
     def _child_changed(self, name: str) -> None:
@@ -399,7 +399,7 @@ class Node(NodeView):
         name = destination.profile.source.name
         return CopyView(name, said.status or None, content=said.content, generation=said.generation)
 
-    def _facts(self, child: str, key: MailKey) -> Facts:
+    def _facts(self, child: str, key: MailKey) -> ExpectedCounts:
         return self._downstream.facts(child, key)
 
     def _place(self, child: str) -> int:
@@ -456,13 +456,13 @@ class Node(NodeView):
                 self._restore_snapshot(own.data)
         self._children.greet()
 
-    def _restored_records(self, remembered: Remembered) -> list[Accepted]:
-        found: list[Accepted] = []
+    def _restored_records(self, remembered: Remembered) -> list[AcceptedRecord]:
+        found: list[AcceptedRecord] = []
         for own in sorted(remembered.own, key=lambda own: own.key != KEYS_KEY):
             if is_note(own.key):
                 continue
             read = self._acceptance.recall(own.data, own.hops)
-            if isinstance(read, Refusal):
+            if isinstance(read, RecordRefusal):
                 self._out.append(Noted(read.reason, f"own {own.key}", read.detail))
                 continue
             if read.kind == "keys":
@@ -470,12 +470,12 @@ class Node(NodeView):
             else:
                 found.append(read)
             if self._upstream is not None:
-                self._upstream.link.reader.holds(read.key, read.version)
+                self._upstream.link.reader.put_version(read.key, read.version)
         return sorted(found, key=lambda accepted: (accepted.kind != "node", accepted.generation))
 
     def _restore_snapshot(self, data: bytes) -> None:
         verified = self._acceptance.snapshot(data, kept=True)
-        if isinstance(verified, Refusal):
+        if isinstance(verified, RecordRefusal):
             self._out.append(Noted(verified.reason, "own snapshot", verified.detail))
         elif self._upstream is None:
             self._judge.issued(verified)

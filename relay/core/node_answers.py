@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from itertools import islice
 
-from relay.core.asks.answers import BadArguments, Json, destination_row, limit_of, paged, wave_of
+from relay.core.asks.answers import BadAskArguments, Json, destination_row, limit_of, paged, wave_of
 from relay.core.view import NodeView
 from schemas.reports.reports import Summary
 from schemas.values.identity import MailKey, check_mail_key
@@ -109,4 +109,4 @@ def _placement(arguments: Mapping[str, str]) -> MailKey:
     try:
         return check_mail_key(arguments.get("placement", ""))
     except BadIdentity as error:
-        raise BadArguments(f"placement: {error}") from error
+        raise BadAskArguments(f"placement: {error}") from error

@@ -10,7 +10,7 @@ from relay.core.destination.removals import DROPPED
 from relay.core.effects import AddChild, RemoveChild, StoreOwn
 from relay.core.link.session import Presence
 from relay.core.link.target import mail_owner
-from relay.core.records.accepted import Accepted, is_delta
+from relay.core.records.accepted import AcceptedRecord, is_delta
 from relay.core.rooms import Rooms
 from schemas.records.records import (
     DeltaHead,
@@ -49,11 +49,11 @@ class Propagation:
         self._cause = 0
         self._is_clean = True
 
-    def put(self, accepted: Accepted, cause: int) -> None:
+    def put(self, accepted: AcceptedRecord, cause: int) -> None:
         """Put a record in force; `cause` is its place in the own mail. `spread` follows."""
         key, record = accepted.key, accepted.record
         former = self._book.get(key)
-        self._book.hold(accepted)
+        self._book.put(accepted)
         match record:
             case _ if is_delta(accepted):
                 self._put_delta(accepted)
@@ -184,7 +184,7 @@ class Propagation:
             if another:
                 # It may bring the keys of what is collected over.
                 self._collected.put(accepted.key, accepted.body)
-            self._collected.stale(accepted.key, HERE)
+            self._collected.mark_dirty(accepted.key, HERE)
             self._reports.touch(accepted.key)
 
     def look_again(self, key: MailKey) -> None:
@@ -193,13 +193,13 @@ class Propagation:
         if held is not None:
             self._evaluate(held, held.last_loss or held.generation)
 
-    def _evaluate(self, accepted: Accepted, cause: int) -> None:
+    def _evaluate(self, accepted: AcceptedRecord, cause: int) -> None:
         if self._destination is not None and isinstance(accepted.record, DeltaHead):
             self._destination.evaluate(
                 accepted.key, accepted.record, accepted.body, cause=cause, now=self._clock()
             )
 
-    def _put_delta(self, accepted: Accepted) -> None:
+    def _put_delta(self, accepted: AcceptedRecord) -> None:
         key, record = accepted.key, accepted.record
         alternatives = record.alternatives if isinstance(record, DeltaHead) else None
         self._content.end(mail_owner(key))
@@ -208,7 +208,7 @@ class Propagation:
         self._collected.put(key, accepted.body)
         self._reports.touch(key)
 
-    def _mark_all_concerned(self, accepted: Accepted, cause: int) -> None:
+    def _mark_all_concerned(self, accepted: AcceptedRecord, cause: int) -> None:
         key, names = accepted.key, self._names(accepted)
         if is_delta(accepted):
             self._mark_delta(names, key, cause)
@@ -221,20 +221,22 @@ class Propagation:
             self._children.mark(name, key, cause)
             self._reports.refresh(name, key)
 
-    def _names(self, accepted: Accepted) -> dict[str, None]:
+    def _names(self, accepted: AcceptedRecord) -> dict[str, None]:
         """The children that a record in force is looked at for."""
         if accepted.key == KEYS_KEY:
             return dict.fromkeys(self._children.names())
         return self._concerned(accepted)
 
-    def _pass_through(self, accepted: Accepted, former: Accepted | None, cause: int) -> None:
+    def _pass_through(
+        self, accepted: AcceptedRecord, former: AcceptedRecord | None, cause: int
+    ) -> None:
         """Mark a profile for the child it goes to, and for the one it went to."""
         touched = self._concerned(accepted)
         touched |= self._concerned(former) if former is not None else {}
         if isinstance(accepted.record, Profile):
             # Who hangs there may be another, and the numbers the same.
             for name in touched:
-                self._collected.stale_child(name)
+                self._collected.mark_child_dirty(name)
         self._announce(touched, accepted.key, former, accepted, cause)
         if self._book.gated:
             meant = self._audience.placements_of(accepted.key)
@@ -251,7 +253,7 @@ class Propagation:
                     for key in placements:
                         self._reports.refresh(name, key)
 
-    def _concerned(self, accepted: Accepted) -> dict[str, None]:
+    def _concerned(self, accepted: AcceptedRecord) -> dict[str, None]:
         """The children that a record goes to, or whose slots of it are in use.
 
         Of a delta in full only who is meant has it: whoever is not any more comes by in `spread`.
@@ -274,8 +276,8 @@ class Propagation:
         self,
         names: Iterable[str],
         key: MailKey,
-        former: Accepted | None,
-        accepted: Accepted,
+        former: AcceptedRecord | None,
+        accepted: AcceptedRecord,
         cause: int,
     ) -> None:
         versions = (accepted,) if former is None else (former, accepted)
@@ -283,14 +285,14 @@ class Propagation:
             self._children.inventory_changes(name, key, versions)
             self._children.mark(name, key, cause)
 
-    def _moving(self, names: Iterable[str], key: MailKey, former: Accepted) -> None:
+    def _moving(self, names: Iterable[str], key: MailKey, former: AcceptedRecord) -> None:
         for name in names:
             self._children.inventory_changes(name, key, (former,))
 
     def _put_node(
         self,
-        accepted: Accepted,
-        former: Accepted | None,
+        accepted: AcceptedRecord,
+        former: AcceptedRecord | None,
         record: NodeRecord,
         cause: int,
     ) -> None:
@@ -349,5 +351,5 @@ class Propagation:
         self.child_changed(name)
 
 
-def _is_location(accepted: Accepted | None) -> TypeGuard[Accepted]:
+def _is_location(accepted: AcceptedRecord | None) -> TypeGuard[AcceptedRecord]:
     return accepted is not None and accepted.kind == "location"

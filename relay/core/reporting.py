@@ -73,9 +73,9 @@ class Reporting:
         if self._throttle.is_over(now) and not self._throttle.put_off(now, self._load()):
             self._flush(now)
 
-    def check(self) -> None:
+    def assert_invariants(self) -> None:
         """Assert what must hold between events."""
-        self._sender.check()
+        self._sender.assert_invariants()
 
     def _load(self) -> int:
         """How much mail is on its way, to here and to children."""

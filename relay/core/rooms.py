@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from relay.core.audience import Audience
 from relay.core.collectors.collected_results import CollectedResults
 from relay.core.content.content import Content
-from relay.core.destination.destination import Destination
+from relay.core.destination.destination import LocalDestination
 from relay.core.effects import Effect
 from relay.core.events import Instant
 from relay.core.link.children import Children
@@ -40,7 +40,7 @@ class Rooms:
     collected: CollectedResults
     sender: ReportSender
     # None where no space is attached.
-    destination: Destination | None
+    destination: LocalDestination | None
     # The children of which anything was ever heard, by any run of this node.
     joined: set[str]
     # The keys with which children came first by bundles of a former release, as that noted them.

@@ -28,14 +28,14 @@ from relay.core.records.acceptance import (
     ListedBelow,
     MissingInput,
     NewVersion,
-    Refusal,
+    RecordRefusal,
     Superseded,
     Undecided,
 )
-from relay.core.records.accepted import Accepted, is_delta, to_keep
+from relay.core.records.accepted import AcceptedRecord, is_delta, to_keep
 from relay.core.records.freshness import ViewAge
 from relay.core.records.judge import REACH_SECONDS_MAX, Judgement, Standings, VerifiedSnapshot
-from relay.core.records.snapshot import Interest
+from relay.core.records.snapshot import SnapshotInterest
 from relay.core.records.verdict import admits_new
 from relay.core.rooms import Rooms
 from schemas.records.records import LocationHead, Profile
@@ -300,7 +300,7 @@ class Upstream:
             return
         reader.parked.forget(event)
         match ruling:
-            case Refusal(reason, detail):
+            case RecordRefusal(reason, detail):
                 self.refuse(reason, f"mail {event.key}", detail)
             case HeldVersion(accepted) | ListedBelow(accepted):
                 self._show(accepted)
@@ -309,7 +309,7 @@ class Upstream:
             case Superseded() | NewVersion():
                 pass
 
-    def _is_withheld(self, accepted: Accepted) -> bool:
+    def _is_withheld(self, accepted: AcceptedRecord) -> bool:
         """Whether only a Location's head came, and it selects somebody here: it stays outdated."""
         location, former = accepted.record, self._book.get(accepted.key)
         if former is None or not former.full or not isinstance(location, LocationHead):
@@ -330,7 +330,7 @@ class Upstream:
         self.refused += 1
         self._out.append(Noted(reason, subject, detail))
 
-    def _take(self, accepted: Accepted, event: MailArrived) -> None:
+    def _take(self, accepted: AcceptedRecord, event: MailArrived) -> None:
         self._judge.accepted(accepted)
         if accepted.opaque and self._destination is not None:
             self._out.append(Noted("TooNew", f"mail {event.key}", "update this edge"))
@@ -343,10 +343,10 @@ class Upstream:
             for data, sequence in unverified:
                 self._offer(data, sequence)
 
-    def _show(self, accepted: Accepted) -> None:
+    def _show(self, accepted: AcceptedRecord) -> None:
         """The mailbox shows a record that is held, in full or as a head, or one listed below it."""
         key = accepted.key
-        self.link.reader.holds(key, accepted.version)
+        self.link.reader.put_version(key, accepted.version)
         if is_delta(accepted):
             self._reports.touch(key)
             self._let_go(key)
@@ -359,7 +359,7 @@ class Upstream:
         if not held.full or held.opaque or self._is_meant(key):
             return
         head = held.head()
-        self._book.hold(head)
+        self._book.put(head)
         self._reports.touch(key)
         self._content.end(mail_owner(key))
         self._out.append(to_keep(head, self.link.reader.incarnation))
@@ -396,10 +396,10 @@ class Upstream:
         # Each welcome shows one, mostly that which is known.
         known = (s for s in (self._judge.newest, self._judge.reached) if s and s.data == data)
         verified = next(known, None) or self._acceptance.snapshot(data)
-        if isinstance(verified, Refusal) and verified == UNKNOWN_KEY and not self.caught_up:
+        if isinstance(verified, RecordRefusal) and verified == UNKNOWN_KEY and not self.caught_up:
             self._unverified.append((data, sequence))
             return
-        if isinstance(verified, Refusal):
+        if isinstance(verified, RecordRefusal):
             self.refuse(verified.reason, "snapshot", verified.detail)
             return
         self.link.note_shown(verified.rank)
@@ -515,11 +515,11 @@ class Upstream:
         here = self._destination is not None and self._destination.awaits_content
         return here or self._children.awaits_content()
 
-    def interest(self) -> Interest:
+    def interest(self) -> SnapshotInterest:
         """Of snapshots: the keys of what is held and of what waits, and the own subtree."""
         waiting = (event.key for event in self.link.reader.parked if event.key != KEYS_KEY)
         keys = map(mail_entry_key, (*self._book.without_path(), *waiting))
-        return Interest([*keys, *self._wants.places_below()], self._config.path)
+        return SnapshotInterest([*keys, *self._wants.places_below()], self._config.path)
 
     # What is said upward.
 

@@ -13,10 +13,10 @@ from relay.core.config import NodeConfig
 from relay.core.destination.claims import DesiredObject
 from relay.core.destination.destination import CONTENT_REFUSED
 from relay.core.downstream import Downstream
-from relay.core.link.session import Standing
+from relay.core.link.session import ChildStatus
 from relay.core.link.target import mail_owner
-from relay.core.records.accepted import Accepted, is_delta
-from relay.core.records.trust import Verdict
+from relay.core.records.accepted import AcceptedRecord, is_delta
+from relay.core.records.trust import TrustVerdict
 from relay.core.reports.reduce import EMPTY, merge
 from relay.core.rooms import Rooms
 from relay.core.upstream import STALE, Upstream
@@ -90,7 +90,7 @@ class NodeView:
         return self._upstream is not None and self._upstream.link.stopped
 
     @property
-    def records(self) -> Mapping[MailKey, Accepted]:
+    def records(self) -> Mapping[MailKey, AcceptedRecord]:
         """What the node holds, by mail key; not to be changed."""
         return self._book.by_key
 
@@ -162,7 +162,7 @@ class NodeView:
         expected = sum(self._audience.expected(key, name) for name in (*names, HERE))
         counted = summary.destinations - summary.states.get("leaving", 0)
 
-        def bears_on(accepted: Accepted) -> bool:
+        def bears_on(accepted: AcceptedRecord) -> bool:
             record = accepted.record
             if isinstance(record, Profile):
                 return self._audience.bears_on(record, key)
@@ -244,13 +244,13 @@ class NodeView:
     def disbelief(self, envelope: Envelope, record: Record) -> str:
         """Why a record that the envelope's payload says is not believed; empty if it is."""
         verdict = self._trust.judge(envelope, record)
-        return "" if verdict is Verdict.BELIEVED else verdict.value
+        return "" if verdict is TrustVerdict.BELIEVED else verdict.value
 
     def children(self) -> list[str]:
         """The children by name."""
         return self._children.names()
 
-    def standing_of(self, child: str) -> Standing | None:
+    def standing_of(self, child: str) -> ChildStatus | None:
         """How it is with a child; None if there is none of this name."""
         figures = self._children.figures(child, self._clock())
         return figures.standing if figures is not None else None

@@ -14,7 +14,7 @@ from typing import Any
 
 from relay.objects.field_owners import Steps
 from relay.objects.merge import Object, copied
-from schemas.content.chunks import UNSAID_MAX
+from schemas.content.manifest import UNSAID_MAX
 
 _NEVER = frozenset({"apiVersion", "kind", "metadata", "status"})
 _UNKNOWN = re.compile(r'(\.(?:[^\s"]|"(?:[^"\\]|\\.)*")+): field not declared in schema')

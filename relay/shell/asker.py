@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from relay.core.asks.answers import BadArguments
+from relay.core.asks.answers import BadAskArguments
 from relay.core.asks.routing import (
     ANSWER_SECONDS,
     AnswerArrived,
@@ -205,7 +205,7 @@ class Asker:
             return failed.fault
         except SpaceError as error:
             return AskFault(error.reason, error.message, path)
-        except BadArguments as error:
+        except BadAskArguments as error:
             return AskFault("BadArguments", str(error), path)
         except (CodecError, RecursionError) as error:
             said = f"what it holds cannot be sent: {error}; ask for other objects by name"

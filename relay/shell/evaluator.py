@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from relay.core.collectors.cells import Sample, in_units
+from relay.core.collectors.cells import CellSample, in_units
 from relay.core.collectors.ports import CopyView, Sent
 from relay.core.collectors.tables import FILTER, Outcome
 from relay.objects.expressions.bounds import (
@@ -373,17 +373,17 @@ class CelEvaluator:
         return said, merging_of_copy(key, value, content, generation)
 
 
-def _sample(field: CombinedField, value: Any) -> tuple[Sample, str]:
+def _sample(field: CombinedField, value: Any) -> tuple[CellSample, str]:
     """What a value gives for a column; and what is wrong with it, which makes a 0 of it."""
     if value is None or field.type == "COUNT":
-        return Sample(), ""
+        return CellSample(), ""
     if field.type == "DISTINCT":
-        return Sample(value=value), ""
+        return CellSample(value=value), ""
     number, fault = _number(value)
     if field.type == "QUANTILE":
-        return Sample(bucket=bucket_of(float(number))), fault
+        return CellSample(bucket=bucket_of(float(number))), fault
     units = number << 1074 if isinstance(number, int) else in_units(number)
-    return Sample(units), fault
+    return CellSample(units), fault
 
 
 def _number(value: Any) -> tuple[int | float, str]:

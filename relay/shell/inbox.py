@@ -51,7 +51,7 @@ class Lane:
         self._waiting[slot] = event
         self.bytes += _size(event) - (_size(former) if former is not None else 0)
 
-    def holds(self, event: FromChild) -> bool:
+    def contains(self, event: FromChild) -> bool:
         """Whether an older value of its slot waits."""
         slot = event.key if isinstance(event, ReportArrived) else _HELLO
         return slot in self._waiting
@@ -62,7 +62,7 @@ class Lane:
             self.bytes -= _size(event)
             yield event
 
-    def check(self) -> None:
+    def assert_invariants(self) -> None:
         """Assert that the count of bytes is that of what waits."""
         assert self.bytes == sum(map(_size, self._waiting.values()))
 
@@ -106,7 +106,7 @@ class Inbox:
     def offer(self, event: FromChild) -> bool:
         """Put what a child said into its lane; False if there is no room."""
         lane = self._lanes.setdefault(event.child, Lane())
-        if not lane.holds(event) and (lane.full or self._lanes_bytes >= LANES_BYTES_MAX):
+        if not lane.contains(event) and (lane.full or self._lanes_bytes >= LANES_BYTES_MAX):
             return False
         before = lane.bytes
         lane.put(event)
@@ -124,7 +124,7 @@ class Inbox:
 
         So who says the same thing over and over is read as fast as it is dealt with.
         """
-        while (lane := self._lanes.get(event.child)) is not None and lane.holds(event):
+        while (lane := self._lanes.get(event.child)) is not None and lane.contains(event):
             await self._until_taken()
         await self.put_from_child(event)
 
@@ -227,10 +227,10 @@ class Inbox:
         self._failure, self._failed = error, True
         self.wake()
 
-    def check(self) -> None:
+    def assert_invariants(self) -> None:
         """Assert that each lane, and the sum over them, counts what waits."""
         for lane in self._lanes.values():
-            lane.check()
+            lane.assert_invariants()
         assert self._lanes_bytes == sum(lane.bytes for lane in self._lanes.values())
 
     def _account(self) -> None:

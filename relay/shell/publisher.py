@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from relay.core.collectors.collected_results import Result
 from relay.core.effects import SnapshotShown, StoreOwn
-from relay.core.events import Event, HistoryKept, Issued, OwnRecord, SnapshotIssued
+from relay.core.events import Event, HistoryKept, OwnRecord, RecordIssued, SnapshotIssued
 from relay.core.node import Node
 from relay.core.notes import is_note
 from relay.ports import Bus, Clock
@@ -118,7 +118,7 @@ class CentrePublisher:
             data = signed.envelope.encode()
             kept.append(_to_keep(signed, data, hops))
             last = fresh if at == len(records) else frozenset[ContentHash]()
-            issued.append(Issued(signed, data, hops, last, carried))
+            issued.append(RecordIssued(signed, data, hops, last, carried))
         await self._keep(blobs, kept, issued)
 
     async def publish_snapshot(
@@ -241,7 +241,7 @@ class CentrePublisher:
     def handled(self, event: Event) -> None:
         """The node knows of what came with an event."""
         match event:
-            case Issued(signed) if self._ahead.get(signed.slot) is signed:
+            case RecordIssued(signed) if self._ahead.get(signed.slot) is signed:
                 del self._ahead[signed.slot]
             case SnapshotIssued():
                 for key in event.dropped:
@@ -249,7 +249,7 @@ class CentrePublisher:
                         del self._ahead[key]
             case _:
                 pass
-        if isinstance(event, Issued | SnapshotIssued | HistoryKept) and event.blobs:
+        if isinstance(event, RecordIssued | SnapshotIssued | HistoryKept) and event.blobs:
             self._coming.remove(event.blobs)
 
     async def drop_blobs(self, addresses: Sequence[ContentHash]) -> None:
@@ -275,7 +275,7 @@ class CentrePublisher:
                 if record.key == SNAPSHOT_KEY and record.data is not None:
                     self._apart[SNAPSHOT_KEY] = record.data
             for event in events:
-                if isinstance(event, Issued):
+                if isinstance(event, RecordIssued):
                     self._ahead[event.signed.slot] = event.signed
                 elif isinstance(event, SnapshotIssued):
                     self._ahead |= dict.fromkeys(event.dropped)

@@ -33,6 +33,6 @@ class RecentBlobs:
         self._held.clear()
         self._bytes = 0
 
-    def check(self) -> None:
+    def assert_invariants(self) -> None:
         """Assert that the count of bytes is that of what is held."""
         assert self._bytes == sum(map(len, self._held.values())) <= self._most

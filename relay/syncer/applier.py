@@ -32,6 +32,20 @@ from relay.syncer.list_items import (
     put_back,
     still_there,
 )
+from relay.syncer.object_marks import (
+    INVALID,
+    MANAGER,
+    POLICY_MANAGER,
+    is_adopted,
+    is_left_alone,
+    is_ours,
+    marked,
+    of_this,
+    paths_said,
+    policy_alone,
+    tree_of,
+    without_replicas,
+)
 from relay.syncer.observed import ObservedState
 from relay.syncer.ownership import (
     AUTOSCALERS,
@@ -51,20 +65,6 @@ from relay.syncer.plan import namespace_object
 from relay.syncer.record import AppliedObjects
 from relay.syncer.recreation import check_replacement, source_after
 from relay.syncer.ruled import RuledObjects
-from relay.syncer.wish import (
-    INVALID,
-    MANAGER,
-    POLICY_MANAGER,
-    is_adopted,
-    is_left_alone,
-    is_ours,
-    marked,
-    of_this,
-    paths_said,
-    policy_alone,
-    tree_of,
-    without_replicas,
-)
 from schemas.content.blobs import OBJECT_MAX_BYTES, Reference
 from schemas.content.sealing import SealingKey
 from schemas.objects.annotations import CONFLICTS, EXISTING, LEAVE, REFUSE
@@ -199,14 +199,14 @@ class Applier:
         await self._record.stored(wanted.key)
         return ApplyRequest(wanted, content, policies, None, intent)
 
-    async def apply(self, request: ApplyRequest, *, look: bool) -> ObservedState | None:
-        """Make the object as wanted; with `look` it may not be as it was left.
+    async def apply(self, request: ApplyRequest, *, look_first: bool) -> ObservedState | None:
+        """Make the object as wanted; with `look_first` it may not be as it was left.
 
         None if it is not to be touched, and was not looked at. Raises SpaceError, ContentMissing
         and CodecError.
         """
         wanted = request.wanted
-        if request.done and request.known and not look:
+        if request.done and request.known and not look_first:
             if request.once and request.policies.overwrite == request.done.stay:
                 return await self._leave_alone(request, request.done)
             if request.once:

@@ -19,10 +19,10 @@ from relay.syncer.ended import is_over
 from relay.syncer.going import GoingObjects
 from relay.syncer.list_items import moved_items
 from relay.syncer.losses import loss_text, lost_again, pause_left, taker
+from relay.syncer.object_marks import MANAGER
 from relay.syncer.observed import ObservedState, shortened
 from relay.syncer.ownership import taken
 from relay.syncer.repairs import Repairs
-from relay.syncer.wish import MANAGER
 from schemas.objects.objects import ObjectKey
 from schemas.reports.reports import COUNT_MAX, Done, Repaired
 from schemas.values.refusals import CodecError

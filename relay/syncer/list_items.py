@@ -15,6 +15,7 @@ from typing import Any
 
 from relay.objects.merge import copied, same
 from relay.ports import Conflict, Object, Space, SpaceError
+from relay.syncer.object_marks import MANAGER
 from relay.syncer.ownership import (
     OwnedFields,
     counted_path,
@@ -23,7 +24,6 @@ from relay.syncer.ownership import (
     item_path,
     owned_fields,
 )
-from relay.syncer.wish import MANAGER
 from schemas.objects.objects import ObjectKey
 
 PUT_BACK_MANAGER = "leafcast-put-back"

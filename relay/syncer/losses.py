@@ -11,9 +11,9 @@ from typing import Any
 
 from relay.objects.ended import lifetime_field
 from relay.objects.health import assess
+from relay.syncer.object_marks import MANAGER, POLICY_MANAGER
 from relay.syncer.observed import shortened
 from relay.syncer.ownership import other_managers
-from relay.syncer.wish import MANAGER, POLICY_MANAGER
 from schemas.reports.reports import COUNT_MAX, Lost
 from schemas.values.wording import some_of
 

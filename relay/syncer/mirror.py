@@ -301,7 +301,7 @@ class Mirror:
         """Whether it is known where the copies are."""
         return self._place is not None
 
-    def check(self) -> None:
+    def assert_invariants(self) -> None:
         """Assert that what is derived agrees with what it is derived from."""
         assert self._bytes == sum(_taken(held.size) for held in self._held.values())
         assert self._bytes <= EDGE_MAX_BYTES

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 
 from relay.ports import NOT_FOUND, Kind, Object, Space, SpaceError
+from relay.syncer.object_marks import is_adopted, is_left_alone, is_ours, ours, removal_said
 from relay.syncer.ownership import AUTOSCALERS, scales
-from relay.syncer.wish import is_adopted, is_left_alone, is_ours, ours, removal_said
 from schemas.objects.objects import BUILT_IN_KINDS, ObjectKey, apply_order
 from schemas.objects.selectors import LabelSelector
 from schemas.reports.reports import Done

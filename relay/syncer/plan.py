@@ -10,7 +10,7 @@ from relay.core.destination.claims import DesiredObject
 from relay.syncer.lesser import is_another
 from schemas.content import blobs
 from schemas.content.blobs import Reference
-from schemas.content.chunks import CREATE_ONLY
+from schemas.content.manifest import CREATE_ONLY
 from schemas.objects.objects import ObjectKey, apply_order
 from schemas.objects.order import place_of
 from schemas.reports.reports import Done

@@ -10,10 +10,10 @@ from relay.core.events import KEPT, LEFT_IN_PLACE
 from relay.objects.policies import on_removal
 from relay.ports import NOT_FOUND, Conflict, Object, Space, SpaceError
 from relay.syncer.going import check_gone
+from relay.syncer.object_marks import MANAGER, MARKS, POLICY_MANAGER, is_adopted, is_ours
 from relay.syncer.owned_objects import each_kind, instances
 from relay.syncer.ownership import is_shared
 from relay.syncer.plan import BUILT_IN_NAMESPACES, NAMESPACES
-from relay.syncer.wish import MANAGER, MARKS, POLICY_MANAGER, is_adopted, is_ours
 from schemas.objects.annotations import DELETE, ON_REMOVAL, ORPHAN, OVERWRITE
 from schemas.objects.objects import CRD_GROUP, ObjectKey
 from schemas.reports.reports import Done

@@ -9,7 +9,14 @@ from __future__ import annotations
 from relay.objects.allocation_refusals import without_title
 from relay.objects.policies import Policies, may_be_recreated, on_removal
 from relay.ports import Object, Space, SpaceError
-from relay.syncer.wish import DENIED, INVALID, MANAGER, is_unchangeable, of_this, speaks_of_change
+from relay.syncer.object_marks import (
+    DENIED,
+    INVALID,
+    MANAGER,
+    is_unchangeable,
+    of_this,
+    speaks_of_change,
+)
 from schemas.objects.annotations import DELETE, ON_IMMUTABLE, ON_REMOVAL
 from schemas.objects.source_objects import SourceObject
 from schemas.reports.reports import Done

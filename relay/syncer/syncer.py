@@ -16,17 +16,17 @@ from relay.core.events import LEFT_IN_PLACE, ObjectObserved
 from relay.objects.stored_object import timestamp
 from relay.ports import (
     AnotherSpace,
-    Change,
     Clock,
     Dice,
-    Listed,
+    KindsServed,
     Object,
-    Served,
+    ObjectChange,
+    ObjectsListed,
+    ServerUnanswered,
     Space,
     SpaceError,
     SpaceEvent,
     Synced,
-    Unanswered,
     Unserved,
 )
 from relay.syncer.applier import Applier, ApplyRequest, Loader
@@ -35,6 +35,7 @@ from relay.syncer.drift import Drift
 from relay.syncer.ended import as_it_ended, completed, ended_unseen, in_namespace, is_over, with_end
 from relay.syncer.failures import ACTION_SECONDS_MAX, FAILURES, ObjectErrors, failure_text
 from relay.syncer.lingering import LingeringNamespaces
+from relay.syncer.object_marks import tree_of
 from relay.syncer.observed import Observations, ObservedState
 from relay.syncer.owned_objects import find_ours, scaled_with
 from relay.syncer.pending import REQUESTS_MAX, Pending, key_of
@@ -55,7 +56,6 @@ from relay.syncer.surroundings import Surroundings
 from relay.syncer.waking import until_due
 from relay.syncer.watched_kinds import Scope, WatchedKinds, scope_of
 from relay.syncer.wave_barrier import WaveBarrier
-from relay.syncer.wish import tree_of
 from relay.turns import in_turns
 from schemas.objects.objects import ObjectKey
 from schemas.reports.reports import Done
@@ -307,7 +307,7 @@ class Syncer:
     async def _apply(self, request: ApplyRequest) -> None:
         key, seen = request.key, self._observed.sight(request.key)
         look = self._drift.needs_look(key) or (seen is not None and seen.ending)
-        sight = await self._applier.apply(request, look=look)
+        sight = await self._applier.apply(request, look_first=look)
         if sight is None:
             return
         self._left_in_place.discard(key)
@@ -427,18 +427,18 @@ class Syncer:
 
     async def _on_event(self, event: SpaceEvent) -> None:
         match event:
-            case Change(how, key, obj):
+            case ObjectChange(how, key, obj):
                 await self._on_change(how, key, obj)
-            case Listed(interest, objects) if interest is not None:
+            case ObjectsListed(interest, objects) if interest is not None:
                 await self._take_in(scope_of(interest), objects)
             case Unserved():
                 now = timestamp(self._clock.now().wall_ms)
                 for key in self._within({self._watched.unserved(event, now)}):
                     self._reconsider(key)
                     await self._publish(key)
-            case Unanswered(why) if self._watched.silence(why):
+            case ServerUnanswered(why) if self._watched.silence(why):
                 await self._publish_all()
-            case Served():
+            case KindsServed():
                 kinds = self._watched.serves(event)
                 for key in [key for key in self._managed() if key.group_resource in kinds]:
                     self._retry(key)

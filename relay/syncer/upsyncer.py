@@ -17,15 +17,15 @@ from relay.core.events import CopyObserved, UnservedKind, UpsyncFault, UpsyncObs
 from relay.objects.upsynced_form import upsynced_form, version_of
 from relay.ports import (
     AnotherSpace,
-    Change,
     Clock,
     CopiesPlace,
     Interest,
     Interests,
     Kind,
-    Listed,
+    KindsServed,
     Object,
-    Served,
+    ObjectChange,
+    ObjectsListed,
     Space,
     SpaceError,
     SpaceEvent,
@@ -171,14 +171,14 @@ class Upsyncer:
     async def _told(self, event: SpaceEvent) -> None:
         now = self._now()
         match event:
-            case Served(kinds):
+            case KindsServed(kinds):
                 self._served = {kind.group_resource: kind for kind in kinds}
                 self._follow_kinds()
-            case Listed(interest, objects) if interest is not None:
+            case ObjectsListed(interest, objects) if interest is not None:
                 self._take_in(scope_of(interest), objects)
             case Unserved(interest, reason, message):
                 self._not_told(scope_of(interest), reason, message)
-            case Change(how, key, obj) if self._is_meant(key):
+            case ObjectChange(how, key, obj) if self._is_meant(key):
                 if how == "deleted":
                     self._mirror.remove(key, now)
                 else:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from relay.ports import Interest, Interests, Kind, Served, Synced, Unserved
+from relay.ports import Interest, Interests, Kind, KindsServed, Synced, Unserved
+from relay.syncer.object_marks import any_trees
 from relay.syncer.plan import NAMESPACES
-from relay.syncer.wish import any_trees
 from schemas.objects.objects import ObjectKey
 from schemas.reports.missing_rights import FORBIDDEN, reported
 
@@ -58,7 +58,7 @@ class WatchedKinds:
         scopes = {scope_of(item) for item in self.interests.wanted or ()}
         return self.begun and scopes <= self._synced and not any(map(self._trouble, scopes))
 
-    def serves(self, served: Served) -> set[KindName]:
+    def serves(self, served: KindsServed) -> set[KindName]:
         """Take what the space serves now; the kinds that came or changed."""
         now = {kind.group_resource: kind for kind in served.kinds}
         changed = {name for name, kind in now.items() if self._served.get(name) != kind}

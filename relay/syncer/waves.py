@@ -107,7 +107,7 @@ class Waves:
         """The order of one that another waits for."""
         return self._standing[key].order
 
-    def check(self) -> None:
+    def assert_invariants(self) -> None:
         """Assert that what is kept by placement agrees with what is kept by object."""
         for name, held in self._placements.items():
             assert held.named == {key for key, named in self._named.items() if name in named}

@@ -19,7 +19,7 @@ from pydantic import (
 )
 
 from schemas.api.placement import UpsyncSet
-from schemas.api.shared import Condition, Count, ListOf, ObjectMeta, Value
+from schemas.api.shared import ApiValue, Condition, Count, ListOf, ObjectMeta
 from schemas.reports.collectors import (
     COLUMNS_MAX,
     EXPRESSION_MAX_BYTES,
@@ -72,7 +72,7 @@ CelExpression = Annotated[str, AfterValidator(_expression)]
 _Column = Annotated[str, BeforeValidator(_unquoted), AfterValidator(_column)]
 
 
-class NamedExpression(Value):
+class NamedExpression(ApiValue):
     """A column, and the CEL expression that gives it."""
 
     name: _Column
@@ -81,7 +81,7 @@ class NamedExpression(Value):
     """CEL over obj, returned, inventory and propagation."""
 
 
-class NamedAggregator(Value):
+class NamedAggregator(ApiValue):
     """A column of each group: how the subjects of its rows are combined."""
 
     name: _Column
@@ -112,14 +112,14 @@ class NamedAggregator(Value):
         return self
 
 
-class CollectorSource(Value):
+class CollectorSource(ApiValue):
     """Over which objects a collector is, in the place of copies of what was sent."""
 
     upsync: UpsyncSet
     """Objects that come up from destinations; returned is the object."""
 
 
-class StatusCollectorSpec(Value):
+class StatusCollectorSpec(ApiValue):
     """Which rows count, and what becomes of them."""
 
     filter: CelExpression | None = None
@@ -161,7 +161,7 @@ class StatusCollectorSpec(Value):
         return self
 
 
-class StatusCollectorStatus(Value):
+class StatusCollectorStatus(ApiValue):
     """What is wrong with it."""
 
     observed_generation: Count | None = None
@@ -172,7 +172,7 @@ class StatusCollectorStatus(Value):
     """Ready: it can be read, and counts. Stalled: it is wrong, and no waiting helps."""
 
 
-class StatusCollector(Value):
+class StatusCollector(ApiValue):
     """What is asked of the copies of an object at all its destinations; placements name it."""
 
     api_version: Literal["control.kubestellar.io/v1alpha1"]
@@ -217,7 +217,7 @@ _Anything = Annotated[Any, PlainValidator(lambda form: form), WithJsonSchema({"t
 _Listed = Annotated[Any, PlainValidator(lambda form: form), WithJsonSchema({"type": "array"})]
 
 
-class CombinedValue(Value):
+class CombinedValue(ApiValue):
     """One value; a number is a string in the field `float`."""
 
     type: Literal["String", "Number", "Bool", "Null", "Object", "Array"]
@@ -234,7 +234,7 @@ class CombinedValue(Value):
     """A list."""
 
 
-class CombinedRow(Value):
+class CombinedRow(ApiValue):
     """One row."""
 
     columns: ListOf[CombinedValue] = ()
@@ -248,14 +248,14 @@ class CombinedRest(CombinedRow):
     """How many rows it stands for."""
 
 
-class CombinedCluster(Value):
+class CombinedCluster(ApiValue):
     """A destination, by the name of its SyncTarget."""
 
     cluster_id: str
     """The name of the destination's SyncTarget."""
 
 
-class RowError(Value):
+class RowError(ApiValue):
     """A row that could not be computed: the first one, and how many there are."""
 
     wec: CombinedCluster
@@ -268,7 +268,7 @@ class RowError(Value):
     """How many destinations have no row for such a reason."""
 
 
-class ColumnNote(Value):
+class ColumnNote(ApiValue):
     """What is wrong with a column's values, or to be known of them."""
 
     column_name: str
@@ -279,7 +279,7 @@ class ColumnNote(Value):
     """What is to be known."""
 
 
-class CombinedResult(Value):
+class CombinedResult(ApiValue):
     """What one collector collected; `truncated` if not all found room on its way."""
 
     name: str
@@ -300,7 +300,7 @@ class CombinedResult(Value):
     """Whether not all found room on its way: fewer rows, or values told apart."""
 
 
-class CombinedStatus(Value):
+class CombinedStatus(ApiValue):
     """What the collectors of one placement say of one object. Leafcast writes it."""
 
     api_version: Literal["control.kubestellar.io/v1alpha1"]

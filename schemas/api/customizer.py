@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from schemas.api.shared import ApiObject, Condition, Count, ListOf, Value
+from schemas.api.shared import ApiObject, ApiValue, Condition, Count, ListOf
 from schemas.objects.json_paths import length_fault
 from schemas.values.faults import Fault, Faulty
 
@@ -15,7 +15,7 @@ VALUE_MAX = 64 * 1024
 REPLACEMENTS_MAX = 256
 
 
-class Replacement(Value):
+class Replacement(ApiValue):
     """One change of an object: what a JSONPath names becomes a value, which is JSON."""
 
     path: Annotated[str, Field(min_length=1, max_length=PATH_MAX)]
@@ -25,7 +25,7 @@ class Replacement(Value):
     """What to put there, in JSON: a text has quotes of its own."""
 
 
-class CustomizerStatus(Value):
+class CustomizerStatus(ApiValue):
     """What is wrong with a Customizer."""
 
     observed_generation: Count | None = None

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import PlainValidator, WithJsonSchema
 
-from schemas.api.shared import Condition, Count, ListOf, NamedObject, Value
+from schemas.api.shared import ApiValue, Condition, Count, ListOf, NamedObject
 from schemas.objects.annotations import annotation_faults
 from schemas.objects.objects import group_of, object_faults
 from schemas.values.faults import Fault, Faulty
@@ -28,7 +28,7 @@ def _template(form: object) -> Mapping[str, Any]:
     return form
 
 
-class DenaturedSpec(Value):
+class DenaturedSpec(ApiValue):
     """The whole object, as it is to be at destinations."""
 
     template: Annotated[
@@ -39,7 +39,7 @@ class DenaturedSpec(Value):
     the Denatured."""
 
 
-class DenaturedStatus(Value):
+class DenaturedStatus(ApiValue):
     """What is wrong with a Denatured."""
 
     observed_generation: Count | None = None

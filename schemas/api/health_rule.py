@@ -9,11 +9,11 @@ from pydantic import AfterValidator, model_validator
 from schemas.api.collectors import CelExpression
 from schemas.api.placement import OneApiGroup
 from schemas.api.shared import (
+    ApiValue,
     Condition,
     Count,
     ListOf,
     NamedObject,
-    Value,
     checked,
     resource_fault,
 )
@@ -29,7 +29,7 @@ _Resource = Annotated[
 ]
 
 
-class HealthRuleSpec(Value):
+class HealthRuleSpec(ApiValue):
     """Of which kind, and what its objects count as."""
 
     api_group: OneApiGroup
@@ -60,7 +60,7 @@ class HealthRuleSpec(Value):
         return self
 
 
-class HealthRuleStatus(Value):
+class HealthRuleStatus(ApiValue):
     """What is wrong with it."""
 
     observed_generation: Count | None = None

@@ -5,7 +5,7 @@ A placement lists its holds in its status, one for each reason. What merely take
 
 from __future__ import annotations
 
-from schemas.api.shared import Count, Value
+from schemas.api.shared import ApiValue, Count
 
 HOLDS_MAX = 16
 """So many a status lists."""
@@ -13,7 +13,7 @@ HOLD_TEXT_MAX = 400
 """So many characters has a message, and a remedy."""
 
 
-class Hold(Value):
+class Hold(ApiValue):
     """What keeps the newest content of the centre from destinations, and the command that helps."""
 
     reason: str

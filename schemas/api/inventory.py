@@ -13,12 +13,12 @@ from pydantic import AfterValidator, Field, PlainValidator, field_validator, mod
 
 from schemas.api.shared import (
     ApiObject,
+    ApiValue,
     Condition,
     Count,
     ListOf,
     ObjectMeta,
     Selector,
-    Value,
     check_description,
     check_sent,
     checked,
@@ -53,7 +53,7 @@ def _quantity(form: object) -> str | int | float:
 _Quantities = Mapping[str, Annotated[str | int | float, PlainValidator(_quantity)]]
 
 
-class ApiExport(Value):
+class ApiExport(ApiValue):
     """An API that a SyncTarget supports."""
 
     export: str
@@ -62,7 +62,7 @@ class ApiExport(Value):
     """The kcp workspace that exports it."""
 
 
-class SyncTargetSpec(Value):
+class SyncTargetSpec(ApiValue):
     """What an operator says of a cluster; SyncTargets with equal cells behave as one."""
 
     unschedulable: bool = False
@@ -77,7 +77,7 @@ class SyncTargetSpec(Value):
     """Kept for those who read it: who has equal ones behaves as one cluster."""
 
 
-class SyncedResource(Value):
+class SyncedResource(ApiValue):
     """A resource that a SyncTarget's cluster takes, and in which versions."""
 
     group: str = ""
@@ -92,7 +92,7 @@ class SyncedResource(Value):
     """Whether the cluster takes it."""
 
 
-class VirtualWorkspace(Value):
+class VirtualWorkspace(ApiValue):
     """Where a kcp syncer would read and write."""
 
     syncer_url: str = Field("", alias="syncerURL")
@@ -101,7 +101,7 @@ class VirtualWorkspace(Value):
     """Where it would write what comes up."""
 
 
-class SyncTargetStatus(Value):
+class SyncTargetStatus(ApiValue):
     """What is known of a cluster; quantities are written as Kubernetes does (`500m`, `2Gi`)."""
 
     allocatable: _Quantities = Field(default_factory=dict)
@@ -160,7 +160,7 @@ class SyncTarget(ApiObject):
         return None if text is None else NodePath.parse(text)
 
 
-class LocationResource(Value):
+class LocationResource(ApiValue):
     """What a Location is a location of; there is one possibility."""
 
     group: Literal["edge.kubestellar.io"]
@@ -171,7 +171,7 @@ class LocationResource(Value):
     """synctargets"""
 
 
-class AvailableSelectorLabel(Value):
+class AvailableSelectorLabel(ApiValue):
     """A label that users of the Location may select by; for people, not used in matching."""
 
     key: _LabelKey
@@ -182,7 +182,7 @@ class AvailableSelectorLabel(Value):
     """What the label means."""
 
 
-class LocationSpec(Value):
+class LocationSpec(ApiValue):
     """Which SyncTargets of the same inventory space are at this Location."""
 
     resource: LocationResource
@@ -207,7 +207,7 @@ class LocationSpec(Value):
         return self
 
 
-class LocationStatus(Value):
+class LocationStatus(ApiValue):
     """How many SyncTargets are at the Location, and how many of them take work."""
 
     instances: Count | None = None

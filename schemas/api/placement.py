@@ -20,6 +20,7 @@ from schemas.api.shared import (
     ANY,
     CLAUSES_MAX,
     ApiObject,
+    ApiValue,
     Condition,
     Count,
     Listed,
@@ -28,7 +29,6 @@ from schemas.api.shared import (
     ObjectMeta,
     Selector,
     Selectors,
-    Value,
     check_requirements,
     check_sent,
     checked,
@@ -69,7 +69,7 @@ _CollectorName = Annotated[
 Int32 = Annotated[int, Field(ge=0, le=INT32_MAX)]
 
 
-class DownsyncClause(Value):
+class DownsyncClause(ApiValue):
     """Which objects go down, and how; at least one field must tell objects apart."""
 
     api_group: _ApiGroup | None = None
@@ -122,7 +122,7 @@ class DownsyncClause(Value):
         return self
 
 
-class UpsyncSet(Value):
+class UpsyncSet(ApiValue):
     """Which objects that arise at edges come up; an empty list admits nothing."""
 
     api_group: OneApiGroup = ""
@@ -147,7 +147,7 @@ class PlacedUpsyncSet(UpsyncSet):
     """Names of StatusCollectors with a source: over what comes up."""
 
 
-class NonNamespacedObjectSet(Value):
+class NonNamespacedObjectSet(ApiValue):
     """Of v1alpha1: cluster-scoped objects of one group, by name or by labels; empty lists none."""
 
     api_group: OneApiGroup = ""
@@ -160,7 +160,7 @@ class NonNamespacedObjectSet(Value):
     """Selects objects by their labels; any one must match."""
 
 
-class EdgePlacementSpec(Value):
+class EdgePlacementSpec(ApiValue):
     """What (downsync clauses) goes where (Locations that any selector matches; none if empty)."""
 
     location_selectors: Selectors = ()
@@ -195,7 +195,7 @@ class EdgePlacementSpec(Value):
         return self
 
 
-class PlacementStatus(Value):
+class PlacementStatus(ApiValue):
     """What became of a placement of any kind, from the summaries.
 
     Counts are of destinations.
@@ -271,7 +271,7 @@ class EdgePlacement(NamedObject):
         return metadata
 
 
-class Destination(Value):
+class Destination(ApiValue):
     """One (Location, SyncTarget) pair; `cluster` is the inventory space's identity."""
 
     cluster: str

@@ -15,11 +15,11 @@ from schemas.api.placement import DownsyncClause, PlacementStatus
 from schemas.api.readiness import Readiness
 from schemas.api.shared import (
     CLAUSES_MAX,
+    ApiValue,
     ControlObject,
     ListOf,
     ObjectMeta,
     Selectors,
-    Value,
     check_requirements,
     check_sent,
 )
@@ -35,7 +35,7 @@ class PolicyClause(DownsyncClause):
     """Selects objects by their labels; any one must match. All if empty."""
 
 
-class BindingPolicySpec(Value):
+class BindingPolicySpec(ApiValue):
     """What (downsync clauses) goes where (SyncTargets that any selector matches; none if empty)."""
 
     cluster_selectors: Selectors = ()
@@ -82,7 +82,7 @@ class BindingPolicy(ControlObject):
         return metadata
 
 
-class ClusterScopeObject(Value):
+class ClusterScopeObject(ApiValue):
     """A cluster-scoped object of a Binding, and how it is treated."""
 
     group: str
@@ -110,7 +110,7 @@ class NamespaceScopeObject(ClusterScopeObject):
     """The namespace of the object."""
 
 
-class BindingWorkload(Value):
+class BindingWorkload(ApiValue):
     """The objects of a Binding, by scope."""
 
     cluster_scope: ListOf[ClusterScopeObject] = ()
@@ -119,14 +119,14 @@ class BindingWorkload(Value):
     """Namespaced objects."""
 
 
-class BindingDestination(Value):
+class BindingDestination(ApiValue):
     """A destination of a Binding."""
 
     cluster_id: str
     """The name of the SyncTarget."""
 
 
-class BindingSpec(Value):
+class BindingSpec(ApiValue):
     """Which objects go to which destinations: each of them to each."""
 
     workload: BindingWorkload = BindingWorkload()

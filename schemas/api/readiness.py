@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from schemas.api.amounts import Amount
-from schemas.api.shared import Value
+from schemas.api.shared import ApiValue
 
 MAX_UNAVAILABLE = "10%"
 
 
-class Readiness(Value):
+class Readiness(ApiValue):
     """What may be away, or empty, while the condition Ready is True."""
 
     max_unavailable: Amount = MAX_UNAVAILABLE

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, ValidationError
 
-from schemas.api.shared import Value
+from schemas.api.shared import ApiValue
 from schemas.values.faults import Fault, Faulty
 
 Action = Literal[
@@ -25,7 +25,7 @@ Action = Literal[
 REQUEST_MAX_CHARACTERS = 4096
 
 
-class RolloutRequest(Value):
+class RolloutRequest(ApiValue):
     """One request; `id` tells it from others: each is handled once."""
 
     id: Annotated[str, Field(min_length=1, max_length=64)]

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, PlainValidator, WithJsonSchema, model_validator
 
 from schemas.api.amounts import Amount, Share
-from schemas.api.shared import ListOf, Selector, Value, check_sent, checked
+from schemas.api.shared import ApiValue, ListOf, Selector, check_sent, checked
 from schemas.records.placements import KINDS
 from schemas.records.records import WINDOWS_MAX
 from schemas.records.shares import checked_amount, share_of
@@ -59,7 +59,7 @@ _WaveName = Annotated[str, AfterValidator(checked(names.dns_label_fault, names.D
 _LabelKey = Annotated[str, AfterValidator(checked(names.label_key_fault, names.QUALIFIED_RULE))]
 
 
-class RolledPlacement(Value):
+class RolledPlacement(ApiValue):
     """The placement that is rolled out."""
 
     kind: Literal["EdgePlacement", "BindingPolicy"] = "EdgePlacement"
@@ -73,7 +73,7 @@ class RolledPlacement(Value):
         return next(kind.named(self.name) for kind in KINDS if kind.kind == self.kind)
 
 
-class RolloutWindow(Value):
+class RolloutWindow(ApiValue):
     """When destinations may begin: from each time of the cron line on, for so long."""
 
     cron: str
@@ -101,7 +101,7 @@ class RolloutWindow(Value):
 Windows = Annotated[ListOf[RolloutWindow], Field(max_length=WINDOWS_MAX)]
 
 
-class Rate(Value):
+class Rate(ApiValue):
     """How many destinations begin in a minute: always so many, or more with each minute."""
 
     per_minute: Annotated[int, Field(ge=1, le=10**9)] | None = None
@@ -125,14 +125,14 @@ class Rate(Value):
         return self
 
 
-class PerGroup(Value):
+class PerGroup(ApiValue):
     """One wave for each value that a label of SyncTargets has, in order."""
 
     label: _LabelKey
     """The key of a label of SyncTargets."""
 
 
-class Wave(Value):
+class Wave(ApiValue):
     """Whom the wave admits, how fast, and what must be so before the next one begins."""
 
     name: _WaveName
@@ -180,7 +180,7 @@ class Wave(Value):
         return self
 
 
-class Success(Value):
+class Success(ApiValue):
     """What a wave must reach: such a share of its reachable members is synced, or healthy."""
 
     of: Literal["healthy", "synced"] = "healthy"
@@ -189,7 +189,7 @@ class Success(Value):
     """Which share of the reachable members must be so."""
 
 
-class Failures(Value):
+class Failures(ApiValue):
     """How many members of a wave may fail; from `atLeast` failures on it counts."""
 
     maximum: Amount = "5%"
@@ -198,14 +198,14 @@ class Failures(Value):
     """From how many failures on they count."""
 
 
-class Offline(Value):
+class Offline(ApiValue):
     """Which share of a wave's members may be unreachable when it passes."""
 
     maximum: Share = "20%"
     """Which share of the members."""
 
 
-class RolloutSpec(Value):
+class RolloutSpec(ApiValue):
     """How a placement's changes go out."""
 
     placement: RolledPlacement

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from schemas.api.placement import Int32
 from schemas.api.rollout_spec import Wave
-from schemas.api.shared import Condition, Count, ListOf, Selector, Value
+from schemas.api.shared import ApiValue, Condition, Count, ListOf, Selector
 
 Number = Annotated[int, Field(ge=0, le=2**53 - 1)]
 """An API server checks its bound as a floating-point number, so it has no more bits."""
@@ -30,7 +30,7 @@ WavePhase = Literal[
 Outcome = Literal["", "Complete", "Partial", "Promoted", "Aborted", "Superseded"]
 
 
-class RolloutStep(Value):
+class RolloutStep(ApiValue):
     """A step of a wave: how far its gate is opened, and not before so many seconds of it."""
 
     below: Number
@@ -39,7 +39,7 @@ class RolloutStep(Value):
     """How many seconds after the wave's first step at the earliest."""
 
 
-class WaveStatus(Value):
+class WaveStatus(ApiValue):
     """One wave of the revision: its gate, and what was counted of its members last."""
 
     name: str
@@ -80,7 +80,7 @@ class WaveStatus(Value):
     """The wave as it was when the revision began."""
 
 
-class Revision(Value):
+class Revision(ApiValue):
     """One content that the placement had; `manifest` names it, `size` is of its list of objects."""
 
     number: Number
@@ -99,7 +99,7 @@ class Revision(Value):
     """What became of it; empty while it goes out."""
 
 
-class StatusWindow(Value):
+class StatusWindow(ApiValue):
     """A window of a gate: a cron line, seconds, and a zone; no zone is the destination's."""
 
     cron: str
@@ -110,7 +110,7 @@ class StatusWindow(Value):
     """In which time zone; empty for the destination's own."""
 
 
-class LayerGate(Value):
+class LayerGate(ApiValue):
     """An open gate: who passes it; `below` of 10000."""
 
     name: str
@@ -127,7 +127,7 @@ class LayerGate(Value):
     """When destinations may begin."""
 
 
-class Layer(Value):
+class Layer(ApiValue):
     """A revision, and the gates that were opened for it; no manifest is nothing at all."""
 
     revision: Number
@@ -140,7 +140,7 @@ class Layer(Value):
     """Who gets it, the first gate that admits counts."""
 
 
-class Pin(Value):
+class Pin(ApiValue):
     """The revision that is kept at and below a place."""
 
     path: str
@@ -149,7 +149,7 @@ class Pin(Value):
     """Which revision is kept there."""
 
 
-class Freeze(Value):
+class Freeze(ApiValue):
     """The layers that stay as they were at and below a place."""
 
     path: str
@@ -158,7 +158,7 @@ class Freeze(Value):
     """The layers as they were."""
 
 
-class RejectedObjects(Value):
+class RejectedObjects(ApiValue):
     """What of the space's wish stays back, as the revision that brought it was taken back."""
 
     reason: Literal["Aborted", "Undone"]
@@ -173,7 +173,7 @@ class RejectedObjects(Value):
     """Some of them, by kind and name."""
 
 
-class RequestStatus(Value):
+class RequestStatus(ApiValue):
     """What became of the last request."""
 
     id: str
@@ -186,7 +186,7 @@ class RequestStatus(Value):
     """Why not, or what follows."""
 
 
-class RolloutStatus(Value):
+class RolloutStatus(ApiValue):
     """How far a Rollout is. `layers` are what the placement's delta says, newest first."""
 
     observed_generation: Int32 = 0

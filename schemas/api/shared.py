@@ -42,7 +42,7 @@ Item = TypeVar("Item")
 Check = Callable[[str], str]
 
 
-class Value(BaseModel):
+class ApiValue(BaseModel):
     """A part of an API object: frozen, camelCase on the wire, nothing converted or ignored."""
 
     model_config = ConfigDict(
@@ -193,7 +193,7 @@ Count = Annotated[int, Field(ge=0, le=2**32 - 1)]
 """How many, as the unsigned 32 bits of a status."""
 
 
-class ObjectMeta(Value):
+class ObjectMeta(ApiValue):
     """Kubernetes' ObjectMeta: the fields that Leafcast reads are typed, all others are kept."""
 
     model_config = ConfigDict(extra="allow")
@@ -208,7 +208,7 @@ class ObjectMeta(Value):
     annotations: Mapping[str, str] = Field(default_factory=dict)
 
 
-class Condition(Value):
+class Condition(ApiValue):
     """One condition of an object, as Kubernetes and kcp write them; times are RFC 3339."""
 
     type: str
@@ -229,7 +229,7 @@ class Condition(Value):
     """The metadata.generation that it speaks of."""
 
 
-class NamedObject(Value):
+class NamedObject(ApiValue):
     """What every API object has besides its version."""
 
     metadata: ObjectMeta

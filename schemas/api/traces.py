@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from schemas.api.shared import Count, ListOf, Value
+from schemas.api.shared import ApiValue, Count, ListOf
 
 
-class KeptCopy(Value):
+class KeptCopy(ApiValue):
     """An object that is kept at destinations, though the placement asks for it no more there."""
 
     object: str
@@ -18,7 +18,7 @@ class KeptCopy(Value):
     """What keeps it."""
 
 
-class KeptCopies(Value):
+class KeptCopies(ApiValue):
     """How many copies are kept that nothing wants, and some of them."""
 
     count: Count
@@ -27,7 +27,7 @@ class KeptCopies(Value):
     """Some of them, one for each object."""
 
 
-class RepairedCopy(Value):
+class RepairedCopy(ApiValue):
     """The last time that one copy was put right; without a field it had been deleted."""
 
     time: str
@@ -44,7 +44,7 @@ class RepairedCopy(Value):
     """Who held that field then, as far as known."""
 
 
-class RepairedCopies(Value):
+class RepairedCopies(ApiValue):
     """How often copies were put right since each was made, and the last of them."""
 
     count: Count

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from schemas.api.placement import Int32, OneApiGroup
-from schemas.api.shared import Condition, ControlObject, ListOf, Value, checked, resource_fault
+from schemas.api.shared import ApiValue, Condition, ControlObject, ListOf, checked, resource_fault
 from schemas.objects.json_paths import JsonPath, length_fault
 from schemas.objects.objects import identity_of
 from schemas.values.faults import Fault, Faulty
@@ -49,7 +49,7 @@ _Resource = Annotated[
 ]
 
 
-class CustomTransformSpec(Value):
+class CustomTransformSpec(ApiValue):
     """Of which kind of objects which fields are taken off."""
 
     api_group: OneApiGroup
@@ -64,7 +64,7 @@ class CustomTransformSpec(Value):
     """JSONPaths (RFC 9535) of what is taken off each object, wherever it is there."""
 
 
-class CustomTransformStatus(Value):
+class CustomTransformStatus(ApiValue):
     """What is wrong with a CustomTransform, and what to look at."""
 
     observed_generation: Int32 = 0

@@ -23,7 +23,7 @@ _JSON = json.JSONDecoder(parse_int=str, parse_float=str, strict=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class YamlPart:
     """A part of a text that holds whole documents: how many lines and columns are before it."""
 
     text: str
@@ -31,7 +31,7 @@ class Part:
     columns: int = 0
 
 
-def parts_of(text: str) -> Iterator[Part]:
+def parts_of(text: str) -> Iterator[YamlPart]:
     """The text in parts, each of which is YAML; a text without seams is one part."""
     lines = line_begin = counted = begin = 0
     for end, following in (*_seams(text), (len(text), len(text))):
@@ -39,7 +39,7 @@ def parts_of(text: str) -> Iterator[Part]:
             lines += text.count("\n", counted, begin)
             line_begin = max(line_begin, text.rfind("\n", counted, begin) + 1)
             counted = begin
-            yield Part(text[begin:end], lines, begin - line_begin)
+            yield YamlPart(text[begin:end], lines, begin - line_begin)
         begin = following
 
 

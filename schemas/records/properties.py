@@ -27,7 +27,7 @@ _PARAMETER_ORDER = ("data", "label", "annotation", "built in")
 _SYSTEM = ("kubernetes.io", "k8s.io", "kcp.io", "kubestellar.io", "leafcast.io")
 
 
-class Layer(NamedTuple):
+class PropertyLayer(NamedTuple):
     """What one speaker says."""
 
     # Such as `annotation`.
@@ -46,8 +46,8 @@ class Clash(NamedTuple):
 
     # As it is asked for: `%name` of a parameter.
     name: str
-    first: Layer
-    other: Layer
+    first: PropertyLayer
+    other: PropertyLayer
 
     def __str__(self) -> str:
         name = self.name.removeprefix(PARAMETER)
@@ -75,7 +75,7 @@ class Properties:
     """The properties of one destination, by who says them; the first who does counts."""
 
     destination: str
-    layers: tuple[Layer, ...]
+    layers: tuple[PropertyLayer, ...]
 
     @property
     def values(self) -> Values:
@@ -87,11 +87,11 @@ class Properties:
         return found
 
     @property
-    def _of_parameters(self) -> list[Layer]:
+    def _of_parameters(self) -> list[PropertyLayer]:
         """The layers with labels before annotations."""
         return sorted(self.layers, key=lambda layer: _PARAMETER_ORDER.index(layer.kind))
 
-    def layers_with(self, name: str) -> list[Layer]:
+    def layers_with(self, name: str) -> list[PropertyLayer]:
         """Who says a property, or `%name` of a parameter, the one that counts first."""
         plain = name.removeprefix(PARAMETER)
         layers = self.layers if plain == name else self._of_parameters
@@ -121,12 +121,12 @@ def properties_of(profile: Profile, locations: Iterable[LocationRecord]) -> Prop
     target = f"SyncTarget {name}"
     ordered = sorted(locations, key=lambda location: location.source.name)
     layers = [
-        Layer("data", f"ConfigMap {PROPERTIES_NAMESPACE}/{name}", profile.properties),
-        Layer("annotation", target, profile.annotations),
-        *(Layer("annotation", _title(item), item.annotations) for item in ordered),
-        Layer("label", target, profile.labels),
-        *(Layer("label", _title(item), item.labels) for item in ordered),
-        Layer("built in", "", {CLUSTER_NAME: name}),
+        PropertyLayer("data", f"ConfigMap {PROPERTIES_NAMESPACE}/{name}", profile.properties),
+        PropertyLayer("annotation", target, profile.annotations),
+        *(PropertyLayer("annotation", _title(item), item.annotations) for item in ordered),
+        PropertyLayer("label", target, profile.labels),
+        *(PropertyLayer("label", _title(item), item.labels) for item in ordered),
+        PropertyLayer("built in", "", {CLUSTER_NAME: name}),
     ]
     return Properties(name, tuple(layer for layer in layers if layer.values))
 

@@ -85,12 +85,12 @@ class DeltaHead(Record, frozen=True):
     last_loss: Natural
     # Under a rollout the generation with which that began: what was reported of it or a later one
     # counts as it says. 0 is no rollout.
-    steady: Natural = 0
+    rollout_since: Natural = 0
 
     @property
     def is_gated(self) -> bool:
         """Whether its objects go at each destination no further than its gates."""
-        return self.steady > 0
+        return self.rollout_since > 0
 
 
 class Gate(WireRecord, frozen=True):

@@ -29,9 +29,9 @@ class Repair(StrEnum):
 
     NONE = "none"
     # Read the mailbox from its start.
-    READ = "read"
+    REREAD = "read"
     # Report everything again.
-    SAY = "say"
+    REPORT_ALL = "say"
     # Another run has this place: do nothing.
     STOP = "stop"
 
@@ -44,7 +44,7 @@ class Hello(WireRecord, frozen=True):
     # Random, kept where the node keeps its state.
     home: str
     # The parent's run to which `sequence` belongs.
-    incarnation: str
+    parent_run: str
     # Up to where the mailbox was judged.
     sequence: Natural
     # 16 bytes, or none while something is pending: what is in force under `snapshot`.
@@ -80,7 +80,7 @@ class Hello(WireRecord, frozen=True):
         if not self.reports:
             return None
         mail = self.digest if self.through == self.sequence else b""
-        return Progress(self.run, self.incarnation, self.through, self.reports, mail, self.snapshot)
+        return Progress(self.run, self.parent_run, self.through, self.reports, mail, self.snapshot)
 
 
 def copies_word(*, stated: bool, behind_seconds: float) -> int:
@@ -113,7 +113,7 @@ class Progress(WireRecord, frozen=True):
     """Child to parent, at `_stat._progress`: its reports reflect its mailbox up to `through`."""
 
     run: str
-    incarnation: str
+    parent_run: str
     through: Natural
     # 16 bytes: over the report slots that it said.
     digest: bytes

@@ -5,10 +5,17 @@ from __future__ import annotations
 from relay.core.destination.claims import Claim, choose
 from relay.objects.policies import on_removal
 from relay.syncer.losses import pause_left
+from relay.syncer.object_marks import (
+    MANAGER,
+    is_adopted,
+    is_left_alone,
+    is_ours,
+    marked,
+    removal_said,
+)
 from relay.syncer.ownership import hold_of
 from relay.syncer.repairs import Repairs
-from relay.syncer.wish import MANAGER, is_adopted, is_left_alone, is_ours, marked, removal_said
-from schemas.content.chunks import ManifestEntry
+from schemas.content.manifest import ManifestEntry
 from schemas.objects.objects import ObjectKey
 from schemas.reports.reports import Lost
 from schemas.values import codec

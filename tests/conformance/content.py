@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 
-from schemas.content import blobs, carried, chunks
+from schemas.content import blobs, carried, manifest
 from schemas.content.blobs import Reference
-from schemas.content.chunks import ManifestEntry
 from schemas.content.content_ids import content_id
+from schemas.content.manifest import ManifestEntry
 from schemas.objects.objects import ObjectKey, apply_order
 from schemas.objects.order import order_of
 from schemas.records.records import bucket
@@ -330,10 +330,10 @@ def _manifest(entries: Json, upsync: Json) -> Json:
         for each in from_json(entries)
     ]
     clauses = [convert(UpsyncClause, each, "clause") for each in upsync]
-    made = chunks.build_manifest(listed, clauses)
+    made = manifest.build_manifest(listed, clauses)
     shown = {it.reference.address: blobs.open_stored(it) for it in made}
     root = made[0].reference
-    read = chunks.read_manifest(shown[root.address], shown)
+    read = manifest.read_manifest(shown[root.address], shown)
     assert sorted(map(encode, read.entries)) == sorted(map(encode, listed))
     return {
         "root": [root.kind, root.address, root.size],

@@ -10,7 +10,7 @@ from relay.core.events import ObjectObserved
 from relay.syncer.observed import look_at
 from relay.syncer.ownership import ManagedFields, marks
 from schemas.content.blobs import Reference
-from schemas.content.chunks import CREATE_ONLY
+from schemas.content.manifest import CREATE_ONLY
 from schemas.objects.objects import ObjectKey
 from schemas.records.health_rules import HealthProgram
 from schemas.values import codec

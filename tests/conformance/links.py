@@ -11,8 +11,8 @@ from relay.core.link.session import (
     SESSION,
     Presence,
     PresenceEvent,
-    Session,
     SessionEvent,
+    SessionState,
 )
 from relay.core.records.accepted import Version
 from schemas.records.records import Source, slot_term
@@ -33,14 +33,14 @@ KEYS = [
 ]
 KINDS = {"hello": Hello, "welcome": Welcome, "progress": Progress, "cursor": Cursor}
 MACHINES = {
-    "session": (SESSION, Session, SessionEvent),
+    "session": (SESSION, SessionState, SessionEvent),
     "presence": (PRESENCE, Presence, PresenceEvent),
     "reading": (READING, Reading, ReadingEvent),
 }
 HELLO = Hello(
     run="run-1",
     home="home-1",
-    incarnation="inc-1",
+    parent_run="inc-1",
     sequence=12,
     digest=bytes(range(16)),
     snapshot=9,
@@ -53,7 +53,7 @@ HELLO = Hello(
     reports=bytes(16),
     newest=10,
 )
-WELCOME = Welcome("inc-1", "run-1", 12, b"signed", Repair.READ)
+WELCOME = Welcome("inc-1", "run-1", 12, b"signed", Repair.REREAD)
 
 
 def message(name: str, rule: str, kind: str, said: object, verdict: str) -> Case:

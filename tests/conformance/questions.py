@@ -15,7 +15,7 @@ from relay.core.asks.routing import (
     SendAnswer,
 )
 from relay.core.events import Instant
-from relay.core.records.trust import Trust, Verdict
+from relay.core.records.trust import Trust, TrustVerdict
 from schemas.content.answer_sealing import AnswerKey
 from schemas.records.asks import AnswerPart
 from schemas.records.records import AskRecord, KeyGrant, Record, Source, encode_payload
@@ -235,7 +235,7 @@ class _Node:
 
     def disbelief(self, envelope: Envelope, record: Record) -> str:
         verdict = self.trust.judge(envelope, record)
-        return "" if verdict is Verdict.BELIEVED else verdict.value
+        return "" if verdict is TrustVerdict.BELIEVED else verdict.value
 
     def heard(self, child: str) -> LastHeard | None:
         return LastHeard(NOW_MS, child in self.silent) if child in self.children else None

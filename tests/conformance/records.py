@@ -11,14 +11,14 @@ from relay.core.records.acceptance import (
     ListedBelow,
     MissingInput,
     NewVersion,
-    Refusal,
+    RecordRefusal,
     Superseded,
     Undecided,
 )
-from relay.core.records.accepted import Accepted
+from relay.core.records.accepted import AcceptedRecord
 from relay.core.records.book import RecordBook
 from relay.core.records.judge import SnapshotJudge
-from relay.core.records.snapshot import Interest
+from relay.core.records.snapshot import SnapshotInterest
 from relay.core.records.trust import Trust
 from schemas.records.records import (
     DeltaBody,
@@ -513,14 +513,14 @@ def answer(given: Json) -> Json:
     tree, path = TreeId(given["tree"]), NodePath.parse(given["path"])
     trust = Trust(tree, _roots(given["roots"]))
     book = RecordBook(path)
-    judge = SnapshotJudge(book.by_key, lambda: Interest((), path), path)
+    judge = SnapshotJudge(book.by_key, lambda: SnapshotInterest((), path), path)
     acceptance = Acceptance(path, tree, trust, book, judge)
     for data in given["held"]:
         held = acceptance.recall(bytes.fromhex(data), ())
-        assert isinstance(held, Accepted), held
+        assert isinstance(held, AcceptedRecord), held
         if isinstance(held.record, KeysRecord):
             trust.adopt(held.record)
-        book.hold(held)
+        book.put(held)
     if given["snapshot"] is not None:
         _show(given["snapshot"], acceptance, judge)
     slot = MailKey(given["slot"])
@@ -539,14 +539,14 @@ def answer(given: Json) -> Json:
             return {"verdict": "listed below", "why": ""}
         case Undecided(missing):
             return {"verdict": "waits", "why": _MISSING[missing]}
-        case Refusal(reason):
+        case RecordRefusal(reason):
             return {"verdict": "refused", "why": _REASONS.get(reason, "")}
 
 
 def _show(said: Json, acceptance: Acceptance, judge: SnapshotJudge) -> None:
     """Have the node verify a snapshot, and read what is here of it."""
     verified = acceptance.snapshot(bytes.fromhex(said["message"]))
-    assert not isinstance(verified, Refusal), verified
+    assert not isinstance(verified, RecordRefusal), verified
     judge.offer(verified, 1, 0.0)
     plain = {at: bytes.fromhex(text) for at, text in said["blobs"].items()}
     while here := [each for each in judge.read_more() if each.address in plain]:
@@ -569,7 +569,7 @@ def _roots(said: Json) -> Roots:
     return Roots(public, said["threshold"], said["version"], said["since"])
 
 
-def _shown(accepted: Accepted) -> Json:
+def _shown(accepted: AcceptedRecord) -> Json:
     """What a reader knows of a record that it took."""
     record = accepted.record
     head = record.head if isinstance(record, LocationRecord) else record

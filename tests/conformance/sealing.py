@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from schemas.content import blobs, chunks, sealing
+from schemas.content import blobs, sealing
+from schemas.content import manifest as manifests
 from schemas.content.answer_sealing import AnswerKey
-from schemas.content.chunks import ManifestEntry
+from schemas.content.manifest import ManifestEntry
 from schemas.content.sealing import SealingKey
 from schemas.objects.objects import ObjectKey
 from schemas.reports.reports import ObjectResult
@@ -126,7 +127,7 @@ def _entries() -> list[ManifestEntry]:
 
 def _manifests() -> list[Case]:
     key = SealingKey(TREE, PLACEMENT)
-    made = chunks.build_manifest(_entries(), [UpsyncClause("", ("events",), (), ())], key)
+    made = manifests.build_manifest(_entries(), [UpsyncClause("", ("events",), (), ())], key)
     plain = {it.reference.address: blobs.open_stored(it).hex() for it in made}
     given = {"tree": TREE, "root": made[0].reference.address, "blobs": plain}
     return [
@@ -261,7 +262,7 @@ def _opened(said: Json) -> Json:
     keys = [SealingKey(TreeId(said["tree"]), bytes.fromhex(key)) for key in said["keys"]]
     root = plain[ContentHash(said["root"])]
     try:
-        manifest = chunks.read_manifest(root, plain, keys)
+        manifest = manifests.read_manifest(root, plain, keys)
     except (BlobRefused, RecordRefused):
         return {"verdict": "refused"}
     return {

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from relay.core.records.acceptance import Acceptance, Refusal
-from relay.core.records.accepted import Accepted
+from relay.core.records.acceptance import Acceptance, RecordRefusal
+from relay.core.records.accepted import AcceptedRecord
 from relay.core.records.book import RecordBook
 from relay.core.records.judge import SnapshotJudge
-from relay.core.records.snapshot import Interest, SnapshotView
+from relay.core.records.snapshot import SnapshotInterest, SnapshotView
 from relay.core.records.snapshot_reading import SnapshotReading
 from relay.core.records.tree import SnapshotTree
 from relay.core.records.trust import Trust
@@ -469,14 +469,14 @@ def answer(given: Json) -> Json:
     pinned = {KeyId(key): bytes.fromhex(text) for key, text in given["roots"]["keys"].items()}
     trust = Trust(tree, Roots(pinned))
     book = RecordBook(path)
-    judge = SnapshotJudge(book.by_key, lambda: Interest((), path), path)
+    judge = SnapshotJudge(book.by_key, lambda: SnapshotInterest((), path), path)
     acceptance = Acceptance(path, tree, trust, book, judge)
     keys = acceptance.recall(bytes.fromhex(given["keys"]), ())
-    assert isinstance(keys, Accepted)
+    assert isinstance(keys, AcceptedRecord)
     assert isinstance(keys.record, KeysRecord)
     trust.adopt(keys.record)
     verified = acceptance.snapshot(bytes.fromhex(given["message"]))
-    if isinstance(verified, Refusal):
+    if isinstance(verified, RecordRefusal):
         return {"verdict": "refused"}
     said = verified.record
     held = [
@@ -488,7 +488,7 @@ def answer(given: Json) -> Json:
     instead = {each.key: each for each in held}
     offered = [(EntryKey(bytes.fromhex(it["key"])), it["generation"]) for it in given["offered"]]
     keys_needed = [each.key for each in held] + [key for key, _ in offered]
-    nodes, broken, needed = _read(said, Interest(keys_needed, path), given["blobs"])
+    nodes, broken, needed = _read(said, SnapshotInterest(keys_needed, path), given["blobs"])
     view = SnapshotView(said, nodes)
     return {
         "verdict": "believed",
@@ -502,7 +502,7 @@ def answer(given: Json) -> Json:
 
 
 def _read(
-    said: SnapshotRecord, interest: Interest, blobs_here: Json
+    said: SnapshotRecord, interest: SnapshotInterest, blobs_here: Json
 ) -> tuple[dict[ContentHash, bytes], set[str], set[str]]:
     """Read what is here of the blobs that are needed; those that break the form are not."""
     nodes: dict[ContentHash, bytes] = {}

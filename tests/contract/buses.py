@@ -11,8 +11,8 @@ import pytest
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.jetstream.bus import BusAddress, JetStreamBus
 from relay.adapters.server.external_server import ExternalServer, ServerPlace
-from relay.adapters.server.guard import Guard
-from relay.adapters.server.nats_config import AccountSeeds, Neighbours, ParentLink
+from relay.adapters.server.guard import ProcessGuard
+from relay.adapters.server.nats_config import AccountSeeds, Neighbours, ParentRemote
 from relay.adapters.server.nats_server import EmbeddedServer
 from relay.adapters.server.nkey_pairs import new_user_nkey
 from relay.adapters.server.ports import free_ports
@@ -235,7 +235,7 @@ class NatsTree(Tree):
         self._servers = {}
         self._gates = {}
         self._nkeys = {}
-        self._guard = Guard()
+        self._guard = ProcessGuard()
         self._clock = SystemClock()
 
     async def __aenter__(self):
@@ -251,7 +251,7 @@ class NatsTree(Tree):
             self._gates[path] = await self.stack.enter_async_context(gate)
             seed, nkey = self._nkeys[path] = _nkey()
             await parent.add_child(node.name, nkey)
-            link = ParentLink((gate.url,), seed)
+            link = ParentRemote((gate.url,), seed)
         seeds = AccountSeeds(*(_nkey()[0] for _ in range(4)))
         server = await self._start_server(node, seeds, link)
         self._servers[path] = (await self.stack.enter_async_context(server), seeds)

@@ -3,7 +3,15 @@
 import asyncio
 from contextlib import asynccontextmanager
 
-from relay.ports import Change, Interests, Listed, Progress, Served, Synced, Unserved
+from relay.ports import (
+    Bookmark,
+    Interests,
+    KindsServed,
+    ObjectChange,
+    ObjectsListed,
+    Synced,
+    Unserved,
+)
 
 
 class Told:
@@ -17,14 +25,14 @@ class Told:
     async def __call__(self, event):
         self.events.append(event)
         match event:
-            case Listed(interest, objects):
+            case ObjectsListed(interest, objects):
                 gone = {key for key in self.objects if _is_of(interest, key)} - objects.keys()
                 for key in gone:
                     del self.objects[key]
                 self.objects |= objects
-            case Change("deleted", key):
+            case ObjectChange("deleted", key):
                 self.objects.pop(key, None)
-            case Change(_, key, obj):
+            case ObjectChange(_, key, obj):
                 self.objects[key] = obj
             case _:
                 pass
@@ -32,11 +40,11 @@ class Told:
 
     @property
     def changes(self):
-        return [event for event in self.events if isinstance(event, Change)]
+        return [event for event in self.events if isinstance(event, ObjectChange)]
 
     @property
     def kinds(self):
-        return [event.kinds for event in self.events if isinstance(event, Served)][-1]
+        return [event.kinds for event in self.events if isinstance(event, KindsServed)][-1]
 
     async def until(self, met, seconds=60):
         """Wait until the condition on this holds; what it gave."""
@@ -78,7 +86,11 @@ def _is_of(interest, key):
 
 
 def _at(event):
-    return _number(event.revision) if isinstance(event, (Change, Listed, Progress)) else -1
+    return (
+        _number(event.revision)
+        if isinstance(event, (ObjectChange, ObjectsListed, Bookmark))
+        else -1
+    )
 
 
 def _number(revision):

@@ -8,7 +8,7 @@ import pytest
 
 from relay.adapters.clock import SystemClock
 from relay.core.asks.routing import ASKS_MAX, AnswerArrived, AskArrived, AskRouter, LastHeard
-from relay.core.records.trust import Trust, Verdict
+from relay.core.records.trust import Trust, TrustVerdict
 from relay.ports import BusBroken
 from relay.shell.asker import Asker, AskFailed, open_answer
 from schemas.content.answer_sealing import AnswerKey
@@ -141,7 +141,7 @@ class Place:
 
     def disbelief(self, envelope, record) -> str:
         verdict = self._trust.judge(envelope, record)
-        return "" if verdict is Verdict.BELIEVED else verdict.value
+        return "" if verdict is TrustVerdict.BELIEVED else verdict.value
 
     def heard(self, child):
         return self.children.get(child)

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from relay.ports import Interest, Listed, Served, Synced
+from relay.ports import Interest, KindsServed, ObjectsListed, Synced
 from schemas.objects.objects import ObjectKey
 from schemas.objects.selectors import LabelSelector
 from tests.contract.following import following
@@ -26,7 +26,7 @@ async def test_a_follower_is_told_kinds_then_what_there_is_then_that_this_was_al
     made = await space.apply(config_map(a="1"), "me")
     async with following(space, CONFIG_MAPS) as (told, wanted):
         kinds = [type(event) for event in told.events]
-        assert kinds.index(Served) < kinds.index(Listed) < kinds.index(Synced)
+        assert kinds.index(KindsServed) < kinds.index(ObjectsListed) < kinds.index(Synced)
         assert told.objects[SETTINGS] == made
         assert all(key.resource == "configmaps" for key in told.objects)
         assert wanted.wanted == {CONFIG_MAPS}

@@ -7,7 +7,7 @@ import nats
 import pytest
 
 from relay.adapters.asking import CannotConnect, TooLong, asking
-from relay.adapters.jetstream.request_reply import PIECE_BYTES, Unanswered, ask, serve
+from relay.adapters.jetstream.request_reply import PIECE_BYTES, QuestionUnanswered, ask, serve
 from relay.adapters.server.nkey_pairs import new_user_nkey
 
 pytestmark = pytest.mark.nats
@@ -54,7 +54,7 @@ async def test_an_answer_comes_back_whole_whatever_its_size(client, ask_it):
 
 
 async def test_a_question_that_nobody_serves_is_known_to_be_so_at_once(ask_it):
-    with pytest.raises(Unanswered) as unanswered:
+    with pytest.raises(QuestionUnanswered) as unanswered:
         await ask_it("nobody", b"", 20)
     assert unanswered.value.nobody
 
@@ -62,7 +62,7 @@ async def test_a_question_that_nobody_serves_is_known_to_be_so_at_once(ask_it):
 async def test_a_question_that_gets_no_answer_ends_in_time(client, ask_it):
     await client.subscribe("silent")
     await client.flush()
-    with pytest.raises(Unanswered) as unanswered:
+    with pytest.raises(QuestionUnanswered) as unanswered:
         await ask_it("silent", b"", 0.2)
     assert not unanswered.value.nobody
 
@@ -120,6 +120,6 @@ async def test_a_server_that_goes_meanwhile_gives_no_answer():
         port = server.sockets[0].getsockname()[1]
         async with by_command(f"nats://127.0.0.1:{port}") as ask_one:
             for _ in range(2):
-                with pytest.raises(Unanswered) as unanswered:
+                with pytest.raises(QuestionUnanswered) as unanswered:
                     await ask_one("x", b"", 20)
                 assert not unanswered.value.nobody

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from relay.adapters.spaces.simulated_cluster import Refusal, Settings, SimulatedCluster
+from relay.adapters.spaces.simulated_cluster import ApplyRefusal, Settings, SimulatedCluster
 from relay.objects.health import assess
 from relay.ports import SpaceError
 from schemas.objects.objects import BUILT_IN_KINDS, ObjectKey
@@ -115,7 +115,7 @@ async def test_what_a_namespace_holds_goes_with_it(space, clock, dice):
 
 
 async def test_what_is_to_be_refused_is_refused(space, clock, dice):
-    settings = Settings(refuse=(Refusal("configmaps", "set*", "quota is used up"),))
+    settings = Settings(refuse=(ApplyRefusal("configmaps", "set*", "quota is used up"),))
     cluster = SimulatedCluster(space, clock, dice, settings)
     await cluster.apply(namespace(), "me")
     with pytest.raises(SpaceError, match="quota is used up"):

@@ -6,8 +6,8 @@ import pytest
 
 from relay.ports import SpaceError
 from relay.syncer import stalled
-from relay.syncer.wish import MANAGER
-from schemas.content.chunks import CREATE_ONLY
+from relay.syncer.object_marks import MANAGER
+from schemas.content.manifest import CREATE_ONLY
 from schemas.objects.objects import ObjectKey
 from schemas.values.wire import replace
 from tests.awaiting import until_object

@@ -3,7 +3,7 @@
 import pytest
 
 from relay.syncer import losses
-from schemas.content.chunks import CREATE_ONLY
+from schemas.content.manifest import CREATE_ONLY
 from schemas.objects.objects import ObjectKey
 from schemas.values import codec
 from tests.contract.spaces import config_map

@@ -7,9 +7,16 @@ from dataclasses import replace
 import pytest
 
 from relay.core.destination.object_outcome import REASON_MAX_CHARACTERS
-from relay.ports import Change, Interest, Listed, SpaceError, Unanswered, Unserved
+from relay.ports import (
+    Interest,
+    ObjectChange,
+    ObjectsListed,
+    ServerUnanswered,
+    SpaceError,
+    Unserved,
+)
 from relay.syncer import pending
-from relay.syncer.wish import ours
+from relay.syncer.object_marks import ours
 from schemas.objects.objects import ObjectKey
 from tests.awaiting import until_object
 from tests.contract.spaces import config_map, definition, deployment, namespace
@@ -33,7 +40,7 @@ async def test_a_list_that_shows_nothing_is_believed_of_no_object(bench, space):
         bench.space.applied.clear()
         uid = (await space.get(CONFIG))["metadata"]["uid"]
         bench.space.looked.clear()
-        await bench.space.tell(Listed(CONFIG_MAPS, {}))
+        await bench.space.tell(ObjectsListed(CONFIG_MAPS, {}))
         await bench.until(lambda: bench.space.looked == ["settings"])
         await bench.settled()
         assert (await space.get(CONFIG))["metadata"]["uid"] == uid
@@ -48,7 +55,7 @@ async def test_what_a_list_no_longer_shows_and_a_look_does_not_find_is_made_agai
         await bench.settled()
         bench.space.muted = True
         await space.delete(CONFIG)
-        await bench.space.tell(Listed(CONFIG_MAPS, {}))
+        await bench.space.tell(ObjectsListed(CONFIG_MAPS, {}))
         await until_object(space, CONFIG, lambda live: live is not None)
         await bench.settled()
         assert bench.done.of(CONFIG).made
@@ -63,11 +70,11 @@ async def test_what_an_object_was_before_it_was_applied_is_no_drift(bench, space
         bench.want(config_map(a="2"))
         await bench.settled()
         bench.space.applied.clear()
-        await bench.space.tell(Change("modified", CONFIG, former))
+        await bench.space.tell(ObjectChange("modified", CONFIG, former))
         await bench.settled()
         assert bench.space.applied == []
         # What a list shows is the present, also in a space that went back.
-        await bench.space.tell(Listed(CONFIG_MAPS, {CONFIG: former}))
+        await bench.space.tell(ObjectsListed(CONFIG_MAPS, {CONFIG: former}))
         await bench.settled()
         assert bench.space.applied == ["settings"]
 
@@ -87,7 +94,7 @@ async def test_an_object_out_of_reach_waits_and_is_said_once(bench, space):
         assert bench.syncer.unready == said
         assert bench.said[CONFIG].present
         assert bench.space.applied == []
-        await bench.space.tell(Listed(CONFIG_MAPS, {CONFIG: await space.get(CONFIG)}))
+        await bench.space.tell(ObjectsListed(CONFIG_MAPS, {CONFIG: await space.get(CONFIG)}))
         await bench.settled()
         assert (await space.get(CONFIG))["data"] == {"a": "2"}
         assert bench.said[CONFIG].error == ""
@@ -102,13 +109,13 @@ async def test_a_server_that_gives_no_answer_is_said_of_all_objects_and_taken_ba
         bench.space.applied.clear()
         bench.history.clear()
         for _ in range(3):
-            await bench.space.tell(Unanswered(why))
+            await bench.space.tell(ServerUnanswered(why))
         bench.want(config_map(a="2"))
         await asyncio.sleep(0)
         assert [said.error for said in bench.history] == [why]
         assert bench.syncer.unready == why
         assert bench.space.applied == []
-        await bench.space.tell(Unanswered(""))
+        await bench.space.tell(ServerUnanswered(""))
         await bench.settled()
         assert (await space.get(CONFIG))["data"] == {"a": "2"}
         assert bench.said[CONFIG].error == bench.syncer.unready == ""

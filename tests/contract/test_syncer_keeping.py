@@ -2,8 +2,8 @@
 
 import pytest
 
-from relay.syncer.wish import ADOPTED, OBJECT, TREE
-from schemas.content.chunks import CREATE_ONLY, removal_flag
+from relay.syncer.object_marks import ADOPTED, OBJECT, TREE
+from schemas.content.manifest import CREATE_ONLY, removal_flag
 from schemas.objects.annotations import ON_REMOVAL
 from schemas.objects.objects import ObjectKey
 from tests.contract.spaces import config_map

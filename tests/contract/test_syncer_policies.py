@@ -3,7 +3,7 @@
 import pytest
 
 from relay.ports import Interest
-from relay.syncer.wish import ours
+from relay.syncer.object_marks import ours
 from schemas.objects.annotations import OVERWRITE
 from schemas.objects.objects import ObjectKey
 from tests.awaiting import until_object

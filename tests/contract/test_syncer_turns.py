@@ -2,7 +2,7 @@
 
 import asyncio
 
-from relay.ports import Interest, Listed
+from relay.ports import Interest, ObjectsListed
 from schemas.objects.objects import ObjectKey
 from tests.contract.spaces import config_map
 from tests.contract.syncing import Bench
@@ -49,7 +49,7 @@ async def test_all_else_goes_on_while_a_long_list_is_taken_in(space, clock, dice
         counting = asyncio.create_task(count())
         before = turns
         moments.dear = True
-        await bench.space.tell(Listed(CONFIG_MAPS, listed))
+        await bench.space.tell(ObjectsListed(CONFIG_MAPS, listed))
         moments.dear = False
         counting.cancel()
         assert turns - before >= COUNT
@@ -69,7 +69,7 @@ async def test_what_is_applied_while_a_list_is_taken_in_is_not_what_the_list_say
         bench.want(*others, config_map("last", a="2"))
         applied = len(bench.space.applied)
         moments.dear = True
-        await bench.space.tell(Listed(CONFIG_MAPS, listed))
+        await bench.space.tell(ObjectsListed(CONFIG_MAPS, listed))
         moments.dear = False
         await bench.settled()
         assert bench.space.applied[applied:] == ["last"]

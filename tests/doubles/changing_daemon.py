@@ -26,10 +26,10 @@ class Paused:
 
     said: list[tuple[str, Any]] = field(default_factory=list)
 
-    def hold(self, name):
+    def pause(self, name):
         self.said.append(("hold", name))
 
-    def release(self, name):
+    def resume(self, name):
         self.said.append(("release", name))
 
     def confirm_removals(self, placement, copies):

@@ -18,7 +18,6 @@ from relay.objects.serving import (
 from relay.objects.stored_object import CreationTracker, StoredObject
 from relay.ports import (
     Absence,
-    Change,
     Clock,
     Dice,
     Interests,
@@ -26,6 +25,7 @@ from relay.ports import (
     Labels,
     Listing,
     Object,
+    ObjectChange,
     ResumeTooOld,
     SpaceError,
     Tell,
@@ -107,7 +107,7 @@ class MemorySpace:
         del self._entries[key]
         self.damaged.add(key)
 
-    async def watch(self, since: str) -> AsyncGenerator[Change, None]:
+    async def watch(self, since: str) -> AsyncGenerator[ObjectChange, None]:
         watcher = _Watcher(self._position(since))
         later = [entry for entry in self._entries.items() if entry[1].revision > watcher.position]
         for key, entry in sorted(later, key=lambda item: item[1].revision):
@@ -281,7 +281,7 @@ class _Watcher:
         self._news[key] = entry
         self._some.set()
 
-    async def next(self) -> Change:
+    async def next(self) -> ObjectChange:
         while not self._news:
             self._some.clear()
             await self._some.wait()
@@ -290,5 +290,7 @@ class _Watcher:
         shown = rules.at_revision(entry.stored, entry.revision)
         if entry.deleted_at is not None:
             self._creations.deleted(key)
-            return Change("deleted", key, shown, str(entry.revision))
-        return Change(self._creations.change(key, entry.stored), key, shown, str(entry.revision))
+            return ObjectChange("deleted", key, shown, str(entry.revision))
+        return ObjectChange(
+            self._creations.change(key, entry.stored), key, shown, str(entry.revision)
+        )

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from leafcast.daemon.nodes.admission import Admission
+from leafcast.daemon.nodes.admission import JoinApproval
 from leafcast.daemon.nodes.enrolment import Enrolment, NodeSpec
 from leafcast.daemon.nodes.membership import Membership
 from leafcast.daemon.nodes.moving import NodeMoves
@@ -46,7 +46,7 @@ class Members:
         changing = asyncio.Lock()
         self.enrolling = Enrolment(parts, tree.asks, states, tree.clock)
         self.membership = Membership(parts, self.enrolling, changing, tree.asks, states, tree.clock)
-        self.admission = Admission(
+        self.admission = JoinApproval(
             parts, self.enrolling, changing, TokenFiles(folder), tree.clock, tree.dice
         )
         self.moves = NodeMoves(parts, self.enrolling, self.admission, changing, tree.clock)

@@ -10,7 +10,7 @@ import pytest
 from leafcast.ask.session import open_session
 from leafcast.node.credentials.account_seeds import account_seeds
 from relay.adapters.clock import SystemClock, SystemDice
-from relay.adapters.server.guard import Guard
+from relay.adapters.server.guard import ProcessGuard
 from relay.adapters.server.nats_server import EmbeddedServer
 from relay.adapters.spaces.connection import space_connection
 from relay.adapters.spaces.embedded_space import EmbeddedSpace
@@ -40,7 +40,7 @@ async def delete_unseen(program, keys):
     folder, clock, dice = program.place.node(NodePath()), SystemClock(), SystemDice()
     seeds = account_seeds(folder, dice)
     async with (
-        Guard() as guard,
+        ProcessGuard() as guard,
         EmbeddedServer(folder, NodePath(), seeds, guard=guard, clock=clock) as server,
         space_connection(server.url, seeds.space, "test") as client,
     ):

@@ -7,7 +7,7 @@ import pytest
 from leafcast.demo.workload import load_files
 from relay.ports import SpaceError
 from schemas.content.carried import without_carried
-from schemas.content.chunks import chunk_references, read_root
+from schemas.content.manifest import chunk_references, read_root
 from schemas.objects.objects import BUILT_IN_KINDS, ObjectKey
 from schemas.values.identity import SNAPSHOT_KEY, NodePath
 from tests.awaiting import until_object

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from relay.adapters.spaces.simulated_cluster import Refusal
+from relay.adapters.spaces.simulated_cluster import ApplyRefusal
 from schemas.objects.objects import ObjectKey
 from schemas.values.identity import NodePath
 from tests.memory_tree import MANAGER, config_map, memory_tree, placement
@@ -133,7 +133,7 @@ async def test_a_region_that_was_cut_off_holds_just_the_present_state_afterwards
 
 
 async def test_one_bad_object_holds_up_no_other_and_is_named_at_the_centre(tree):
-    refusal = Refusal("configmaps", "bad", "the quota of this namespace is used up")
+    refusal = ApplyRefusal("configmaps", "bad", "the quota of this namespace is used up")
     tree.clusters[S1].settings = replace(tree.clusters[S1].settings, refuse=(refusal,))
     objects = [config_map(name, "shop") for name in ("a", "bad", "c")]
     await tree.apply(placement("shop", "shop"), *objects)

@@ -13,7 +13,7 @@ from relay.ports import SpaceError
 from relay.shell.publisher import CARRIED_MAX_BYTES
 from schemas.content import blobs
 from schemas.content.blobs import store
-from schemas.content.chunks import ManifestEntry, build_manifest
+from schemas.content.manifest import ManifestEntry, build_manifest
 from schemas.objects.objects import ObjectKey
 from schemas.objects.selectors import LabelSelector
 from schemas.records.records import (

@@ -8,7 +8,7 @@ from typing import Any
 
 from nacl.secret import SecretBox
 
-from controllers.core.access.admissions import IssuedToken, IssuedTokens, TokenRequest
+from controllers.core.access.issued_tokens import IssuedToken, IssuedTokens, TokenRequest
 from leafcast.ask.api import ApiError
 from leafcast.daemon.nodes.certificate_expiry import certificates
 from leafcast.daemon.nodes.token_files import TokenFiles, read_token_file, token_file_text
@@ -94,7 +94,7 @@ def request(data: bytes) -> None:
             found.holds(KEPT.tree, said.nkey)
             admissions = IssuedTokens([ONE])
             admissions.judge(ONE.token, said, 8)
-            admissions.check()
+            admissions.assert_invariants()
 
 
 def answer(data: bytes) -> None:
@@ -117,7 +117,7 @@ def token_record(data: bytes) -> None:
     with suppress(WireRefused, ValueError, KeyError, TypeError, AttributeError):
         found = read_token_file(data)
         assert read_token_file(token_file_text(found).encode()) == found
-        IssuedTokens([found]).check()
+        IssuedTokens([found]).assert_invariants()
 
 
 def kept(at: Path) -> None:

@@ -10,7 +10,7 @@ from controllers.core.status.generations import HubContent
 from controllers.core.status.status import singleton
 from controllers.core.translation.reading import read_issued
 from leafcast.node.answers import orphans_answer
-from relay.core.asks.answers import BadArguments, objects_answer
+from relay.core.asks.answers import BadAskArguments, objects_answer
 from relay.core.asks.routing import AnswerArrived, AskArrived, AskRouter, LastHeard
 from relay.core.config import NodeConfig
 from relay.core.events import (
@@ -30,7 +30,7 @@ from relay.core.node import Node
 from relay.core.node_answers import status_answer
 from relay.core.reports.intake import ReportIntake
 from relay.objects.stored_object import StoredObject, with_status
-from schemas.content import chunks
+from schemas.content import manifest
 from schemas.content.blobs import Reference
 from schemas.records.records import Away, FirstSession, KeyGrant, KeysRecord, encode_payload
 from schemas.records.roots import Roots
@@ -102,11 +102,11 @@ def parent(data: bytes) -> None:
         else:
             with suppress(RecordRefused):
                 meeting.tell(node, Welcomed(decode(Welcome, part)))
-        node.check()
+        node.assert_invariants()
         meeting.now += 1
     meeting.now += 100
     meeting.tell(node, Tick())
-    node.check()
+    node.assert_invariants()
     signers = {ROOT.key_id: ROOT, SIGNER.key_id: SIGNER}
     for held in node.records.values():
         envelope = decode_envelope(held.data)
@@ -125,11 +125,11 @@ def believed(data: bytes) -> None:
     mail = SIGNER.seal(kind, said, body or None).encode()
     for key in (KEYS_KEY, SNAPSHOT_KEY, KEY, *(it.source.key for it in SIGNED.values())):
         meeting.tell(node, MailArrived(5, key, mail, 0))
-        node.check()
+        node.assert_invariants()
     meeting.tell(node, Welcomed(Welcome("inc", "one", 5, mail, Repair.NONE)))
     meeting.now += later % 10_000
     meeting.tell(node, Tick())
-    node.check()
+    node.assert_invariants()
 
 
 def content(data: bytes) -> None:
@@ -161,7 +161,7 @@ def listing(data: bytes) -> None:
         meeting.stored[address] = parts.pop() if parts else b""
     meeting.wait(node, 31)
     meeting.wait(node, 100)
-    node.check()
+    node.assert_invariants()
 
 
 def own(data: bytes) -> None:
@@ -175,10 +175,10 @@ def own(data: bytes) -> None:
         slots.append(MailSlot("s1", MailKey(said[0]), at + 1, said[2], said[1], has_body=True))
     config = NodeConfig(PATH, ROOT.tree, Roots({ROOT.key_id: ROOT.public_key}), "run", home="here")
     node = Node(config, Remembered(tuple(records), tuple(slots)), [], NOW)
-    node.check()
+    node.assert_invariants()
     node.handle((LinkChanged(up=True),), NOW)
     node.handle((Tick(),), NOW._replace(seconds=100.0))
-    node.check()
+    node.assert_invariants()
 
 
 def ledger(data: bytes) -> None:
@@ -230,11 +230,11 @@ def arguments(data: bytes) -> None:
     parts = [text_of(part) for part in data.split(b"\0")]
     said = dict(zip(parts[::2], parts[1::2], strict=False))
     node = Meeting().centre
-    with suppress(BadArguments):
+    with suppress(BadAskArguments):
         status_answer(node, "/", said)
-    with suppress(BadArguments):
+    with suppress(BadAskArguments):
         orphans_answer(node, said)
-    with suppress(BadArguments):
+    with suppress(BadAskArguments):
         objects_answer([{"metadata": {"name": "a"}}], said)
 
 
@@ -308,7 +308,7 @@ def signed_payloads() -> list[bytes]:
 def contents() -> list[bytes]:
     return [
         codec.pack([it.reference.kind, it.reference.address, it.reference.size, value])
-        for it in chunks.build_manifest([golden.entry("a")])
+        for it in manifest.build_manifest([golden.entry("a")])
         for value in it.values.values()
     ]
 

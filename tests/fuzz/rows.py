@@ -12,11 +12,11 @@ from controllers.core.status.job_statuses import storable
 from leafcast.ask.combined import read_combined
 from leafcast.ask.decode import BadAnswer
 from leafcast.node.answers import read_filter
-from relay.core.asks.answers import BadArguments
+from relay.core.asks.answers import BadAskArguments
 from relay.core.collectors.aggregates import Aggregate, AggregateAlgebra
 from relay.core.collectors.collected_results import Result
 from relay.core.collectors.ports import CopyView, Member
-from relay.core.collectors.tables import Table, TableAlgebra
+from relay.core.collectors.tables import CollectedTable, TableAlgebra
 from relay.objects.expressions.cel import CompiledExpression, ExpressionRefused
 from relay.objects.expressions.filters import DESTINATION
 from relay.shell.evaluator import CelEvaluator
@@ -89,7 +89,7 @@ def row_seeds() -> list[bytes]:
     evaluator, seeds = CelEvaluator(), []
     plain = codec.canonical({"v": "a"})
     for program in PROGRAMS:
-        algebra, tables = TableAlgebra(program), list[Table]()
+        algebra, tables = TableAlgebra(program), list[CollectedTable]()
         for at in range(3):
             seen = CopyView("s", codec.canonical({"n": at + 0.5}))
             outcome = evaluator.bind(program, plain).outcome(seen)
@@ -158,7 +158,7 @@ def expression(data: bytes) -> None:
 
 def filtered(data: bytes) -> None:
     """What a user asks of destinations, in any words."""
-    with suppress(BadArguments):
+    with suppress(BadAskArguments):
         wanted = read_filter(text_of(data), DESTINATION)
         assert wanted is None or wanted.matches(DONE) in {True, False}
 
@@ -170,7 +170,7 @@ def read_back(data: bytes) -> None:
 
 
 def read_back_seeds() -> list[bytes]:
-    results = [Result(WEB, program, Table()) for program in PROGRAMS]
+    results = [Result(WEB, program, CollectedTable()) for program in PROGRAMS]
     said = combined_status(SUBJECT, SUBJECT, results, title="epl/a", complete=True)
     return [json.dumps(said["results"]).encode()]
 

@@ -8,8 +8,8 @@ from nacl.public import PrivateKey
 
 from controllers.core.access.keyring import Keyring
 from relay.adapters.server.nkey_pairs import BadNkey, new_user_nkey, private_key
-from schemas.content import blobs, chunks, sealing
-from schemas.content.chunks import SEALED_VERSION, SealedChunk, build_manifest
+from schemas.content import blobs, manifest, sealing
+from schemas.content.manifest import SEALED_VERSION, SealedChunk, build_manifest
 from schemas.objects.objects import ObjectKey
 from schemas.reports.reports import ObjectResult
 from schemas.reports.returned_states import opened_state, sealed_state
@@ -57,22 +57,22 @@ def inside(data: bytes) -> None:
     bare = SealedChunk(SEALED_VERSION, b"\0", bytes.fromhex(golden.entry("a").address), (1,), b"")
     chunk = encode(replace(bare, sealed=KEY.seal(blobs.MANIFEST_CHUNK, data, bare.bound)))
     with suppress(WireRefused):
-        for entry in chunks.read_manifest_chunk(chunk, KEY):
-            assert entry.references == chunks.chunk_references(chunk)
+        for entry in manifest.read_manifest_chunk(chunk, KEY):
+            assert entry.references == manifest.chunk_references(chunk)
             assert entry.identity
 
 
 def lists(data: bytes) -> None:
     """Roots and chunks of sealed manifests, changed on their way."""
     with suppress(WireRefused):
-        chunks.chunk_references(data)
+        manifest.chunk_references(data)
     with suppress(WireRefused):
-        chunks.read_manifest_chunk(data, KEY)
+        manifest.read_manifest_chunk(data, KEY)
     with suppress(WireRefused, KeyError):
-        chunks.read_manifest(data, {}, KEYS.keys)
+        manifest.read_manifest(data, {}, KEYS.keys)
 
 
-def sealed_entries(count: int) -> list[chunks.ManifestEntry]:
+def sealed_entries(count: int) -> list[manifest.ManifestEntry]:
     entries = (golden.entry(f"n{at}") for at in range(count))
     return [replace(it, mark=MARK, customizer=None) for it in entries]
 
@@ -84,8 +84,8 @@ def list_seeds() -> list[bytes]:
 
 
 def inside_seeds() -> list[bytes]:
-    rest = tuple(chunks._rest(entry) for entry in sealed_entries(1))
-    return [encode(chunks.SealedEntries(rest, bytes.fromhex(MARK)))]
+    rest = tuple(manifest._rest(entry) for entry in sealed_entries(1))
+    return [encode(manifest.SealedEntries(rest, bytes.fromhex(MARK)))]
 
 
 def returned(data: bytes) -> None:

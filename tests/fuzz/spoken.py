@@ -26,18 +26,18 @@ from leafcast.changes.forms import (
 )
 from leafcast.cli.commands.label import read_words
 from leafcast.cli.label_selectors import BadLabelText, read_labels
-from leafcast.cli.resource_arguments import BadArguments, read_arguments
+from leafcast.cli.resource_arguments import BadResourceArguments, read_arguments
 from leafcast.denatured_text import denatured_text
 from leafcast.node.answers import read_selector
 from leafcast.node.copies_answer import read_after
 from leafcast.show.durations import moment_seconds
 from leafcast.show.json_path_output import BadTemplate, read_path, read_template
-from relay.core.asks.answers import BadArguments as BadAsk
+from relay.core.asks.answers import BadAskArguments as BadAsk
 from relay.shell.asker import AskFailed, open_answer
 from schemas.api import parse_kind
 from schemas.content.answer_sealing import AnswerKey, sealed_answer
 from schemas.objects.json_paths import JsonPath
-from schemas.objects.manifests import InvalidManifest, load_manifests
+from schemas.objects.manifest_files import InvalidManifest, load_manifests
 from schemas.objects.objects import ObjectKey
 from schemas.objects.selectors import LabelSelector
 from schemas.objects.yaml_writing import write_yaml
@@ -176,11 +176,11 @@ def words(data: bytes) -> None:
         assert read_duration(text) >= 0
     until_ms = maintenance_of({MAINTENANCE: text, MAINTENANCE_REASON: text}).until_ms
     assert until_ms >= 0
-    with suppress(BadArguments):
+    with suppress(BadResourceArguments):
         _, labels = read_words(text.split())
         assert labels
     moment_seconds(text)
-    with suppress(BadArguments, UnknownKind):
+    with suppress(BadResourceArguments, UnknownKind):
         read_arguments(KINDS, text.split())
     with suppress(BadTemplate):
         read_template(text).of(JSON_PATH_ROOT)

@@ -17,6 +17,7 @@ TARGETS = targets()
 CHANGES = 60
 RUNS, SECONDS_EACH, SECONDS_MAX = 1_000, 120, 500
 EXEMPT = {
+    "schemas/kind_check.py::parse_own_kind": "parse_kind reads it",
     "controllers/core/ledger/ledger_issuer.py::LedgerIssuer.withdraw": "read_orphans checked it",
     "controllers/core/planning/copies.py::Copies._open": "content as it was issued",
     "controllers/core/rollout/rollouts.py::_named": "it takes a text or none of what is no Rollout",
@@ -60,7 +61,7 @@ EXEMPT = {
     "relay/adapters/jetstream/copies.py::_written_ms": "of the own server",
     "relay/adapters/jetstream/stream_backup.py::_api": "of the own server",
     "relay/adapters/jetstream/stream_backup.py::restore_stream": "of the own server",
-    "relay/core/records/accepted.py::Accepted.held": "its term was checked when it was read",
+    "relay/core/records/accepted.py::AcceptedRecord.held": "its term was checked when it was read",
     "relay/adapters/spaces/bucket.py::Bucket._opened": "parts_named and unpack open it",
     "leafcast/local/kube_servers/api_server.py::ApiServer._read_port": "of the own server",
     "leafcast/local/kube_servers/api_server.py::ApiServer._request": "of the own server",

@@ -9,7 +9,7 @@ from typing import Any
 
 from relay.core.collectors.upsynced import UpsyncedObjects
 from relay.core.records.root_walk import RootsRefused, recall, walk
-from schemas.content import blobs, chunks
+from schemas.content import blobs, manifest
 from schemas.content.blobs import Reference
 from schemas.content.carried import CARRIED_MAX_BYTES, with_carried, without_carried
 from schemas.objects.objects import ObjectKey
@@ -154,9 +154,9 @@ def unsigned(data: bytes) -> None:
 
 def lists(data: bytes) -> None:
     with suppress(WireRefused):
-        chunks.read_root(data)
+        manifest.read_root(data)
     with suppress(WireRefused):
-        entries = chunks.read_manifest_chunk(data)
+        entries = manifest.read_manifest_chunk(data)
         for entry in entries:
             with suppress(BlobRefused):
                 assert entry.key
@@ -278,8 +278,8 @@ def copy_seeds() -> list[bytes]:
 
 def list_seeds() -> list[bytes]:
     made = [
-        *chunks.build_manifest([golden.entry("a"), golden.entry("b")]),
-        *chunks.build_manifest([golden.entry(f"n{n}") for n in range(200)]),
+        *manifest.build_manifest([golden.entry("a"), golden.entry("b")]),
+        *manifest.build_manifest([golden.entry(f"n{n}") for n in range(200)]),
     ]
     opened = [blobs.open_value(it.reference, it.values[it.reference.address]) for it in made]
     return [plain for plain in opened if len(plain) < 8000]

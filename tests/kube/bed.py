@@ -34,7 +34,7 @@ from leafcast.local.kube_servers.kubeconfig import write_kubeconfig
 from leafcast.local.kube_servers.local_kube import LocalKube
 from leafcast.local.kube_servers.users import ADMIN, User, write_users
 from relay.adapters.clock import SystemClock, SystemDice
-from relay.adapters.server.guard import Guard
+from relay.adapters.server.guard import ProcessGuard
 from tests.awaiting import until
 
 VERB_SECONDS = 180
@@ -82,7 +82,7 @@ class Bed:
         self._loop.close()
 
     async def _open(self) -> None:
-        guard = await self._stack.enter_async_context(Guard())
+        guard = await self._stack.enter_async_context(ProcessGuard())
         # Nothing that tests store needs to survive a loss of power.
         self.kube = await self._stack.enter_async_context(
             LocalKube(

@@ -10,7 +10,7 @@ from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.kubernetes import api_client, follower, informer, silence
 from relay.adapters.kubernetes.kubeconfig import InCluster, Kubeconfig, read_access
 from relay.adapters.kubernetes.space import KubernetesSpace
-from relay.ports import AnotherSpace, Interest, Interests, Progress, SpaceError, Unanswered
+from relay.ports import AnotherSpace, Bookmark, Interest, Interests, ServerUnanswered, SpaceError
 from schemas.objects.objects import ObjectKey
 from tests.contract.following import Told, following, unserved
 from tests.contract.spaces import config_map, namespace
@@ -110,10 +110,10 @@ async def test_a_server_that_stands_still_is_never_taken_for_one_that_has_no_mor
         api_server.freeze()
         try:
             with pytest.raises(TimeoutError):
-                await told.until(lambda told: Progress(mark) in told.events, seconds=2)
+                await told.until(lambda told: Bookmark(mark) in told.events, seconds=2)
         finally:
             api_server.thaw()
-        await told.until(lambda told: Progress(mark) in told.events)
+        await told.until(lambda told: Bookmark(mark) in told.events)
 
 
 async def test_a_server_that_does_not_answer_is_said_to_be_unavailable(
@@ -139,7 +139,7 @@ async def test_a_server_that_stands_still_is_told_of_while_nothing_changes_and_t
     monkeypatch.setattr(silence, "ANSWER_SECONDS_MAX", 1.0)
 
     def last(told):
-        return next((e.why for e in reversed(told.events) if isinstance(e, Unanswered)), None)
+        return next((e.why for e in reversed(told.events) if isinstance(e, ServerUnanswered)), None)
 
     async with following(space, CONFIG_MAPS) as (told, _):
         api_server.freeze()

@@ -10,7 +10,7 @@ from relay.adapters.kubernetes import informer, refusals
 from relay.adapters.kubernetes.informer import list_pages
 from relay.adapters.kubernetes.kubeconfig import Kubeconfig
 from relay.adapters.kubernetes.space import KubernetesSpace
-from relay.ports import AnotherSpace, Interest, Listed, SpaceError
+from relay.ports import AnotherSpace, Interest, ObjectsListed, SpaceError
 from schemas.crds.definitions import custom_resource_definitions
 from schemas.objects.objects import ObjectKey
 from tests.awaiting import eventually
@@ -150,7 +150,7 @@ async def test_a_watch_that_etcd_has_forgotten_is_listed_again(api_server, monke
         await run(api_server.restart)
         await told.until(lambda told: other_key not in told.objects)
         await told.until(lambda _: (CONFIG_MAPS, refusals.EXPIRED) in failed)
-        lists = [event for event in told.events if isinstance(event, Listed)]
+        lists = [event for event in told.events if isinstance(event, ObjectsListed)]
         assert len(lists) == 2
         assert not [change for change in told.changes if change.kind == "deleted"]
 

@@ -10,7 +10,7 @@ from relay.adapters.clock import SystemClock, SystemDice
 from relay.core.collectors.upsynced import Sources
 from relay.ports import SpaceError
 from relay.syncer.upsyncer import Upsyncer
-from schemas.objects.manifests import load_manifests
+from schemas.objects.manifest_files import load_manifests
 from schemas.objects.objects import ObjectKey
 from schemas.reports.upsync import UpsyncClause, open_copy, read_copy
 from schemas.values.identity import NodePath

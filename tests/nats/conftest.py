@@ -14,9 +14,9 @@ from nats.errors import NoRespondersError
 from nats.errors import TimeoutError as NatsTimeout
 
 from relay.adapters.clock import SystemClock
-from relay.adapters.server.guard import Guard
+from relay.adapters.server.guard import ProcessGuard
 from relay.adapters.server.leaf_address import LeafAddress
-from relay.adapters.server.nats_config import AccountSeeds, Neighbours, ParentLink
+from relay.adapters.server.nats_config import AccountSeeds, Neighbours, ParentRemote
 from relay.adapters.server.nats_server import EmbeddedServer
 from relay.adapters.server.nkey_pairs import new_user_nkey
 from schemas.values.identity import NodePath
@@ -48,7 +48,7 @@ class Grove:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._stack = AsyncExitStack()
-        self.guard = Guard()
+        self.guard = ProcessGuard()
 
     async def __aenter__(self) -> Self:
         await self._stack.enter_async_context(self.guard)
@@ -58,7 +58,7 @@ class Grove:
         await self._stack.aclose()
 
     def server(
-        self, path="/", seeds=None, parent: ParentLink | None = None, entrance="", **options
+        self, path="/", seeds=None, parent: ParentRemote | None = None, entrance="", **options
     ) -> EmbeddedServer:
         """Not started; the same path gives the same folder."""
         node = NodePath.parse(path)
@@ -76,7 +76,7 @@ class Grove:
         self,
         path="/",
         parent: Node | None = None,
-        link: ParentLink | None = None,
+        link: ParentRemote | None = None,
         leaf_address: LeafAddress | None = None,
     ) -> Node:
         """Start a node; below a parent, after opening its account there.
@@ -87,7 +87,7 @@ class Grove:
         node_path = NodePath.parse(path)
         if parent is not None:
             await parent.server.add_child(node_path.name, link_nkey)
-            way = link or ParentLink((parent.server.leaf_url,), link_seed)
+            way = link or ParentRemote((parent.server.leaf_url,), link_seed)
             link = replace(way, seed=link_seed)
         server = self.server(path, seeds, parent=link, leaf_address=leaf_address)
         await self._stack.enter_async_context(server)

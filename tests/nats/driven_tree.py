@@ -10,8 +10,8 @@ from controllers.keys import load_or_make_keys
 from controllers.nodes import enrol_node
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.jetstream.bus import BusAddress, JetStreamBus
-from relay.adapters.server.guard import Guard
-from relay.adapters.server.nats_config import AccountSeeds, Neighbours, ParentLink
+from relay.adapters.server.guard import ProcessGuard
+from relay.adapters.server.nats_config import AccountSeeds, Neighbours, ParentRemote
 from relay.adapters.server.nats_server import EmbeddedServer
 from relay.adapters.server.nkey_pairs import new_user_nkey
 from relay.core.config import NodeConfig
@@ -44,7 +44,7 @@ class DrivenTree:
         self.inventory = MemorySpace(self.clock, self.dice)
         self._folder, self._group, self._stack = folder, group, stack
         self._keys = load_or_make_keys(folder, self.dice)
-        self._guard = Guard()
+        self._guard = ProcessGuard()
         self._controllers: Controllers
 
     @property
@@ -116,7 +116,7 @@ class DrivenTree:
         """A new key for a node, and its way to the parent with it."""
         seed, nkey = new_user_nkey(os.urandom(32))
         await enrol_node(self._controllers.issuer, path, nkey)
-        return ParentLink((self.nodes[str(path.parent)].server.leaf_url,), seed)
+        return ParentRemote((self.nodes[str(path.parent)].server.leaf_url,), seed)
 
     async def _serve(self, path, link, folder):
         """A node's server, and the secrets of its accounts."""

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from controllers.core.access.admissions import IssuedToken
+from controllers.core.access.issued_tokens import IssuedToken
 from leafcast.centre.backup import (
     PENDING,
     RELAY,

@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 
 from leafcast.client import CallFailed, connect
-from schemas.objects.manifests import load_manifests
+from schemas.objects.manifest_files import load_manifests
 from schemas.objects.objects import ObjectKey
 from tests.namespaces import namespace_object
 from tests.nats.chaos_member import LIFELINE, ROOT, until

@@ -14,7 +14,7 @@ from relay.adapters.jetstream.entrance import (
     EntranceKeys,
 )
 from relay.adapters.server.link_trouble import trouble_of
-from relay.adapters.server.nats_config import ParentLink
+from relay.adapters.server.nats_config import ParentRemote
 from relay.adapters.server.nkey_pairs import entrance_pair
 from schemas.enrolment.enrolment import (
     GRANTED,
@@ -65,7 +65,7 @@ class Hall:
         link = None
         if parent is not None:
             await parent.server.add_child(NodePath.parse(path).name, link_nkey)
-            link = ParentLink((parent.server.leaf_url,), link_seed)
+            link = ParentRemote((parent.server.leaf_url,), link_seed)
         server = self.grove.server(path, seeds, parent=link, entrance=NKEY)
         await self.grove._stack.enter_async_context(server)
         node = Node(server, seeds, link_seed, NodePath.parse(path))
@@ -78,7 +78,7 @@ class Hall:
     async def stranger(self, node: Node, name: str):
         """Someone with a nats-server of his own, linked to a node by the key of the entrance."""
         seeds = new_seeds()
-        link = ParentLink((node.server.leaf_url,), SEED, f"asking.{name}")
+        link = ParentRemote((node.server.leaf_url,), SEED, f"asking.{name}")
         server = self.grove.server(f"/{name}", seeds, parent=link)
         await self.grove._stack.enter_async_context(server)
         return await self.grove.connect(Node(server, seeds), seeds.uplink)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from leafcast.daemon.nodes.admission import Admission
+from leafcast.daemon.nodes.admission import JoinApproval
 from leafcast.daemon.nodes.token_files import TokenFiles
 from relay.adapters.server.nkey_pairs import new_user_nkey
 from schemas.enrolment.enrolment import (
@@ -56,7 +56,7 @@ class RealHall(Hall):
     def start_again(self) -> None:
         """The centre's program ends, and starts with what it wrote down."""
         files, lock = TokenFiles(self._folder), asyncio.Lock()
-        self.admission = Admission(self.place, self.place, lock, files, self._hands, self._hands)
+        self.admission = JoinApproval(self.place, self.place, lock, files, self._hands, self._hands)
 
     async def decide(self, data: bytes) -> bytes:
         return await self.admission.decide(data)

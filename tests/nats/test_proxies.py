@@ -14,7 +14,7 @@ import pytest
 
 from relay.adapters.server.leaf_address import LeafAddress
 from relay.adapters.server.link_trouble import cause_of
-from relay.adapters.server.nats_config import ParentLink
+from relay.adapters.server.nats_config import ParentRemote
 from relay.adapters.server.ports import free_port
 from relay.adapters.server.upgrade_probe import cause_at, refusal_of
 from relay.adapters.tls.authority import new_key, signing_request
@@ -134,20 +134,20 @@ async def test_a_link_goes_through_a_proxy_that_ends_tls(grove: Grove, tmp_path,
         below = await grove.connect(centre, centre.seeds.relay)
         await make_streams(below, centre.path, "emea")
         leaf_address = LeafAddress((f"{url}/emea",), region_port)
-        way = ParentLink((url,), "", authorities=authorities)
+        way = ParentRemote((url,), "", authorities=authorities)
         region = await grove.plant("/emea", centre, way, leaf_address)
         up = await grove.connect(region, region.seeds.uplink)
         await until_answered(up, "lc.emea._node.self")
         inner = await grove.connect(region, region.seeds.relay)
         await make_streams(inner, region.path, "s1")
         # The region beside it is found by its own path.
-        beside = ParentLink((f"{url}/region-1",), "", authorities=authorities)
+        beside = ParentRemote((f"{url}/region-1",), "", authorities=authorities)
         site = await grove.plant("/emea/s1", region, beside)
         under = await grove.connect(site, site.seeds.uplink)
         await until_answered(under, "lc.emea.s1._node.self")
         # A path that leads nowhere is told with the proxy's own words.
         lost = await grove.plant(
-            "/x", centre, ParentLink((f"wss://localhost:{port}/no",), "", authorities=authorities)
+            "/x", centre, ParentRemote((f"wss://localhost:{port}/no",), "", authorities=authorities)
         )
         await until_said(lost, "invalid websocket connection")
         said = await cause_at([f"wss://localhost:{port}/no"], *cause_of(lost.server.log))
@@ -177,7 +177,7 @@ async def test_a_link_goes_out_through_a_connect_proxy(grove: Grove, tmp_path, c
         centre = await grove.plant(leaf_address=LeafAddress((url,), centre_port))
         below = await grove.connect(centre, centre.seeds.relay)
         await make_streams(below, centre.path, "ea", "eb")
-        link = ParentLink(
+        link = ParentRemote(
             (url,),
             "",
             authorities=certified / "authorities.pem",
@@ -187,7 +187,7 @@ async def test_a_link_goes_out_through_a_connect_proxy(grove: Grove, tmp_path, c
         up = await grove.connect(child, child.seeds.uplink)
         await until_answered(up, "lc.ea._node.self")
         # Elsewhere it does not let them: its words are told.
-        away = ParentLink(("wss://localhost:1/leaf",), "", proxy=link.proxy)
+        away = ParentRemote(("wss://localhost:1/leaf",), "", proxy=link.proxy)
         refused = await grove.plant("/eb", centre, away)
         await until_said(refused, "proxy CONNECT failed")
         assert "403 Forbidden" in cause_of(refused.server.log)[0]
@@ -218,7 +218,7 @@ async def test_a_proxy_is_told_name_and_password_as_they_are_and_an_address_in_b
     known = b64encode(b'u\\:p"%\\x').decode()
     async with server, grove:
         centre = await grove.plant()
-        await grove.plant("/ea", centre, ParentLink(("wss://[::1]:9/leaf",), "", proxy=proxy))
+        await grove.plant("/ea", centre, ParentRemote(("wss://[::1]:9/leaf",), "", proxy=proxy))
         await eventually(lambda: way.asked)
         probed = len(way.asked)
         assert await refusal_of("wss://[::1]:9/leaf", proxy) == ""

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from relay.adapters.server.admin import system_connection
-from relay.adapters.server.guard import Guard, GuardLost
+from relay.adapters.server.guard import GuardLost, ProcessGuard
 from relay.adapters.server.leaf_address import LeafAddress
 from relay.adapters.server.nats_config import BadServerSettings
 from relay.adapters.server.nkey_pairs import BadNkey
@@ -285,7 +285,7 @@ async def test_nothing_outlives_a_killed_program(tmp_path):
 
 async def test_the_guard_ends_only_what_is_still_registered(tmp_path):
     command = ["sh", "-c", "echo up >&2; exec sleep 600"]
-    async with asyncio.TaskGroup() as group, Guard() as guard:
+    async with asyncio.TaskGroup() as group, ProcessGuard() as guard:
         first, released, last = processes = [
             guard.spawn(command, cwd=tmp_path, stderr=subprocess.PIPE) for _ in range(3)
         ]
@@ -316,7 +316,7 @@ async def test_a_folder_that_is_written_to_as_it_is_removed_goes_all_the_same(tm
                     break
 
     async with asyncio.TaskGroup() as group:
-        async with Guard() as guard:
+        async with ProcessGuard() as guard:
             guard.remove_at_end(folder)
             group.create_task(asyncio.to_thread(write))
             await eventually((folder / "0").exists)
@@ -325,4 +325,4 @@ async def test_a_folder_that_is_written_to_as_it_is_removed_goes_all_the_same(tm
 
 async def test_a_guard_that_is_not_open_starts_nothing(tmp_path):
     with pytest.raises(GuardLost):
-        Guard().spawn(["sleep", "600"], cwd=tmp_path, stderr=subprocess.DEVNULL)
+        ProcessGuard().spawn(["sleep", "600"], cwd=tmp_path, stderr=subprocess.DEVNULL)

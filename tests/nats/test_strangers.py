@@ -10,7 +10,7 @@ import pytest
 from relay.adapters.server.admin import reload_config, system_connection
 from relay.adapters.server.leaf_address import LeafAddress
 from relay.adapters.server.link_trouble import cause_of, trouble_of
-from relay.adapters.server.nats_config import ParentLink
+from relay.adapters.server.nats_config import ParentRemote
 from relay.adapters.server.ports import free_port
 from tests.awaiting import eventually
 from tests.nats.conftest import until_answered
@@ -192,4 +192,4 @@ async def test_strangers_at_the_port_of_websockets_are_cut_off(grove, tmp_path):
         (HUGE, HALF_A_REQUEST + b"X: " + b"y" * 900_000),
         (HUGE, FRAME),
     )
-    await withstands(grove, LeafAddress((url,), port), ParentLink((url,), ""), crowds)
+    await withstands(grove, LeafAddress((url,), port), ParentRemote((url,), ""), crowds)

@@ -9,7 +9,7 @@ from relay.adapters.jetstream.connection import Connection
 from relay.adapters.jetstream.publish import REPLACES, Outgoing, Publisher, header_lines
 from relay.adapters.jetstream.stream_reader import StreamReader
 from relay.adapters.jetstream.streams import REPLACING, make_streams
-from relay.adapters.server.guard import Guard
+from relay.adapters.server.guard import ProcessGuard
 from relay.adapters.server.nats_server import EmbeddedServer
 from relay.ports import BusBroken
 from schemas.values import subjects
@@ -57,7 +57,7 @@ def kept_at(path):
 async def test_broken_off_at_any_step_it_ends_the_same(tmp_path, monkeypatch):
     clock, first = SystemClock(), tmp_path / OLD.domain
     seeds = account_seeds(first, SystemDice())
-    async with Guard() as guard:
+    async with ProcessGuard() as guard:
         async with EmbeddedServer(first, OLD, seeds, guard=guard, clock=clock) as server:
             connection = await connect(server, seeds)
             await make_streams(connection, OLD)

@@ -12,7 +12,7 @@ import pytest
 
 from relay.adapters.server.leaf_address import LeafAddress, TlsFiles
 from relay.adapters.server.link_trouble import trouble_of
-from relay.adapters.server.nats_config import ParentLink
+from relay.adapters.server.nats_config import ParentRemote
 from relay.adapters.server.ports import free_port
 from relay.adapters.tls.authority import Authority, new_key, signing_request
 from tests.awaiting import eventually
@@ -44,8 +44,8 @@ class Certified:
         self.files.certificate.write_text(made)
 
     @property
-    def link(self) -> ParentLink:
-        return ParentLink(self.leaf_address.urls, "", authorities=self.authorities)
+    def link(self) -> ParentRemote:
+        return ParentRemote(self.leaf_address.urls, "", authorities=self.authorities)
 
 
 async def until_said(node: Node, said: str) -> None:

@@ -15,8 +15,8 @@ from controllers.core.translation.placements import Placements
 from leafcast.ask.session import in_inventory
 from relay.core.audience.audience import Audience
 from relay.core.content.content import Content
-from relay.core.destination.destination import Destination
-from relay.core.destination.inputs import FormerRun, Inventory
+from relay.core.destination.destination import LocalDestination
+from relay.core.destination.inputs import FormerRun, SignedInventory
 from relay.core.effects import Effect, LoadBlob
 from relay.core.events import BlobArrived, Instant
 from relay.objects.policies import PolicyUnknown, policies_of
@@ -50,8 +50,10 @@ class Edge:
         self._fleet = fleet
         self._out: list[Effect] = []
         self._content = Content((), self._out)
-        inventory = Inventory(self._selects, fleet.located)
-        self._edge = Destination(path, inventory, self._content, FormerRun(), customized_address)
+        inventory = SignedInventory(self._selects, fleet.located)
+        self._edge = LocalDestination(
+            path, inventory, self._content, FormerRun(), customized_address
+        )
         self._deltas: set[MailKey] = set()
 
     def frozen(self) -> set[MailKey]:

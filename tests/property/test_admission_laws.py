@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from controllers.core.access.admissions import KEPT_MS, IssuedToken, IssuedTokens
+from controllers.core.access.issued_tokens import KEPT_MS, IssuedToken, IssuedTokens
 from schemas.enrolment.enrolment import DENIED, GRANTED, PENDING, REFUSED, JoinRequest
 from schemas.enrolment.tokens import Token, TokenRefused, read_token
 from schemas.records.roots import Roots
@@ -101,7 +101,7 @@ class Asking(RuleBasedStateMachine):
 
     @invariant()
     def holds(self):
-        self.admissions.check()
+        self.admissions.assert_invariants()
         for token, one in self.admissions.tokens.items():
             granted = [it for it in one.requests if it.state == GRANTED]
             assert len(granted) <= one.uses

@@ -81,7 +81,7 @@ def test_every_ask_ends_once_and_only_through_the_child_that_was_asked(moves):
     asks = [asked(number) for number in range(4)]
     effects = [e for _, arrived in asks for e in router.ask(arrived, Instant(now, 1000))]
     for move, *rest in moves:
-        router.check()
+        router.assert_invariants()
         instant = Instant(now, 1000)
         match move, rest:
             case "answer", (number, child, last):
@@ -140,7 +140,7 @@ def test_a_child_that_keeps_all_asks_waiting_leaves_half_of_the_room_to_another(
     for number in range(ASKS_MAX):
         ask, arrived = asked(ASKS_MAX + number, "/emea/s2")
         effects = router.ask(arrived, now)
-        router.check()
+        router.assert_invariants()
         passed = any(isinstance(effect, PassAsk) for effect in effects)
         assert passed == (number < ASKS_MAX // 2)
         # Of the other child the one that waits longest is told, and once.
@@ -189,7 +189,7 @@ def test_what_it_remembers_is_bounded_and_forgotten_only_when_expired():
     ask, arrived = asked(REMEMBERED_MAX, "/emea")
     (end,) = ends(router.ask(arrived, Instant(1.0, 2000)), ask)
     assert end.fault.reason == "Busy"
-    router.check()
+    router.assert_invariants()
     # All of them have expired, and are not taken again.
     later = Instant(100.0, 10_000 + CLOCK_TOLERANCE_MS + 1)
     first, captured = asked(0, "/emea")

@@ -163,10 +163,10 @@ def run(changes, cost, each=None):
             elif place := model.tables["location"].get(f"location{number}"):
                 put(tested, model, "location", number, replace(place, labels=value))
             if each is not None:
-                tested.check()
+                tested.assert_invariants()
         if each is not None:
             each(tested, model, drained, model.all_expected())
-        tested.check()
+        tested.assert_invariants()
     return tested, model
 
 
@@ -244,7 +244,7 @@ def test_what_all_leave_leaves_nothing_behind(changes, cost):
         for key in list(table):
             put(tested, model, kind, key.removeprefix(kind), None)
     tested.drain()
-    tested.check()
+    tested.assert_invariants()
     for part in (tested._targets, tested._locations):
         assert not part._ids
     for index in (tested._by_instance, tested._over_target, tested._over_location):
@@ -265,7 +265,7 @@ def test_the_order_of_profiles_does_not_depend_on_how_often_a_range_moved(member
         if selector.matches(its):
             expected[child].append(f"t{at}")
     assert {child: list(tested.profiles("p", child)) for child in "abc"} == expected
-    tested.check()
+    tested.assert_invariants()
 
 
 everything = (Alternative("synctarget", LabelSelector()),)
@@ -279,8 +279,8 @@ def test_destinations_that_move_to_and_fro_are_each_counted_once(moves):
         now[number] = child
         path = OWNER.child(child).child(f"e{number}")
         tested.put_profile(f"t{number}", profile(number, "inv", path, {"id": f"v{number}"}))
-    tested.check()
+    tested.assert_invariants()
     counts = {child: tested.expected("p", child) for child in "abcdefgh"}
     assert counts == {child: [*now.values()].count(child) for child in "abcdefgh"}
     tested.drain()
-    tested.check()
+    tested.assert_invariants()

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from relay.core.destination.claims import Claim, ObjectOwnership, choose
-from schemas.content.chunks import CLEANED, CREATE_ONLY, WANT_SINGLETON, ManifestEntry
+from schemas.content.manifest import CLEANED, CREATE_ONLY, WANT_SINGLETON, ManifestEntry
 
 addresses = st.sampled_from(["a" * 64, "b" * 64])
 

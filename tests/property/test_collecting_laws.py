@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from controllers.core.status.combined import number_text
 from relay.core.collectors.aggregates import Aggregate, AggregateAlgebra
-from relay.core.collectors.cells import CELLS, Sample, average, from_units, in_units
+from relay.core.collectors.cells import CELLS, CellSample, average, from_units, in_units
 from relay.core.collectors.merge_tree import MergeTree
-from relay.core.collectors.tables import EMPTY, Outcome, Table, TableAlgebra
+from relay.core.collectors.tables import EMPTY, CollectedTable, Outcome, TableAlgebra
 from relay.objects.expressions.sketch import bucket_of, value_of
 from relay.objects.status_merging import merging
 from schemas.objects.objects import ObjectKey
@@ -45,10 +45,10 @@ values = st.recursive(scalars, lambda inner: st.lists(inner, max_size=3), max_le
 
 def sample(field, number):
     if number is None or field.type == "COUNT":
-        return Sample()
+        return CellSample()
     if field.type == "QUANTILE":
-        return Sample(bucket=bucket_of(float(number)))
-    return Sample(in_units(float(number)), value=number)
+        return CellSample(bucket=bucket_of(float(number)))
+    return CellSample(in_units(float(number)), value=number)
 
 
 @st.composite
@@ -259,7 +259,7 @@ def test_a_merge_tree_has_the_total_of_its_children(steps):
         held[child] = value
         there = [each for each in held.values() if each is not None]
         assert tree.total() == (sum(there) if there else None)
-    tree.check()
+    tree.assert_invariants()
 
 
 @pytest.mark.parametrize(
@@ -290,4 +290,4 @@ def test_a_number_as_text_is_the_number(number):
 
 def test_each_type_of_field_has_its_cell():
     assert tuple(CELLS) == TYPES
-    assert Table() == EMPTY
+    assert CollectedTable() == EMPTY

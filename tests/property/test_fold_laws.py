@@ -171,7 +171,7 @@ def test_the_fold_in_blocks_equals_merging_all(steps):
             fold.count(at, Counted(said, step == "dated"))
             model[at] = replace(summary, oldest_ms=summary.oldest_ms if step == "dated" else 0)
         assert fold.total() == merge_all(model.values())
-        fold.check()
+        fold.assert_invariants()
     assert dict(fold.counting(names)) == {names[at]: counts for at, counts in model.items()}
     for state in ("synced", "unreachable"):
         there = {names[at]: n for at, it in model.items() if (n := it.states.get(state))}
@@ -187,8 +187,8 @@ def test_what_many_say_is_what_one_says_so_many_times(one, count):
 def test_a_row_that_is_stale_is_looked_at_once(at, first, second):
     fold = Fold()
     fold.count(at, Counted(first))
-    fold.stale(at)
-    fold.check()
+    fold.mark_dirty(at)
+    fold.assert_invariants()
     assert fold.take_stale() == [at]
     assert fold.count(at, Counted(second)) == (first != second)
     assert fold.take_stale() == []

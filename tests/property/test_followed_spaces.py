@@ -20,14 +20,14 @@ from leafcast.ask.long_questions import VERB as PART
 from leafcast.ask.session import API_PREFIX
 from leafcast.ask.space_events import PIECE_BYTES, EventReader, forms_of
 from relay.space_port import (
-    Change,
+    Bookmark,
     Interest,
     Kind,
-    Listed,
-    Progress,
-    Served,
+    KindsServed,
+    ObjectChange,
+    ObjectsListed,
+    ServerUnanswered,
     Synced,
-    Unanswered,
     Unserved,
 )
 from schemas.objects.objects import ObjectKey
@@ -52,13 +52,15 @@ kinds = st.builds(
     st.booleans(),
 )
 events = st.one_of(
-    st.builds(Served, st.lists(kinds).map(tuple)),
-    st.builds(Listed, st.none() | interests, st.dictionaries(keys, objects), words),
-    st.builds(Change, st.sampled_from(["added", "modified", "deleted"]), keys, objects, words),
+    st.builds(KindsServed, st.lists(kinds).map(tuple)),
+    st.builds(ObjectsListed, st.none() | interests, st.dictionaries(keys, objects), words),
+    st.builds(
+        ObjectChange, st.sampled_from(["added", "modified", "deleted"]), keys, objects, words
+    ),
     st.builds(Unserved, interests, words, words),
-    st.builds(Unanswered, words),
+    st.builds(ServerUnanswered, words),
     st.builds(Synced, st.none() | st.frozensets(interests)),
-    st.builds(Progress, words),
+    st.builds(Bookmark, words),
 )
 
 
@@ -72,7 +74,7 @@ def test_events_are_read_as_they_were_told(told):
 
 def test_a_listing_that_no_answer_holds_comes_in_pieces():
     large = {"data": "x" * (PIECE_BYTES // 3)}
-    listed = Listed(None, {ObjectKey("", "c", "", str(at)): large for at in range(10)}, "7")
+    listed = ObjectsListed(None, {ObjectKey("", "c", "", str(at)): large for at in range(10)}, "7")
     forms = list(forms_of(listed))
     assert len(forms) == 5
     assert all(len(json.dumps(form)) < 2 * PIECE_BYTES for form in forms)

@@ -15,7 +15,7 @@ from nats.aio.msg import Msg
 from controllers.core.status.generations import HubContent
 from controllers.core.status.status import singleton
 from leafcast.ask.decode import BadAnswer, read_objects
-from relay.adapters.jetstream.connection import ApiError, checked
+from relay.adapters.jetstream.connection import JetStreamRefused, checked
 from relay.adapters.jetstream.delivery import NO_COUNT, count_of, place_of
 from relay.adapters.jetstream.publish import sequence_of
 from relay.adapters.jetstream.uplink import mailbox_info
@@ -64,7 +64,7 @@ def test_an_answer_that_is_as_it_should_be_is_read():
     assert mailbox_info(said(info)) == (3, 2)
     assert sequence_of("s", said(b'{"stream":"STAT", "seq":7}')) == 7
     assert sequence_of("s", said(b'{"stream":"STAT"}')) == 0
-    with pytest.raises(ApiError, match="wrong"):
+    with pytest.raises(JetStreamRefused, match="wrong"):
         checked("v", said(b'{"error":{"err_code":3,"description":"wrong"}}'))
 
 

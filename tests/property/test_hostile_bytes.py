@@ -96,7 +96,7 @@ def test_whatever_a_parent_says_its_child_goes_on_and_holds_nothing_unsigned(sai
         meeting.tell(child, MailArrived(sequence, key, data, 0))
         meeting.tell(child, Welcomed(session))
         meeting.tell(child, LinkChanged(up=True))
-        child.check()
+        child.assert_invariants()
     assert all(held.kind == "keys" for held in child.records.values())
 
 

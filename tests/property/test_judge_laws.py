@@ -3,11 +3,11 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from relay.core.records.accepted import Accepted, Version
+from relay.core.records.accepted import AcceptedRecord, Version
 from relay.core.records.judge import SnapshotJudge, VerifiedSnapshot
-from relay.core.records.snapshot import Interest
+from relay.core.records.snapshot import SnapshotInterest
 from relay.core.records.tree import SnapshotTree
-from relay.core.records.verdict import Standing, standing
+from relay.core.records.verdict import RecordStanding, standing
 from schemas.records.records import LocationRecord, NodeRecord, Source
 from schemas.records.snapshots import TermEntry, mail_entry_key
 from schemas.values.identity import NodePath, mail_key
@@ -30,8 +30,8 @@ def record(key, generation, term):
     path = SOURCES[key]
     if path is None:
         location = LocationRecord(source, generation, term, "", {}, {}, None)
-        return Accepted(key, "location", location, b"", b"", version)
-    return Accepted(
+        return AcceptedRecord(key, "location", location, b"", b"", version)
+    return AcceptedRecord(
         key, "node", NodeRecord(source, generation, term, "", path, ""), b"", b"", version
     )
 
@@ -53,7 +53,7 @@ class Holder:
 
     def interest(self):
         entries = [it.entry_key for key, it in self.held.items() if SOURCES[key] is None]
-        return Interest(entries, EMEA)
+        return SnapshotInterest(entries, EMEA)
 
     def take(self, key, back, term):
         held = record(key, max(self.generation - back, 1), term)
@@ -110,14 +110,14 @@ class Holder:
         self.reach()
         self.snapshot(known=True)
         self.reach()
-        expected = {kind: set() for kind in Standing}
+        expected = {kind: set() for kind in RecordStanding}
         for it in self.held.values():
             listing = self.view.generation_of(it.entry_key)
             expected[standing(it.held, listing, self.view)].add(it.key)
         found = self.judge.standings
-        assert found.outdated.keys() == expected[Standing.OUTDATED]
-        assert found.orphaned.keys() == expected[Standing.ORPHANED]
-        assert found.dropped.keys() == expected[Standing.DROPPED]
+        assert found.outdated.keys() == expected[RecordStanding.OUTDATED]
+        assert found.orphaned.keys() == expected[RecordStanding.ORPHANED]
+        assert found.dropped.keys() == expected[RecordStanding.DROPPED]
 
 
 KEYS, BACK = st.sampled_from(ALL), st.integers(-15, 30)
@@ -138,5 +138,5 @@ def test_who_is_not_judged_again_stands_as_if_he_had_been(steps):
     holder = Holder()
     for what, *arguments in steps:
         getattr(holder, what)(*arguments)
-        holder.judge.check()
+        holder.judge.assert_invariants()
     holder.agrees()

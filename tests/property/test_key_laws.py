@@ -24,7 +24,7 @@ from controllers.core.access.keys import (
 )
 from relay.core.records import root_walk
 from relay.core.records.root_walk import RootsRefused, RootWalk, recall, walk
-from relay.core.records.trust import Trust, Verdict
+from relay.core.records.trust import Trust, TrustVerdict
 from schemas.records.records import (
     API_NODE,
     GRANTS_MAX,
@@ -148,7 +148,7 @@ class Node:
         self.trust.follow(message)
         self.trust.adopt(keys_record(message))
 
-    def judge(self, envelope: Envelope, record: NodeRecord) -> Verdict:
+    def judge(self, envelope: Envelope, record: NodeRecord) -> TrustVerdict:
         return self.trust.judge(envelope, record)
 
 
@@ -178,12 +178,12 @@ def stays(trust: type[Trust], seed: int) -> None:
     before, late = centre.signed(old, centre.tick()), centre.tick() + 10**6
     centre.rotate()
     node.hear(centre.message)
-    assert node.judge(*before) is Verdict.BELIEVED
-    assert node.judge(*centre.signed(old, late)) is Verdict.OUT_OF_SCOPE
-    assert node.judge(*centre.signed(centre.ring.signing, late)) is Verdict.BELIEVED
+    assert node.judge(*before) is TrustVerdict.BELIEVED
+    assert node.judge(*centre.signed(old, late)) is TrustVerdict.OUT_OF_SCOPE
+    assert node.judge(*centre.signed(centre.ring.signing, late)) is TrustVerdict.BELIEVED
     # A thief of the new key cannot sign for the time before it.
     early = centre.signed(centre.ring.signing, before[1].generation)
-    assert node.judge(*early) is Verdict.OUT_OF_SCOPE
+    assert node.judge(*early) is TrustVerdict.OUT_OF_SCOPE
     assert unbelieved(centre.record, {"k": before[1]}, {"k": before[0]}) == []  # type: ignore[dict-item]
 
 
@@ -197,11 +197,11 @@ def revoked(trust: type[Trust], seed: int) -> None:
     for _ in range(centre.random.randint(0, 3)):
         centre.rotate()
     node.hear(centre.message)
-    assert node.judge(*before) is Verdict.REVOKED_KEY
-    assert node.trust.recalls(before[0]) is Verdict.BELIEVED
+    assert node.judge(*before) is TrustVerdict.REVOKED_KEY
+    assert node.trust.recalls(before[0]) is TrustVerdict.BELIEVED
     assert unbelieved(centre.record, {"k": before[1]}, {"k": before[0]}) == ["k"]  # type: ignore[dict-item]
     forged = replace(before[0], signature=bytes(64))
-    assert node.trust.recalls(forged) is Verdict.FORGED
+    assert node.trust.recalls(forged) is TrustVerdict.FORGED
 
 
 def by_both(trust: type[Trust], seed: int) -> None:
@@ -322,9 +322,9 @@ class ForgottenWithKey(Trust):
         Trust.adopt(self, record)
         self.granted = {k: it for k, it in self.granted.items() if "ask" in it.kinds}
 
-    def recalls(self, envelope: Envelope) -> Verdict:
+    def recalls(self, envelope: Envelope) -> TrustVerdict:
         known = envelope.key_id in self.granted
-        return Trust.recalls(self, envelope) if known else Verdict.UNKNOWN_KEY
+        return Trust.recalls(self, envelope) if known else TrustVerdict.UNKNOWN_KEY
 
 
 MUTANTS = (
@@ -373,7 +373,7 @@ def test_each_step_of_a_walk_leads_to_the_next_version(centre):
     on_the_way = RootWalk(TREE, pinned)
     for one in (*forerunners_of(centre.message), centre.message):
         on_the_way.follow(one)
-        on_the_way.check()
+        on_the_way.assert_invariants()
     assert on_the_way.roots.version == 4
 
 

@@ -16,10 +16,10 @@ from relay.core.link.session import (
     ParentSession,
     Presence,
     PresenceEvent,
-    Session,
     SessionEvent,
+    SessionState,
 )
-from relay.core.link.writer import Comparison, Wish
+from relay.core.link.writer import Comparison, SlotForm
 from relay.core.records.judge import VerifiedSnapshot
 from schemas.reports.link import Hello
 from schemas.values.identity import MailKey
@@ -79,7 +79,9 @@ class Link:
             case "reached" if not self.damaged:
                 held = {k: a.generation for k, a in self.child.records.items() if a.full}
                 for wanted, least in self.truth.in_full[generation].items():
-                    same = self.truth.wishes[wanted] is Wish.FULL and wanted in self.truth.ledger
+                    same = (
+                        self.truth.wishes[wanted] is SlotForm.FULL and wanted in self.truth.ledger
+                    )
                     if same and self.truth.ledger[wanted].generation == least:
                         assert held.get(wanted) == least, "a snapshot is reached without a record"
             case _:
@@ -89,21 +91,21 @@ class Link:
         note(str(act))
         getattr(self, "_" + act.what.replace(" ", "_"))(act.at)
         self.parent.flush()
-        self.child.check()
-        self.parent.writer.check()
+        self.child.assert_invariants()
+        self.parent.writer.assert_invariants()
 
     # Changes.
 
-    def _put(self, at: int, wish: Wish) -> None:
+    def _put(self, at: int, wish: SlotForm) -> None:
         name = NAMES[at]
         self.keys[name] = self.truth.put(name, wish)
         self.parent.learn()
 
     def _full(self, at: int) -> None:
-        self._put(at, Wish.FULL)
+        self._put(at, SlotForm.FULL)
 
     def _head(self, at: int) -> None:
-        self._put(at, Wish.HEAD)
+        self._put(at, SlotForm.HEAD)
 
     def _delete(self, at: int) -> None:
         key = self.keys.get(NAMES[at])
@@ -232,15 +234,15 @@ class Link:
             self._deliver(50)
             self.child.passed()
             self.parent.flush()
-        self.child.check()
-        self.parent.writer.check()
+        self.child.assert_invariants()
+        self.parent.writer.assert_invariants()
         assert self.channel.delivered - begun <= DELIVERED_MAX, "mail is read again and again"
         assert self.parent.repairs - repaired <= REPAIRS_MAX, "the ladder of repair has no end"
         full = {k: a.generation for k, a in self.child.records.items() if a.full}
         target = {
             key: accepted.generation
             for key, accepted in self.truth.ledger.items()
-            if self.truth.wishes[key] is Wish.FULL
+            if self.truth.wishes[key] is SlotForm.FULL
         }
         assert full == target, "the child does not hold the target"
         assert self.child.content == target, "what is gone is still there"
@@ -275,15 +277,15 @@ def test_a_child_comes_to_hold_the_target_whatever_disks_forget_or_bring_back(sc
 
 
 LED_TO = {
-    Session.UNLINKED: (),
-    Session.ASKING: (SessionEvent.LINKED,),
-    Session.WELCOMED: (SessionEvent.LINKED, SessionEvent.WELCOME),
-    Session.STOPPED: (SessionEvent.LINKED, SessionEvent.STOP),
+    SessionState.UNLINKED: (),
+    SessionState.ASKING: (SessionEvent.LINKED,),
+    SessionState.WELCOMED: (SessionEvent.LINKED, SessionEvent.WELCOME),
+    SessionState.STOPPED: (SessionEvent.LINKED, SessionEvent.STOP),
 }
 
 
 @pytest.mark.parametrize("event", SessionEvent)
-@pytest.mark.parametrize("state", Session)
+@pytest.mark.parametrize("state", SessionState)
 def test_an_event_leads_on_from_each_state_in_which_it_can_be(state, event):
     session = ParentSession()
     for led in LED_TO[state]:
@@ -294,7 +296,7 @@ def test_an_event_leads_on_from_each_state_in_which_it_can_be(state, event):
             session.happened(event, 1.0)
         return
     session.happened(event, 1.0)
-    assert (session.due is None) == (session.state is Session.UNLINKED)
+    assert (session.due is None) == (session.state is SessionState.UNLINKED)
 
 
 @given(st.lists(st.sampled_from(PresenceEvent), max_size=12))

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.objects import yaml_documents
-from schemas.objects.manifests import InvalidManifest, load_manifests
+from schemas.objects.manifest_files import InvalidManifest, load_manifests
 
 texts = st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=20)
 finite = st.floats(allow_nan=False, allow_infinity=False)

@@ -7,7 +7,7 @@ from relay.core.destination.claims import DesiredObject
 from relay.syncer.plan import ApplyObject, PruneObject, with_namespaces
 from schemas.content import blobs
 from schemas.content.blobs import Reference
-from schemas.content.chunks import CREATE_ONLY
+from schemas.content.manifest import CREATE_ONLY
 from schemas.objects.objects import ObjectKey, apply_order
 from schemas.reports.reports import Done
 from schemas.values.wire import replace

@@ -49,13 +49,13 @@ def run(events):
             centre.issuer.deleted(key, now=now)
             deleted_at.setdefault(key, now)
         elif what == "hold":
-            centre.issuer.hold(str(number), now=now)
+            centre.issuer.pause(str(number), now=now)
             if not any(name == str(number) and now < end for name, _, end in held):
                 held.append([str(number), now, now + HOLD_SECONDS])
         else:
-            centre.issuer.release(str(number))
+            centre.issuer.resume(str(number))
             held = [[n, b, min(end, now) if n == str(number) else end] for n, b, end in held]
-        centre.issuer.check()
+        centre.issuer.assert_invariants()
     sign_until(now, now + RENEWAL_SECONDS + HOLD_SECONDS)
     return centre, issued_at, taken_at, deleted_at, drops, held
 

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from relay.core.records.snapshot import (
     NOT_LISTED,
-    Interest,
-    Listed,
+    ListedAt,
+    SnapshotInterest,
     SnapshotView,
-    Unread,
+    UnreadBlobs,
 )
 from relay.core.records.snapshot_reading import SnapshotReading
 from relay.core.records.tree import SnapshotTree
@@ -71,7 +71,7 @@ def grown(history):
 @given(HISTORIES)
 def test_the_tree_is_a_map_in_order_of_keys_that_keeps_its_rule(history):
     tree, model = grown(history)
-    tree.check()
+    tree.assert_invariants()
     assert [(entry.key, entry.generation) for entry in tree.entries()] == sorted(model.items())
     assert tree.count == len(model)
 
@@ -114,7 +114,9 @@ def test_a_change_costs_the_blobs_that_the_tree_did_not_have(tree, changes):
 def test_each_key_is_found_with_its_generation_or_told_as_not_listed(tree, keys):
     view = view_of(tree)
     model = {entry.key: entry.generation for entry in tree.entries()}
-    wanted = {k: Listed(model[k]) if k in model else NOT_LISTED for k in {*keys, *list(model)[:50]}}
+    wanted = {
+        k: ListedAt(model[k]) if k in model else NOT_LISTED for k in {*keys, *list(model)[:50]}
+    }
     assert {key: view.generation_of(key) for key in wanted} == wanted
     assert dict(view.generations_of(list(wanted))) == wanted
 
@@ -129,8 +131,8 @@ def test_with_blobs_missing_just_what_they_hide_is_unread(tree, data):
     for key in keys:
         found = partial.generation_of(key)
         assert together[key] == found
-        on_the_way = {subtree.address for subtree, _ in full.subtrees(Interest([key]))}
-        if isinstance(found, Unread):
+        on_the_way = {subtree.address for subtree, _ in full.subtrees(SnapshotInterest([key]))}
+        if isinstance(found, UnreadBlobs):
             (missing,) = found.missing
             assert missing.address in hidden & on_the_way
         else:
@@ -158,7 +160,7 @@ def test_a_reading_ends_with_each_key_judged_and_takes_what_is_shared_from_befor
 ):
     after = tree.changed(changes)
     region = NodePath.parse("/emea") if whole_region else None
-    former, interest = Interest(former_keys, region), Interest(keys, region)
+    former, interest = SnapshotInterest(former_keys, region), SnapshotInterest(keys, region)
     earlier, kept = whole_of(tree, former)
     before = dict(kept)
     new = view_of(after)
@@ -204,12 +206,12 @@ def test_all_entries_are_read_once_all_nodes_are_here(tree):
     view = view_of(tree)
     assert [*view.entries()] == [*tree.entries()]
     lacking = view_of(tree, {view.record.tree.address})
-    assert lacking.entries() == Unread((view.record.tree.reference,))
+    assert lacking.entries() == UnreadBlobs((view.record.tree.reference,))
 
 
 def test_a_reading_given_up_leaves_nothing_that_a_later_one_takes_for_complete():
     tree = SnapshotTree.empty().changed({entry_key(n): n for n in range(500)})
-    view, interest, kept = view_of(tree), Interest.everything(), {}
+    view, interest, kept = view_of(tree), SnapshotInterest.everything(), {}
     root = view.record.tree.address
     reading = SnapshotReading(view.record, interest, kept)
     reading.take(root, view.nodes[root])
@@ -222,7 +224,7 @@ def test_a_blob_that_breaks_the_form_is_refused_and_still_lacked():
     tree = SnapshotTree.empty().changed({entry_key(1): 1})
     view = view_of(tree)
     root = view.record.tree
-    reading = SnapshotReading(view.record, Interest.everything(), {})
+    reading = SnapshotReading(view.record, SnapshotInterest.everything(), {})
     with pytest.raises(SnapshotRefused):
         reading.take(root.address, b"\x91\x91\x92")
     assert root.reference in reading.missing()

@@ -47,7 +47,7 @@ def test_whatever_lies_in_the_ledgers_stream_the_centre_starts(store, last):
         reading.send({})
     except StopIteration as end:
         issuer = end.value.begin("0" * 16, SIGNER, NOW)
-    issuer.check()
+    issuer.assert_invariants()
     # What is there and is no record of this ledger is erased with the first snapshot.
     kept = issuer.ledger.records.keys() | {SNAPSHOT_KEY}
     assert set(issuer.sign_snapshot(NOW).dropped) == store.keys() - kept

@@ -189,7 +189,7 @@ class World:
                 self.act(0)
             while self.under_way:
                 self.finish(0, "done")
-            self.mirror.check()
+            self.mirror.assert_invariants()
             if self.mirror.is_complete and self.mirror.behind_since is None:
                 break
         assert self.mirror.is_complete, "not all is said"
@@ -212,7 +212,7 @@ acts = st.lists(st.tuples(st.sampled_from((*ACTS, "restore")), st.integers(0, 63
 def live(world, story):
     for what, at in story:
         getattr(world, what)(at)
-        world.mirror.check()
+        world.mirror.assert_invariants()
     return world.settle()
 
 

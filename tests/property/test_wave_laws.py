@@ -90,7 +90,7 @@ def test_an_object_waits_just_while_another_is_in_its_way(steps):
         kept.pop(key, None)
         if standing is not None:
             kept[key] = standing
-        held.check()
+        held.assert_invariants()
         waved = {name for names in named.values() for name in names}
         for one, mine in kept.items():
             awaited = {o for o, its in kept.items() if blocks(one, mine, o, its, waved)}

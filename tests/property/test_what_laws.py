@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from controllers.core.workloads.selection import Clause, Rules
 from controllers.core.workloads.what import WhatResolver
-from schemas.content.chunks import CREATE_ONLY
+from schemas.content.manifest import CREATE_ONLY
 from schemas.objects.objects import ObjectKey
 from schemas.objects.selectors import LabelSelector
 

@@ -12,7 +12,7 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.content import blobs, chunks
+from schemas.content import blobs, manifest
 from schemas.content.blobs import Reference
 from schemas.content.carried import CARRIED_MAX_BYTES, with_carried, without_carried
 from schemas.records import snapshots
@@ -218,7 +218,7 @@ def test_any_bytes_are_a_report_or_are_refused(data):
 
 @given(any_bytes)
 def test_any_bytes_are_a_list_or_are_refused(data):
-    for read in (chunks.read_root, chunks.read_manifest_chunk):
+    for read in (manifest.read_root, manifest.read_manifest_chunk):
         with suppress(WireRefused):
             read(data)
 

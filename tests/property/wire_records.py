@@ -3,7 +3,7 @@
 from hypothesis import strategies as st
 
 from schemas.content.blobs import BLOB_MAX_BYTES, Reference
-from schemas.content.chunks import ListRoot, ManifestChunk, ManifestEntry
+from schemas.content.manifest import ListRoot, ManifestChunk, ManifestEntry
 from schemas.objects.objects import ObjectKey
 from schemas.objects.selectors import LabelSelector, Requirement
 from schemas.objects.source_objects import SourceObject

@@ -21,13 +21,13 @@ from controllers.core.access.keys import (
 from controllers.core.ledger.drafts import Draft, same, values_of
 from controllers.core.ledger.ledger_issuer import LedgerIssuer, Publication
 from controllers.core.ledger.start import read_stored_ledger
-from relay.core.events import Instant, Issued, OwnRecord, SnapshotIssued
+from relay.core.events import Instant, OwnRecord, RecordIssued, SnapshotIssued
 from relay.core.notes import is_note
-from relay.core.records.snapshot import Interest, SnapshotView
+from relay.core.records.snapshot import SnapshotInterest, SnapshotView
 from relay.core.records.snapshot_reading import SnapshotReading
 from schemas.content import blobs
 from schemas.content.blobs import Reference, StoredBlob
-from schemas.content.chunks import build_manifest
+from schemas.content.manifest import build_manifest
 from schemas.objects.objects import ObjectKey
 from schemas.records.records import DeltaHead, KeysRecord, Record
 from schemas.records.signed_records import SignedRecord, read_stored
@@ -310,7 +310,7 @@ class Centre(Books):
                 self._delete(key)
                 continue
             placed = self._sealed_anew(name, wanted)
-            placed = replace(placed, steady=self._steady(key)) if wanted.wave else placed
+            placed = replace(placed, rollout_since=self._steady(key)) if wanted.wave else placed
             self.model.placements[name] = placed
             self.past.placements.setdefault(key, []).append(placed)
             for arm in arms_of(placed):
@@ -341,15 +341,15 @@ class Centre(Books):
     def _steady(self, key: MailKey) -> int:
         """With which generation a placement's rollout began."""
         held = self._issuer.ledger.records.get(key)
-        return (held.steady or held.generation) if isinstance(held, DeltaHead) else 1
+        return (held.rollout_since or held.generation) if isinstance(held, DeltaHead) else 1
 
     def hold(self, name: str) -> None:
         """An `apply` begins: nothing is settled before it is released, for 60 s at most."""
         if self.world.ports.holds():
-            self._issuer.hold(name, self._now())
+            self._issuer.pause(name, self._now())
 
     def release(self, name: str) -> None:
-        self._issuer.release(name)
+        self._issuer.resume(name)
         self._snapshot_soon()
 
     # Issuing.
@@ -416,7 +416,7 @@ class Centre(Books):
         self.world.note("centre", what)
         root.streams.own.pop(key, None)
         root.streams.own[key] = OwnRecord(key, data, "", 0)
-        root.tell(Issued(signed, data, (), frozenset(self._fresh)))
+        root.tell(RecordIssued(signed, data, (), frozenset(self._fresh)))
         self._fresh.clear()
 
     # Sealing.
@@ -544,7 +544,7 @@ class Centre(Books):
         root.streams.own.pop(SNAPSHOT_KEY, None)
         root.streams.own[SNAPSHOT_KEY] = OwnRecord(SNAPSHOT_KEY, data, "", 0)
         self._issuer.snapshot_published(publication)
-        self._issuer.check()
+        self._issuer.assert_invariants()
         for key in publication.dropped:
             root.streams.own.pop(key, None)
         root.tell(SnapshotIssued(said, data, hashed, publication.dropped, frozenset(self._fresh)))
@@ -553,11 +553,11 @@ class Centre(Books):
     def _enter_snapshot(self, snapshot: SnapshotRecord, data: bytes) -> None:
         """What it lists is what is signed: a node judges by nothing else."""
         nodes: dict[ContentHash, bytes] = {}
-        reading = SnapshotReading(snapshot, Interest.everything(), nodes)
+        reading = SnapshotReading(snapshot, SnapshotInterest.everything(), nodes)
         while missing := reading.missing():
             for address, plain in self._plain(missing).items():
                 reading.take(address, plain)
-        entries = SnapshotView(snapshot, nodes).listed(Interest.everything())
+        entries = SnapshotView(snapshot, nodes).listed(SnapshotInterest.everything())
         listing = {entry.key: entry.generation for entry in entries}
         self.listings[snapshot.generation] = listing
         self.issued[data] = None

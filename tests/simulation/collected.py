@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from relay.core.collectors.ports import CopyView, Member
-from relay.core.collectors.tables import Table, TableAlgebra
+from relay.core.collectors.tables import CollectedTable, TableAlgebra
 from schemas.content.blobs import open_value
 from schemas.objects.objects import ObjectKey
 from schemas.reports.collectors import SCOPE_PLACEMENT, WHOLE, Program
@@ -30,10 +30,10 @@ def collected_faults(centre: Centre) -> list[str]:
     return faults
 
 
-def _flat(centre: Centre, name: str) -> dict[tuple[ObjectKey, Program], Table]:
+def _flat(centre: Centre, name: str) -> dict[tuple[ObjectKey, Program], CollectedTable]:
     placed, model = centre.model.placements[name], centre.model
     stored = centre.world.root.streams.blobs
-    leaves: dict[tuple[ObjectKey, Program], list[Table]] = {}
+    leaves: dict[tuple[ObjectKey, Program], list[CollectedTable]] = {}
     for key, content in placed.arm.contents:
         sealed = open_value(content.sealed, stored[content.sealed.address])
         plain = content_key(placed.arm.changes).unseal(content.sealed.kind, sealed)
@@ -57,6 +57,6 @@ def _flat(centre: Centre, name: str) -> dict[tuple[ObjectKey, Program], Table]:
                 member = Member(target.name, target.destination)
                 listed.append(algebra.leaf(outcome, member.who, place if whole else b""))
     return {
-        (key, program): TableAlgebra(program).merge(tables) if tables else Table()
+        (key, program): TableAlgebra(program).merge(tables) if tables else CollectedTable()
         for (key, program), tables in leaves.items()
     }

@@ -8,7 +8,7 @@ from relay.core.effects import WriteMail
 from relay.core.records.accepted import read_record
 from schemas.content import blobs
 from schemas.content.blobs import Reference
-from schemas.content.chunks import chunk_references, read_root
+from schemas.content.manifest import chunk_references, read_root
 from tests.simulation.host import Host
 
 KNOWN_MAX = 4096

@@ -16,11 +16,11 @@ from relay.core.events import MailArrived
 from relay.core.link.children import RENEWAL_MS
 from relay.core.link.reader import MailboxReader, Reading
 from relay.core.link.session import ChildSession, Identity, ParentSession, Presence, SessionEvent
-from relay.core.link.writer import Comparison, MailboxWriter, Supply, Wish
-from relay.core.records.accepted import Accepted, Version, read_record
+from relay.core.link.writer import Comparison, MailboxWriter, SlotForm, Supply
+from relay.core.records.accepted import AcceptedRecord, Version, read_record
 from relay.core.records.judge import REACH_SECONDS_MAX, SnapshotJudge, VerifiedSnapshot
-from relay.core.records.snapshot import Interest, Listed
-from relay.core.records.verdict import Admission
+from relay.core.records.snapshot import ListedAt, SnapshotInterest
+from relay.core.records.verdict import RecordAcceptance
 from schemas.content import blobs
 from schemas.content.blobs import Reference
 from schemas.records.records import (
@@ -49,8 +49,8 @@ class Issuer:
 
     def __init__(self) -> None:
         self.now = 0.0
-        self.ledger: dict[MailKey, Accepted] = {}
-        self.wishes: dict[MailKey, Wish] = {}
+        self.ledger: dict[MailKey, AcceptedRecord] = {}
+        self.wishes: dict[MailKey, SlotForm] = {}
         self.stored: dict[ContentHash, bytes] = {}
         # By snapshot: what it lists, what the child was to have in full then, and its settled.
         self.listings: dict[int, dict[MailKey, int]] = {}
@@ -61,13 +61,13 @@ class Issuer:
         self._highest = 0
         self._dropping: dict[bytes, MailKey] = {}
 
-    def put(self, name: str, wish: Wish) -> MailKey:
+    def put(self, name: str, wish: SlotForm) -> MailKey:
         """Issue a new generation of a placement, of which the child should have so much."""
         generation, now = self._next(), self.now
         body = DeltaBody((_ARM,), (Gate(_ARM),)).encode()
         source = Source(API_PLACEMENT, "space", "", name)
         hashed = hashlib.sha256(body).digest()
-        loss = generation if wish is not Wish.FULL else 0
+        loss = generation if wish is not SlotForm.FULL else 0
         head = DeltaHead(source, generation, self._term.hex(), "", hashed, (), loss)
         envelope = Envelope("delta", _KEY_ID, encode_payload(head), bytes(64), body)
         _, accepted = read_record(envelope.encode())
@@ -95,7 +95,7 @@ class Issuer:
         self.newest = verified(envelope.encode())
         self.listings[generation] = {k: a.generation for k, a in self.ledger.items()}
         self.in_full[generation] = {
-            key: a.generation for key, a in self.ledger.items() if self.wishes[key] is Wish.FULL
+            key: a.generation for key, a in self.ledger.items() if self.wishes[key] is SlotForm.FULL
         }
         return True
 
@@ -117,7 +117,7 @@ class Parent:
 
     truth: Issuer
     channel: Channel
-    held: dict[MailKey, Accepted] = field(default_factory=dict)
+    held: dict[MailKey, AcceptedRecord] = field(default_factory=dict)
     snapshot: VerifiedSnapshot | None = None
     runs: int = 0
     # How often it gave an answer that makes work: bounded once faults stop.
@@ -128,12 +128,12 @@ class Parent:
 
     # What the writer asks of who owns it.
 
-    def record(self, key: MailKey) -> Accepted | None:
+    def record(self, key: MailKey) -> AcceptedRecord | None:
         return self.held.get(key)
 
-    def wish(self, _child: str, record: Accepted, *, has: Wish) -> Wish:
-        wish = self.truth.wishes.get(record.key, Wish.NOTHING)
-        return Wish.NOTHING if wish is Wish.HEAD and has is Wish.NOTHING else wish
+    def wish(self, _child: str, record: AcceptedRecord, *, has: SlotForm) -> SlotForm:
+        wish = self.truth.wishes.get(record.key, SlotForm.NOTHING)
+        return SlotForm.NOTHING if wish is SlotForm.HEAD and has is SlotForm.NOTHING else wish
 
     def supply(self, _key: MailKey) -> Supply:
         return Supply.HERE
@@ -200,7 +200,7 @@ class Parent:
         for key in hello.wants:
             self.writer.want(key)
         self.flush()
-        known = hello.incarnation == self.incarnation
+        known = hello.parent_run == self.incarnation
         known = known and hello.sequence <= self.writer.last_sequence
         place = self.writer.place(hello.sequence) if known else None
         found = self.writer.compare(place, hello.snapshot, hello.digest)
@@ -208,7 +208,7 @@ class Parent:
         if found is Comparison.EQUAL:
             self.asked_to_read = False
         elif not known or (found is Comparison.DIFFERENT and not self.asked_to_read):
-            repair, self.asked_to_read = Repair.READ, known
+            repair, self.asked_to_read = Repair.REREAD, known
         elif found is Comparison.DIFFERENT and self.truth.now >= self.rewritten + _REWRITE_SECONDS:
             self.rewritten, self.asked_to_read = self.truth.now, False
             self.writer.rewrite()
@@ -223,7 +223,7 @@ class Parent:
 class Disk:
     """What a child kept."""
 
-    records: dict[MailKey, Accepted]
+    records: dict[MailKey, AcceptedRecord]
     content: dict[MailKey, int]
     removals: dict[MailKey, int]
     cursor: Cursor | None
@@ -329,10 +329,10 @@ class Child:
         new = held is None or held.generation < accepted.generation
         if new:
             admission = self.judge.admit(accepted.entry_key, accepted.generation)
-            if admission is Admission.UNREAD:
+            if admission is RecordAcceptance.UNREAD:
                 self.reader.parked.put(event)
                 return
-            if admission is Admission.SUPERSEDED:
+            if admission is RecordAcceptance.SUPERSEDED:
                 return
             self.taken("taken", key, accepted.generation, self.judge.newest)
             self.judge.accepted(accepted)
@@ -344,8 +344,8 @@ class Child:
         elif key in self.content:
             self.removals[key] = accepted.generation
 
-    def _holds(self, key: MailKey, accepted: Accepted) -> None:
-        self.reader.holds(key, accepted.version)
+    def _holds(self, key: MailKey, accepted: AcceptedRecord) -> None:
+        self.reader.put_version(key, accepted.version)
 
     def _look(self) -> None:
         """Reach the candidate if it can be, and do what is settled by then."""
@@ -405,12 +405,12 @@ class Child:
             return
         for key, accepted in self.records.items():
             listing = self.judge.listing(accepted.entry_key)
-            if isinstance(listing, Listed) and listing.generation > accepted.generation:
+            if isinstance(listing, ListedAt) and listing.generation > accepted.generation:
                 yield key
 
-    def _interest(self) -> Interest:
-        return Interest([accepted.entry_key for accepted in self.records.values()])
+    def _interest(self) -> SnapshotInterest:
+        return SnapshotInterest([accepted.entry_key for accepted in self.records.values()])
 
     def check(self) -> None:
-        self.reader.check()
-        self.judge.check()
+        self.reader.assert_invariants()
+        self.judge.assert_invariants()

@@ -163,7 +163,7 @@ class Host:
         self.world.stepped()
         if self.node is not None:
             if self.world.checks:
-                self.node.check()
+                self.node.assert_invariants()
             self.world.watcher.handled(self)
 
     def _restart(self, run: int) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from controllers.core.ledger.drafts import Draft
 from schemas.content import blobs
 from schemas.content.blobs import Reference, StoredBlob
-from schemas.content.chunks import TEMPLATE, ManifestEntry
+from schemas.content.manifest import TEMPLATE, ManifestEntry
 from schemas.objects.objects import ObjectKey
 from schemas.objects.selectors import LabelSelector
 from schemas.records.maintenance import MAINTENANCE, Maintenance
@@ -131,7 +131,7 @@ class Placed:
     """A placement in force: who is meant, and which arm for a bucket below `canary`, else `arm`.
 
     Under a rollout the first rung that admits a destination names its arm, `arm` is the oldest,
-    and `steady` the generation with which the rollout began.
+    and `rollout_since` the generation with which the rollout began.
     """
 
     alternatives: tuple[Alternative, ...]
@@ -143,7 +143,7 @@ class Placed:
     rungs: tuple[Rung, ...] = ()
     # In which wave they are whom no rung admits; without one it is under no rollout.
     wave: str = ""
-    steady: int = 0
+    rollout_since: int = 0
 
 
 @dataclass
@@ -301,5 +301,5 @@ def _head(name: str, placed: Placed, body: EncodedBody, last_loss: int) -> Delta
         body_hash=hashlib.sha256(body.data).digest(),
         alternatives=placed.alternatives,
         last_loss=last_loss,
-        steady=placed.steady,
+        rollout_since=placed.rollout_since,
     )

@@ -280,7 +280,7 @@ class ReadIgnored(Ports):
     """A child that is told to read its mailbox again goes on as it is."""
 
     def heard(self, _host: Host, event: Event) -> list[Event]:
-        if isinstance(event, Welcomed) and event.message.repair == Repair.READ:
+        if isinstance(event, Welcomed) and event.message.repair == Repair.REREAD:
             event = Welcomed(replace(event.message, repair=Repair.NONE))
         return [event]
 
@@ -444,7 +444,7 @@ class StopIgnored(Ports):
 
     def heard(self, _host: Host, event: Event) -> list[Event]:
         if isinstance(event, Welcomed) and event.message.repair == Repair.STOP:
-            event = Welcomed(replace(event.message, repair=Repair.READ))
+            event = Welcomed(replace(event.message, repair=Repair.REREAD))
         return [event]
 
 
@@ -452,7 +452,7 @@ class SayIgnored(Ports):
     """A child that is told to report everything again does not."""
 
     def heard(self, _host: Host, event: Event) -> list[Event]:
-        if isinstance(event, Welcomed) and event.message.repair == Repair.SAY:
+        if isinstance(event, Welcomed) and event.message.repair == Repair.REPORT_ALL:
             event = Welcomed(replace(event.message, repair=Repair.NONE))
         return [event]
 

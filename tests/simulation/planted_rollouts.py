@@ -88,7 +88,7 @@ class SharedPastGate(Ports):
     def issued(self, draft: Any) -> Any:
         if not isinstance(draft.record, DeltaHead):
             return draft
-        return dataclasses.replace(draft, record=replace(draft.record, steady=0))
+        return dataclasses.replace(draft, record=replace(draft.record, rollout_since=0))
 
 
 class HistorySwept(Ports):

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from relay.core import effects as fx
 from relay.core.collectors.cells import from_units, in_units
-from relay.core.collectors.tables import Row, Table, TableAlgebra
+from relay.core.collectors.tables import CollectedRow, CollectedTable, TableAlgebra
 from relay.core.effects import Effect
 from schemas.reports.collectors import Collected, Program
 from schemas.reports.reports import Report, ReportPart, decode_report
@@ -24,7 +24,7 @@ BY_ID = {program.id: program for program in PROGRAMS}
 class RetoldRows(Ports):
     """A report says something else of its rows."""
 
-    def table(self, host: Host, key: MailKey, said: Collected, program: Program) -> Table:
+    def table(self, host: Host, key: MailKey, said: Collected, program: Program) -> CollectedTable:
         raise NotImplementedError
 
     def gone(self, host: Host, key: MailKey) -> None:
@@ -46,7 +46,7 @@ class RetoldRows(Ports):
         return [fx.SendReport(effect.key, encode(report))]
 
     @staticmethod
-    def read(said: Collected, program: Program) -> Table:
+    def read(said: Collected, program: Program) -> CollectedTable:
         return TableAlgebra(program).read(said.rows)
 
 
@@ -54,7 +54,7 @@ class _KeepsRows(RetoldRows):
     """A relay adds what an edge below it said once."""
 
     def __init__(self) -> None:
-        self._once: dict[tuple[NodePath, MailKey, object, str], Table] = {}
+        self._once: dict[tuple[NodePath, MailKey, object, str], CollectedTable] = {}
         self.left: set[tuple[NodePath, MailKey]] = set()
 
     def is_added(self, host: Host, edge: NodePath, key: MailKey) -> bool:
@@ -63,7 +63,7 @@ class _KeepsRows(RetoldRows):
     def gone(self, host: Host, key: MailKey) -> None:
         self.left.add((host.path, key))
 
-    def table(self, host: Host, key: MailKey, said: Collected, program: Program) -> Table:
+    def table(self, host: Host, key: MailKey, said: Collected, program: Program) -> CollectedTable:
         table = self.read(said, program)
         if host.attached:
             self._once[host.path, key, said.key, program.id] = table
@@ -98,7 +98,7 @@ class LeavingRowKept(_KeepsRows):
 class NoBlankRow(RetoldRows):
     """A relay leaves out those of whom nothing is reported."""
 
-    def table(self, host: Host, key: MailKey, said: Collected, program: Program) -> Table:
+    def table(self, host: Host, key: MailKey, said: Collected, program: Program) -> CollectedTable:
         del host, key
         table, blank = self.read(said, program), pack_values(["blank"])
         if program != GROUPED:
@@ -110,7 +110,7 @@ class NoBlankRow(RetoldRows):
 class CutBeforeMerging(RetoldRows):
     """Each tier keeps the first row that it has, and forgets the rest."""
 
-    def table(self, host: Host, key: MailKey, said: Collected, program: Program) -> Table:
+    def table(self, host: Host, key: MailKey, said: Collected, program: Program) -> CollectedTable:
         del host, key
         table = self.read(said, program)
         return replace(table, rows=dict(list(table.rows.items())[:1]), rest=None, cut=None)
@@ -119,7 +119,7 @@ class CutBeforeMerging(RetoldRows):
 class SumsRounded(RetoldRows):
     """Each tier rounds the sums that it passes on."""
 
-    def table(self, host: Host, key: MailKey, said: Collected, program: Program) -> Table:
+    def table(self, host: Host, key: MailKey, said: Collected, program: Program) -> CollectedTable:
         del host, key
         table = self.read(said, program)
         if program != GROUPED:
@@ -128,6 +128,6 @@ class SumsRounded(RetoldRows):
         return replace(table, rows=rows, rest=table.rest and self._rounded(table.rest))
 
     @staticmethod
-    def _rounded(row: Row) -> Row:
+    def _rounded(row: CollectedRow) -> CollectedRow:
         count, total, top = row.cells
-        return Row(row.count, (count, in_units(float(round(from_units(total)))), top))
+        return CollectedRow(row.count, (count, in_units(float(round(from_units(total)))), top))

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from relay.core.node import Node
 from relay.ports import Interests, Kind, Labels, Listing, Object, SpaceError, Tell
 from relay.syncer.applier import ContentMissing
+from relay.syncer.object_marks import MANAGER
 from relay.syncer.syncer import Syncer
-from relay.syncer.wish import MANAGER
 from schemas.content import blobs
 from schemas.content.blobs import Reference
 from schemas.content.sealing import SealingKey

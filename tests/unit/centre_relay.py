@@ -8,7 +8,7 @@ from controllers.core.ledger.drafts import slot_of
 from relay.core.effects import SnapshotShown
 from relay.core.records.snapshot import SnapshotView
 from schemas.content.blobs import MANIFEST, open_value, parts_of
-from schemas.content.chunks import read_manifest, read_root
+from schemas.content.manifest import read_manifest, read_root
 from schemas.records.records import DeltaHead, decode_body, decode_record
 from schemas.records.signed_records import read_signed, read_stored
 from schemas.records.snapshots import (

@@ -155,7 +155,7 @@ class Meeting:
                     self.mailbox.clear()
                 case _:
                     pass
-        self.centre.check()
+        self.centre.assert_invariants()
         self.done += effects
         return effects
 
@@ -183,7 +183,7 @@ class Meeting:
                     raise AssertionError("a child has no children")
                 case _:
                     pass
-        node.check()
+        node.assert_invariants()
         return answers
 
     def _has_mail(self, node: Node) -> bool:

@@ -10,8 +10,8 @@ import pytest
 
 from controllers.nodes import NodeRefused
 from leafcast.ask.api import ApiError
-from leafcast.daemon.nodes.admission import Admission
-from leafcast.daemon.nodes.enrolment import Enrolment, Fault, Plan
+from leafcast.daemon.nodes.admission import JoinApproval
+from leafcast.daemon.nodes.enrolment import Enrolment, EnrolmentFault, EnrolmentPlan
 from leafcast.daemon.nodes.token_files import TokenFiles
 from relay.adapters.clock import SystemClock
 from relay.adapters.server.nkey_pairs import entrance_pair, new_user_nkey
@@ -78,12 +78,12 @@ class Place:
         return nkey in keys if nkey else bool(keys)
 
     async def plan(self, wanted):
-        plan = Plan(wanted)
+        plan = EnrolmentPlan(wanted)
         for at, one in enumerate(wanted):
             plan.parents[one.path.parent] = PARENT
             if self.has_key(one.path) and not one.replaces:
                 error = ApiError("AlreadyExists", f"{one.path} exists", "say --replace")
-                plan.faults.append(Fault(at, error))
+                plan.faults.append(EnrolmentFault(at, error))
         return plan
 
     async def let_in(self, plan, nkeys):
@@ -111,9 +111,9 @@ def place():
 
 @pytest.fixture
 def opened(hands, place, tmp_path):
-    def open_() -> Admission:
+    def open_() -> JoinApproval:
         """The centre's part, as a start finds it."""
-        return Admission(place, place, asyncio.Lock(), TokenFiles(tmp_path), hands, hands)
+        return JoinApproval(place, place, asyncio.Lock(), TokenFiles(tmp_path), hands, hands)
 
     return open_
 
@@ -155,7 +155,7 @@ async def test_an_expired_token_is_refused_and_one_that_was_used_in_time_is_not(
 
 
 async def test_more_tokens_than_there_is_room_for_change_nothing(opened, monkeypatch):
-    monkeypatch.setattr("controllers.core.access.admissions.TOKENS_MAX", 2)
+    monkeypatch.setattr("controllers.core.access.issued_tokens.TOKENS_MAX", 2)
     admission = opened()
     first = await token_for(admission)
     nodes = [{"path": path, "labels": {}} for path in (STORE, "/region-1/store-8")]

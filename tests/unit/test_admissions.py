@@ -2,7 +2,7 @@
 
 import pytest
 
-from controllers.core.access.admissions import (
+from controllers.core.access.issued_tokens import (
     AGAIN_SECONDS_MIN,
     KEPT_MS,
     IssuedToken,
@@ -31,7 +31,7 @@ def with_tokens(*ones: IssuedToken) -> IssuedTokens:
     admissions = IssuedTokens()
     for one in ones:
         admissions.issue(one, one.made_ms)
-    admissions.check()
+    admissions.assert_invariants()
     return admissions
 
 
@@ -44,7 +44,7 @@ def test_a_request_waits_until_it_is_decided_and_asks_the_same_again():
     assert (again.state, again.changed) == (PENDING, False)
     assert [it.path for _, it in admissions.waiting()] == [NodePath.parse(STORE)]
     admissions.decide(one.token, {NodePath.parse(STORE)}, GRANTED, NOW + 3)
-    admissions.check()
+    admissions.assert_invariants()
     assert admissions.judge(one.token, asks(), NOW + 4).state == GRANTED
     assert admissions.judge(one.token, asks(), NOW + 9 * DAY).state == GRANTED, "also much later"
     assert not admissions.waiting()
@@ -102,7 +102,7 @@ def test_a_second_token_for_a_path_makes_the_first_void_but_not_who_came_with_it
     admissions.decide(second.token, {NodePath.parse(STORE)}, GRANTED, NOW + 4)
     assert admissions.issue(third, NOW + 5) == []
     assert admissions.judge(second.token, asks(), NOW + 6).state == GRANTED
-    admissions.check()
+    admissions.assert_invariants()
 
 
 def test_a_request_that_waits_goes_with_its_token():
@@ -112,7 +112,7 @@ def test_a_request_that_waits_goes_with_its_token():
     admissions.void(one.token, NOW + 1)
     assert admissions.waiting() == []
     assert admissions.judge(one.token, asks(), NOW + 2).state == REFUSED
-    admissions.check()
+    admissions.assert_invariants()
 
 
 def test_a_token_for_several_is_good_for_so_many_paths_of_its_pattern():
@@ -125,7 +125,7 @@ def test_a_token_for_several_is_good_for_so_many_paths_of_its_pattern():
     for path in ("/region-1/shop-1", "/region-2/store-1", "/region-1/store-1/x", "/store-1"):
         assert "the token is for" in admissions.judge(one.token, asks(path), NOW).reason
     assert len(admissions.waiting()) == 2
-    admissions.check()
+    admissions.assert_invariants()
 
 
 def test_what_is_decided_stays_so():
@@ -148,18 +148,18 @@ def test_what_ended_long_ago_is_forgotten_and_nothing_that_waits():
     assert set(admissions.forget_old(NOW + KEPT_MS)) == {used.token}
     assert set(admissions.forget_old(NOW + DAY + KEPT_MS)) == {open_.token}
     assert admissions.forget_old(NOW + 100 * KEPT_MS) == []
-    admissions.check()
+    admissions.assert_invariants()
 
 
 def test_there_is_an_end_to_tokens(monkeypatch):
-    monkeypatch.setattr("controllers.core.access.admissions.TOKENS_MAX", 2)
+    monkeypatch.setattr("controllers.core.access.issued_tokens.TOKENS_MAX", 2)
     admissions = with_tokens(handed("/a/b", 1), handed("/a/c", 2))
     with pytest.raises(TooManyTokens):
         admissions.issue(handed("/a/d", 3), NOW)
 
 
 def test_there_is_an_end_to_requests_that_wait_and_the_next_one_is_told(monkeypatch):
-    monkeypatch.setattr("controllers.core.access.admissions.WAITING_MAX", 3)
+    monkeypatch.setattr("controllers.core.access.issued_tokens.WAITING_MAX", 3)
     many, single = handed("/a/*", uses=500), handed("/b/c", 2)
     admissions = with_tokens(many, single)
     for number in range(3):
@@ -171,7 +171,7 @@ def test_there_is_an_end_to_requests_that_wait_and_the_next_one_is_told(monkeypa
     assert not admissions.judge(many.token, asks("/a/n0"), NOW).reason, "who waits goes on waiting"
     admissions.decide(many.token, {NodePath.parse("/a/n0")}, DENIED, NOW + 1)
     assert admissions.judge(single.token, asks("/b/c"), NOW + 2).changed
-    admissions.check()
+    admissions.assert_invariants()
 
 
 def test_the_more_wait_the_seldomer_each_asks():
@@ -205,7 +205,7 @@ def test_what_is_meant_by_a_path_a_pattern_or_an_id_is_found_and_what_ended_is_n
     assert admissions.named(many.path_pattern, NOW) == admissions.named(many.token, NOW) == [many]
     assert admissions.named("/region-1/store-8", NOW) == []
     read = IssuedTokens(admissions.tokens.values())
-    read.check()
+    read.assert_invariants()
     assert read.named(STORE, NOW) == [one, many], "also those that were read"
     assert read.decide(many.token, {NodePath.parse(STORE)}, DENIED, NOW + 1) == [
         NodePath.parse(STORE)
@@ -213,7 +213,7 @@ def test_what_is_meant_by_a_path_a_pattern_or_an_id_is_found_and_what_ended_is_n
     read.void(one.token, NOW + 1)
     assert read.named(STORE, NOW + 1) == []
     assert len(read.forget_old(NOW + DAY + KEPT_MS)) == 2
-    read.check()
+    read.assert_invariants()
     assert not read._by_path
 
 

@@ -10,7 +10,7 @@ from schemas.objects.annotations import (
     annotation_faults,
     meant_by,
 )
-from schemas.objects.manifests import InvalidManifest, load_manifests
+from schemas.objects.manifest_files import InvalidManifest, load_manifests
 from tests.unit.test_tidy import ROOT
 
 PAGE = (ROOT / "docs" / "annotations.md").read_text()

@@ -9,7 +9,7 @@ import pytest
 from leafcast.node import runtime as node_runtime
 from leafcast.node.options import NodeEnvironment, NodeIdentity
 from relay.adapters.clock import SystemClock, SystemDice
-from relay.adapters.server.guard import Guard
+from relay.adapters.server.guard import ProcessGuard
 from relay.core.asks.routing import AnswerArrived, AskArrived
 from relay.shell.asker import AT_HAND, Asker
 from schemas.records.asks import RECEIPT, AnswerPart
@@ -134,7 +134,7 @@ async def test_each_run_of_a_node_is_told_what_the_former_ones_answered(tmp_path
 
     monkeypatch.setattr(node_runtime, "Asker", asker)
     roots = Roots({SIGNER.key_id: SIGNER.public_key})
-    world = NodeEnvironment(Guard(), SystemClock(), SystemDice(), SIGNER.tree, roots)
+    world = NodeEnvironment(ProcessGuard(), SystemClock(), SystemDice(), SIGNER.tree, roots)
     runtime = node_runtime.NodeRuntime(world, NodeIdentity(NodePath(), tmp_path))
     runtime._server._server = SimpleNamespace(url="nats://127.0.0.1:1", leaf_urls=())
     for _ in range(3):

@@ -79,7 +79,7 @@ def test_a_change_that_is_taken_back_before_the_drain_is_none(shops):
     shops.put_profile("t1", profile("/a/x", {"env": "prod"}))
     shops.put_placement("p", over_target(env="prod"))
     assert shops.drain() == {}
-    shops.check()
+    shops.assert_invariants()
 
 
 def test_of_placements_with_the_same_alternatives_only_the_new_one_is_drained(shops):
@@ -130,7 +130,7 @@ def test_a_destination_that_is_selected_in_two_ways_stays_meant_when_one_ends(sh
     shops.put_location("m", None)
     assert shops.drain() == {"l": ("a", "b"), "m": ("a", "b")}
     assert shops.expected("p", "a") == 1
-    shops.check()
+    shops.assert_invariants()
 
 
 def test_a_location_holds_destinations_of_its_own_space_only(shops):
@@ -196,7 +196,7 @@ def test_a_location_of_many_destinations_has_its_placements_counted_anew():
     with patch.object(Audience, "_selections_among", side_effect=AssertionError):
         audience.put_location("l", location({"zone": "z"}, selecting(env="prod")))
     assert audience.drain() == {"p": ("c0", "c1", "c2"), "l": ("c0", "c1", "c2")}
-    audience.check()
+    audience.assert_invariants()
 
 
 def test_labels_that_each_destination_has_of_its_own_need_no_set_of_their_own():
@@ -209,12 +209,12 @@ def test_labels_that_each_destination_has_of_its_own_need_no_set_of_their_own():
     assert list(sets.select("", LabelSelector((chosen,)))) == list(range(0, count, 2))
     other = Requirement("store", "NotIn", tuple(f"s{at}" for at in range(1, count)))
     assert list(sets.select("inv", LabelSelector((chosen, other)))) == [0]
-    sets.check()
+    sets.assert_invariants()
     for at in range(count):
         sets.put(at, "inv", {"host": f"new-{at}"})
     # What nobody has any more makes room for what is new.
     assert len(sets._terms) <= 2 * count + 5
-    sets.check()
+    sets.assert_invariants()
 
 
 def test_labels_that_no_selector_can_name_are_not_taken_for_others():
@@ -236,7 +236,7 @@ def test_selectors_stand_under_the_term_that_fewest_share():
         index.put(at, "", selecting(env="prod", store=f"s{at}"))
     assert max(map(len, index._by_term.values())) <= 2
     assert list(index.matching("", {"env": "prod", "store": "s7"})) == [7]
-    index.check()
+    index.assert_invariants()
 
 
 def test_a_child_that_outgrows_its_range_moves_and_its_place_is_used_again():
@@ -250,7 +250,7 @@ def test_a_child_that_outgrows_its_range_moves_and_its_place_is_used_again():
     assert (first.start, first.capacity, list(first.offsets())) == (8, 8, [0, 1, 2, 3])
     assert numbering.range_for("c").start == 0
     assert [numbering.range_at(number).child for number in (0, 4, 8, 15)] == ["c", "b", "a", "a"]
-    numbering.check()
+    numbering.assert_invariants()
 
 
 def test_children_that_come_and_go_need_no_more_numbers_than_those_that_stay():
@@ -263,7 +263,7 @@ def test_children_that_come_and_go_need_no_more_numbers_than_those_that_stay():
     assert len(audience._numbering.by_child) == 5
     assert audience._numbering.indices <= 10
     assert audience._numbering.end <= 8 * 50
-    audience.check()
+    audience.assert_invariants()
 
 
 def test_a_child_that_leaves_and_one_that_comes_are_not_taken_for_each_other(shops):

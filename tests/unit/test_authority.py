@@ -62,7 +62,7 @@ def test_a_request_by_someone_elses_key_is_refused():
 def test_a_request_for_no_host_or_for_too_many_is_refused():
     with pytest.raises(RequestRefused, match="names no host"):
         TREE.issue(signing_request(KEY, []), NOW_MS)
-    with pytest.raises(RequestRefused, match="more than 16"):
+    with pytest.raises(RequestRefused, match="at most 16"):
         TREE.issue(signing_request(KEY, [f"h{n}.example" for n in range(17)]), NOW_MS)
 
 

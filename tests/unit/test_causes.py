@@ -7,7 +7,7 @@ import pytest
 
 from controllers.core.rollout.culprits import culprits
 from leafcast.show.faults import FaultSample, faults
-from relay.core.destination.tally import Tally
+from relay.core.destination.tally import ObjectTally
 from relay.core.reports.reduce import merge_all
 from schemas.objects.objects import ObjectKey
 from schemas.reports.causes import causes_first
@@ -86,10 +86,10 @@ def test_a_cause_stands_before_what_follows_from_it_in_any_order_and_whatever_th
 
 @pytest.mark.parametrize(("cause", "effect"), CAUSED)
 def test_what_an_edge_keeps_of_many_has_the_cause_first(cause, effect):
-    tally = Tally()
+    tally = ObjectTally()
     effects = [(f"{effect[0]}{at}", effect[1]) for at in range(60)]
     said = {ObjectKey("", "x", "", obj): sample((obj, why)) for obj, why in [*effects, cause]}
-    tally.stale(said)
+    tally.mark_dirty(said)
     tally.refresh(lambda key: ("failing", "unknown", said[key]))
     assert next(iter(tally.worst(20))).object == cause[0]
     parts = [Summary({"failing": 1}, exceptions=(it,)) for it in said.values()]

@@ -19,7 +19,7 @@ from leafcast.key_files import (
     requested,
     write_root,
 )
-from relay.core.records.trust import Trust, Verdict
+from relay.core.records.trust import Trust, TrustVerdict
 from relay.ports import BusBroken
 from schemas.records.records import KeysRecord, encode_payload
 from schemas.records.roots import keys_record
@@ -73,7 +73,9 @@ def believed(centre, keys):
     trust.follow(centre.relay.records[KEYS_KEY])
     trust.adopt(centre.relay.record(KEYS_KEY))
     held = centre.relay.held().items()
-    return all(trust.judge(centre.relay.records[key], it) is Verdict.BELIEVED for key, it in held)
+    return all(
+        trust.judge(centre.relay.records[key], it) is TrustVerdict.BELIEVED for key, it in held
+    )
 
 
 async def test_a_rotation_signs_nothing_anew(centre):

@@ -157,7 +157,7 @@ async def test_all_is_issued_anew_above_a_snapshot_that_a_child_shows(centre):
         await centre.apply(config("b"))
         await centre.relay.until(holds("a", "b"))
         assert len(centre.relay.history) == seen + 1
-        controllers.issuer.ledger.check()
+        controllers.issuer.ledger.assert_invariants()
 
 
 async def test_a_copy_of_a_centre_that_began_first_ends_and_says_so(centre):
@@ -188,12 +188,12 @@ async def test_nothing_is_dropped_while_an_apply_is_under_way(centre):
     async with centre.running() as controllers:
         await centre.relay.until(holds("a"))
         key = centre.relay.delta("shop").source.key
-        controllers.issuer.hold("one")
+        controllers.issuer.pause("one")
         await centre.wds.delete(placement_key("shop"))
         await eventually(lambda: key not in controllers.issuer.records)
-        assert controllers.issuer.ledger.holds(key)
+        assert controllers.issuer.ledger.contains(key)
         assert key in centre.relay.records
-        controllers.issuer.release("one")
+        controllers.issuer.resume("one")
         await controllers.issuer.dropped([key])
         assert key not in centre.relay.records
 
@@ -203,7 +203,7 @@ async def test_what_is_applied_together_is_issued_as_one(centre):
     async with centre.running() as controllers:
         await centre.relay.until(holds("a"))
         before = centre.relay.delta("shop").generation
-        controllers.hold("one")
+        controllers.pause("one")
         await centre.apply(config("b"))
         await controllers.translator.seen()
         await centre.clock.sleep(2 * BURST_SECONDS)
@@ -212,7 +212,7 @@ async def test_what_is_applied_together_is_issued_as_one(centre):
         wrong = config("c") | {"data": {"text": "{{ wrong }}"}}
         wrong["metadata"]["annotations"] = {"control.kubestellar.io/expand-templates": "true"}
         await centre.apply(wrong)
-        controllers.release("one")
+        controllers.resume("one")
         await controllers.caught_up()
         assert centre.relay.delta("shop").generation == before
         assert "wrong" in controllers.translator.workloads.lack("shop").message
@@ -222,7 +222,7 @@ async def test_who_dies_amid_an_apply_holds_up_nothing_for_long(centre):
     await centre.apply(config("a"), placement())
     async with centre.running() as controllers:
         await centre.relay.until(holds("a"))
-        controllers.hold("one")
+        controllers.pause("one")
         await centre.apply(config("b"))
         async with asyncio.timeout(HOLD_SECONDS + 5):
             await centre.relay.until(holds("a", "b"))

@@ -6,7 +6,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from relay.adapters.jetstream.child_reports import ChildReports
+from relay.adapters.jetstream.child_reports import ChildReportsReader
 from relay.adapters.jetstream.loudness import (
     LOUD_BYTES,
     LOUD_SHARE,
@@ -120,7 +120,7 @@ class Read:
 
     def __init__(self) -> None:
         self.inbox, self.apart, self._last = Inbox(), [], 0
-        self._reports = ChildReports(None, Clock(), NodePath(), self.inbox)
+        self._reports = ChildReportsReader(None, Clock(), NodePath(), self.inbox)
         self._reports._read_apart = self._part
 
     async def hears(self, words):
@@ -150,7 +150,7 @@ async def test_of_many_that_flood_together_none_holds_up_who_reads_all():
     words = [(child, slot) for slot in range(LANE_MAX + 10) for child in floods]
     assert await read.hears([*words, ("quiet", 1)])
     assert sorted(read.apart) == sorted(floods)
-    read.inbox.check()
+    read.inbox.assert_invariants()
 
 
 async def test_so_many_are_read_by_themselves_and_no_more(monkeypatch):

@@ -68,7 +68,7 @@ def test_who_says_what_it_was_sent_is_told_nothing(meeting):
 
 def test_a_mailbox_that_differs_is_read_again_and_then_written_anew_once_a_minute(meeting):
     hello = replace(said(meeting), digest=OTHER)
-    assert answered(meeting, hello) == (Repair.READ, set())
+    assert answered(meeting, hello) == (Repair.REREAD, set())
     assert answered(meeting, hello) == (Repair.NONE, {KEYS_KEY, SNAPSHOT_KEY})
     hello = replace(hello, sequence=meeting.last)
     told = []
@@ -87,13 +87,13 @@ def test_a_digest_of_something_pending_is_no_digest_that_differs(meeting):
 
 
 def test_a_cursor_of_another_parent_is_void_unless_the_digests_are_equal(meeting):
-    hello = replace(said(meeting), incarnation="another", sequence=10**6)
+    hello = replace(said(meeting), parent_run="another", sequence=10**6)
     assert answered(meeting, hello) == (Repair.NONE, set())
-    assert answered(meeting, replace(hello, digest=OTHER)) == (Repair.READ, set())
+    assert answered(meeting, replace(hello, digest=OTHER)) == (Repair.REREAD, set())
 
 
 def progress(meeting, **changes):
-    of = {"run": "one", "incarnation": said(meeting).incarnation}
+    of = {"run": "one", "parent_run": said(meeting).parent_run}
     fields = {**of, "through": meeting.last, "digest": bytes(16), **changes}
     data = encode(Progress(**fields))
     meeting.centre_hears(ReportArrived("emea", PROGRESS_KEY, data, 1))
@@ -113,7 +113,7 @@ def test_reports_that_were_lost_put_a_child_out_of_step_and_are_asked_for_again(
     meeting.centre_hears(Tick())
     assert presence(meeting) is Presence.CATCHING_UP
     hello = said(meeting)
-    assert answered(meeting, hello)[0] == Repair.SAY
+    assert answered(meeting, hello)[0] == Repair.REPORT_ALL
     assert answered(meeting, hello)[0] == Repair.NONE, "the answer is awaited"
     progress(meeting)
     assert presence(meeting) is Presence.IN_STEP
@@ -125,7 +125,7 @@ def test_a_report_that_is_back_in_the_store_of_a_parent_that_starts_keeps_nobody
     key = short_key(bytes(20))
     former = meeting.node(PATH, "one", "here")
     (stored,) = hellos(meeting.tell(former, LinkChanged(up=True)))
-    meeting.centre_hears(HelloArrived("emea", encode(replace(stored, incarnation="former"))))
+    meeting.centre_hears(HelloArrived("emea", encode(replace(stored, parent_run="former"))))
     erased = Report(key, 0, "one", 7, 1, False, 0, Summary({"synced": 1}, {"healthy": 1}, {}))
     meeting.centre_hears(ReportArrived("emea", key, encode(erased), 1))
     assert not any(isinstance(effect, DropReport) for effect in meeting.done)
@@ -139,13 +139,13 @@ def test_a_progress_over_lost_mail_is_not_taken_and_has_the_mailbox_read_again(m
     meeting.now += SAY_AFTER_SECONDS
     meeting.centre_hears(Tick())
     hello = replace(said(meeting), reports=b"")
-    assert answered(meeting, hello)[0] == Repair.SAY
+    assert answered(meeting, hello)[0] == Repair.REPORT_ALL
     meeting.done.clear()
     for _ in range(2):
         progress(meeting, mail=OTHER, snapshot=hello.snapshot)
     assert presence(meeting) is Presence.CATCHING_UP
     told = [decode(Welcome, e.data) for e in meeting.done if isinstance(e, SendWelcome)]
-    assert [(each.run, each.repair) for each in told] == [(hello.run, Repair.READ)], "once"
+    assert [(each.run, each.repair) for each in told] == [(hello.run, Repair.REREAD)], "once"
     progress(meeting, mail=hello.digest, snapshot=hello.snapshot)
     assert presence(meeting) is Presence.IN_STEP
 
@@ -162,7 +162,7 @@ def test_a_hello_is_answered_unless_it_would_tell_nothing(meeting):
     assert hello.reports
     assert shown(hello) == []
     assert shown(replace(hello, reports=b"")) == [b""], "it is not welcomed yet"
-    for other in ({"newest": 0}, {"shown": b"one"}, {"incarnation": "former"}):
+    for other in ({"newest": 0}, {"shown": b"one"}, {"parent_run": "former"}):
         assert shown(replace(hello, **other)) == [meeting.mailbox[SNAPSHOT_KEY][1].data]
 
 
@@ -173,7 +173,7 @@ def test_who_was_not_welcomed_in_this_link_says_no_progress(meeting):
     assert hello.reports == b""
 
 
-@pytest.mark.parametrize("changes", [{"run": "two"}, {"incarnation": "another"}], ids=str)
+@pytest.mark.parametrize("changes", [{"run": "two"}, {"parent_run": "another"}], ids=str)
 def test_a_progress_of_another_session_changes_nothing(meeting, changes):
     progress(meeting, digest=OTHER, **changes)
     assert presence(meeting) is Presence.IN_STEP

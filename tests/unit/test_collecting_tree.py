@@ -4,7 +4,7 @@ import asyncio
 
 import yaml
 
-from relay.core.collectors.tables import Row, Table, TableAlgebra
+from relay.core.collectors.tables import CollectedRow, CollectedTable, TableAlgebra
 from relay.ports import SpaceError
 from schemas.objects.objects import ObjectKey
 from schemas.records.placements import placement_key
@@ -102,7 +102,7 @@ async def test_an_edge_that_cuts_all_rows_hides_its_own_alone(tmp_path, monkeypa
     def evil(algebra, table, room):
         if table.counted == 1 and any(b"s1" in key for key in table.rows):
             lies.append(table)
-            table = Table(1, {}, cut=b"", rest=Row(1, ()), truncated=True)
+            table = CollectedTable(1, {}, cut=b"", rest=CollectedRow(1, ()), truncated=True)
         return write(algebra, table, room)
 
     monkeypatch.setattr(TableAlgebra, "_written", evil)

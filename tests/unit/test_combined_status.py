@@ -6,7 +6,7 @@ import pytest
 
 from controllers.core.status.combined import CombinedSubject, combined_status, value_form
 from leafcast.ask.combined import read_combined
-from relay.core.collectors.cells import Sample
+from relay.core.collectors.cells import CellSample
 from relay.core.collectors.collected_results import Result
 from relay.core.collectors.ports import CopyView, Member
 from relay.core.collectors.tables import Outcome, TableAlgebra
@@ -143,7 +143,9 @@ def _quantiles(numbers, *ranks):
     fields = tuple(CombinedField(rank, "QUANTILE", "1", rank) for rank in ranks)
     algebra = TableAlgebra(program := Program("p", combined=fields))
     leaves = [
-        algebra.leaf(Outcome(kept=True, samples=(Sample(bucket=bucket_of(x)),) * len(ranks)), b"")
+        algebra.leaf(
+            Outcome(kept=True, samples=(CellSample(bucket=bucket_of(x)),) * len(ranks)), b""
+        )
         for x in numbers
     ]
     [told] = said([Result(ObjectKey("", "", "", ""), program, algebra.merge(leaves))])["results"]

@@ -14,7 +14,7 @@ from relay.core.content.content import (
 from relay.core.effects import KeepBlob, LoadBlob, Noted
 from relay.core.events import BlobArrived
 from schemas.content import blobs
-from schemas.content.chunks import ManifestEntry, build_manifest
+from schemas.content.manifest import ManifestEntry, build_manifest
 
 
 class Bench:

@@ -6,7 +6,7 @@ import pytest
 
 from schemas.api import Denatured, EdgePlacement, Location, SinglePlacementSlice, SyncTarget
 from schemas.api.placement import PlacedUpsyncSet, UpsyncSet
-from schemas.api.shared import Value
+from schemas.api.shared import ApiValue
 from schemas.crds.definitions import custom_resource_definitions
 from schemas.crds.field_texts import field_texts
 from schemas.crds.rules import RULES
@@ -25,7 +25,7 @@ def models(of):
         yield from models(model)
 
 
-MODELS = dict(models(Value))
+MODELS = dict(models(ApiValue))
 
 
 def schema_of(kind):

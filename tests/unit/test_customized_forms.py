@@ -10,8 +10,8 @@ from relay.core.destination.customized_forms import (
 )
 from schemas.content import blobs
 from schemas.content.blobs import Reference
-from schemas.content.chunks import TEMPLATE, Manifest, ManifestEntry
-from schemas.records.properties import Layer, Properties
+from schemas.content.manifest import TEMPLATE, Manifest, ManifestEntry
+from schemas.records.properties import Properties, PropertyLayer
 from schemas.values import codec
 from schemas.values.identity import ContentHash, MailKey
 
@@ -62,7 +62,7 @@ class Customizing:
 
 
 def properties(tier):
-    return Properties("edge", (Layer("label", "SyncTarget s", {"tier": tier}),))
+    return Properties("edge", (PropertyLayer("label", "SyncTarget s", {"tier": tier}),))
 
 
 @pytest.fixture

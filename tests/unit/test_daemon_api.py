@@ -14,7 +14,7 @@ from leafcast.cli.commands.events import events_wanted
 from leafcast.daemon.event_log import EventLog, conditions_of, errors_of, follow_conditions
 from leafcast.data_dir import DataDir
 from relay.adapters.clock import SystemClock, SystemDice
-from relay.adapters.jetstream.request_reply import Unanswered
+from relay.adapters.jetstream.request_reply import QuestionUnanswered
 from relay.core.effects import Noted
 from relay.objects.stored_object import timestamp
 from relay.ports import SpaceError
@@ -439,7 +439,7 @@ async def test_a_change_of_conditions_is_an_event_though_nobody_watched_as_it_ca
 
 async def test_a_tree_that_was_stopped_meanwhile_is_not_called_slow(tmp_path):
     async def nobody(_subject, _question, _seconds):
-        raise Unanswered("x", nobody=False, seconds=15)
+        raise QuestionUnanswered("x", nobody=False, seconds=15)
 
     clock = SystemClock()
     space = MemorySpace(clock, SystemDice())

@@ -7,8 +7,8 @@ import pytest
 from click import ClickException
 
 from leafcast.cli.apply.removals import Removals
-from leafcast.cli.commands.delete import Request, delete_all
-from leafcast.cli.resource_arguments import BadArguments
+from leafcast.cli.commands.delete import DeleteRequest, delete_all
+from leafcast.cli.resource_arguments import BadResourceArguments
 from relay.ports import SpaceError
 from tests.doubles.memory_space import MemorySpace
 from tests.unit.test_object_commands import (
@@ -43,7 +43,9 @@ def session():
 async def test_objects_go_in_the_order_that_spares_what_others_lean_on(session, capsys):
     await applied(session, WEB, SHOP, PLACEMENT)
     capsys.readouterr()
-    assert await delete_all(session, Request(loaded=tuple(manifests(WEB, SHOP, PLACEMENT)))) == 0
+    assert (
+        await delete_all(session, DeleteRequest(loaded=tuple(manifests(WEB, SHOP, PLACEMENT)))) == 0
+    )
     assert capsys.readouterr().out.splitlines() == [
         'edgeplacement.edge.kubestellar.io "shop" deleted',
         'deployment.apps "web" deleted',
@@ -75,7 +77,7 @@ async def test_a_placement_that_was_deleted_is_gone_when_the_command_ends(capsys
     space = KeepsAWhile(looks=3)
     there = session_with(space)
     await applied(there, PLACEMENT)
-    await delete_all(there, Request(loaded=tuple(manifests(PLACEMENT))))
+    await delete_all(there, DeleteRequest(loaded=tuple(manifests(PLACEMENT))))
     assert not space.looks
     assert 'edgeplacement.edge.kubestellar.io "shop" deleted' in capsys.readouterr().out
 
@@ -89,9 +91,9 @@ async def test_what_one_command_deletes_goes_out_together():
     daemon = daemon_with(Told(CLOCK, DICE), beside=planned())
     await applied(daemon.session, WEB, SHOP)
     daemon.paused.said.clear()
-    await delete_all(daemon.session, Request(loaded=tuple(manifests(WEB, SHOP)), dry=True))
+    await delete_all(daemon.session, DeleteRequest(loaded=tuple(manifests(WEB, SHOP)), dry=True))
     assert not daemon.paused.said
-    await delete_all(daemon.session, Request(loaded=tuple(manifests(WEB, SHOP))))
+    await delete_all(daemon.session, DeleteRequest(loaded=tuple(manifests(WEB, SHOP))))
     (begin, name), *deleted, (end, same) = daemon.paused.said
     assert (begin, end) == ("hold", "release")
     assert deleted == [("delete", "web"), ("delete", "shop")]
@@ -105,7 +107,7 @@ async def test_a_deletion_that_takes_much_is_refused_with_the_number_unless_it_i
     daemon = daemon_with(MemorySpace(CLOCK, DICE), beside=planned(LOSS))
     session = daemon.session
     await applied(session, WEB, SHOP)
-    request = Request(loaded=tuple(manifests(WEB, SHOP)), confirmed=confirmed)
+    request = DeleteRequest(loaded=tuple(manifests(WEB, SHOP)), confirmed=confirmed)
     said = "takes away 80 copies at 5 destinations (epl/shop)"
     if confirmed:
         await delete_all(session, request)
@@ -151,7 +153,7 @@ async def test_what_does_not_lean_on_another_is_deleted_at_once_and_told_in_orde
     await applied(session, *texts)
     capsys.readouterr()
     async with asyncio.timeout(60):
-        assert await delete_all(session, Request(loaded=tuple(manifests(*texts)))) == 0
+        assert await delete_all(session, DeleteRequest(loaded=tuple(manifests(*texts)))) == 0
     assert capsys.readouterr().out.splitlines() == [
         'configmap "a" deleted',
         'configmap "b" deleted',
@@ -168,7 +170,7 @@ async def test_where_one_deletion_is_refused_what_others_lean_on_stays(capsys):
     await applied(session, *texts)
     capsys.readouterr()
     with pytest.raises(SpaceError, match="configmaps/shop/b: it stays"):
-        await delete_all(session, Request(loaded=tuple(manifests(*texts))))
+        await delete_all(session, DeleteRequest(loaded=tuple(manifests(*texts))))
     told = capsys.readouterr().out.splitlines()
     assert told == ['configmap "a" deleted', 'configmap "c" deleted']
     left = (await session.workloads.list()).objects
@@ -178,9 +180,9 @@ async def test_where_one_deletion_is_refused_what_others_lean_on_stays(capsys):
 async def test_what_a_namespace_holds_goes_with_it(session, capsys):
     await applied(session, WEB, SHOP, CONFIG % "other")
     capsys.readouterr()
-    await delete_all(session, Request(("ns", "shop"), dry=True))
+    await delete_all(session, DeleteRequest(("ns", "shop"), dry=True))
     assert (await session.workloads.list(namespace="shop")).objects
-    await delete_all(session, Request(("ns", "shop")))
+    await delete_all(session, DeleteRequest(("ns", "shop")))
     assert (await session.workloads.list(namespace="shop")).objects == ()
     assert len((await session.workloads.list()).objects) == 1
     assert "(dry run)" in capsys.readouterr().out
@@ -190,7 +192,7 @@ async def test_what_a_definition_defines_goes_with_it(session, capsys):
     await applied(session, SHOP, CRD, OX, OX.replace("bill", "jill, namespace: shop"))
     capsys.readouterr()
     name = "oxen.farm.example"
-    assert await delete_all(session, Request(("crd", name))) == 0
+    assert await delete_all(session, DeleteRequest(("crd", name))) == 0
     assert capsys.readouterr().out.splitlines() == [
         'ox.farm.example "bill" deleted',
         'ox.farm.example "jill" deleted',
@@ -200,13 +202,13 @@ async def test_what_a_definition_defines_goes_with_it(session, capsys):
 
 async def test_nothing_is_deleted_without_a_name_a_selector_or_all(session):
     await applied(session, CONFIG % "a")
-    with pytest.raises(BadArguments, match="no name was specified"):
-        await delete_all(session, Request(("cm",)))
-    with pytest.raises(BadArguments, match="leave out one"):
-        await delete_all(session, Request(("cm", "a"), every=True))
+    with pytest.raises(BadResourceArguments, match="no name was specified"):
+        await delete_all(session, DeleteRequest(("cm",)))
+    with pytest.raises(BadResourceArguments, match="leave out one"):
+        await delete_all(session, DeleteRequest(("cm", "a"), every=True))
     assert len((await session.workloads.list()).objects) == 1
-    assert await delete_all(session, Request(("cm", "b"))) == 1
-    assert await delete_all(session, Request(("cm",), every=True)) == 0
+    assert await delete_all(session, DeleteRequest(("cm", "b"))) == 1
+    assert await delete_all(session, DeleteRequest(("cm",), every=True)) == 0
     assert (await session.workloads.list()).objects == ()
 
 

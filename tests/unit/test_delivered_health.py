@@ -8,7 +8,7 @@ from relay.core.destination.claims import DesiredObject
 from relay.core.destination.object_outcome import judge
 from relay.core.events import ObjectObserved
 from schemas.content.blobs import Reference
-from schemas.content.chunks import CREATE_ONLY
+from schemas.content.manifest import CREATE_ONLY
 from schemas.objects.objects import ObjectKey
 from tests.unit.test_destination import NOW, Bench, X, Y, mail_key
 

@@ -8,8 +8,8 @@ from rich.console import Console
 from leafcast.demo.progress import DemoProgress
 from leafcast.demo.view import Frame, draw
 from leafcast.demo.workload import load_shop, prepare
-from leafcast.local.views import NodeView, PlacementView, TreeShape, TreeView
-from schemas.objects.manifests import load_manifests
+from leafcast.local.views import NodeRow, PlacementView, TreeShape, TreeView
+from schemas.objects.manifest_files import load_manifests
 
 LONG = "deployments.apps/shop/" + "web-" * 30
 
@@ -20,16 +20,16 @@ def placement(name="shop", total=6, synced=6, healthy=6, complete=True, exceptio
     )
 
 
-def nodes(shape: TreeShape, up=True) -> tuple[NodeView, ...]:
-    found = [NodeView("/", "centre", up, shape.regions, 22, 21, 0)]
+def nodes(shape: TreeShape, up=True) -> tuple[NodeRow, ...]:
+    found = [NodeRow("/", "centre", up, shape.regions, 22, 21, 0)]
     for region in range(1, shape.regions + 1):
         path = f"/region-{region}"
-        found.append(NodeView(path, "relay", up, shape.sites, 12, 21, 0))
+        found.append(NodeRow(path, "relay", up, shape.sites, 12, 21, 0))
         for depth in range(1, shape.depth - 2):
             path = f"{path}/area-{depth}"
-            found.append(NodeView(path, "relay", up, shape.sites, 12, 21, 0))
+            found.append(NodeRow(path, "relay", up, shape.sites, 12, 21, 0))
         found += [
-            NodeView(f"{path}/site-{site}", "edge", up, 0, 0, 18, 15)
+            NodeRow(f"{path}/site-{site}", "edge", up, 0, 0, 18, 15)
             for site in range(1, shape.sites + 1)
         ]
     return tuple(found)

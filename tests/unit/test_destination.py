@@ -6,12 +6,12 @@ from hypothesis import strategies as st
 
 from relay.core.content.content import Content
 from relay.core.destination import claims
-from relay.core.destination.destination import Destination
-from relay.core.destination.inputs import FormerRun, Inventory
+from relay.core.destination.destination import LocalDestination
+from relay.core.destination.inputs import FormerRun, SignedInventory
 from relay.core.destination.withheld import WITHHELD, WITHHELD_AFTER_SECONDS
 from relay.core.effects import LoadBlob
 from relay.core.events import BlobArrived, Instant, ObjectObserved
-from schemas.content.chunks import ManifestEntry, build_manifest
+from schemas.content.manifest import ManifestEntry, build_manifest
 from schemas.objects.objects import ObjectKey
 from schemas.records.moves import MOVED_ANNOTATION
 from schemas.records.records import (
@@ -59,8 +59,10 @@ class Bench:
     def __init__(self, done=(), last_loss=0, taken=None):
         self.out, self.values, self.unselected = [], {}, set()
         self.content = Content((), self.out)
-        inventory = Inventory(lambda _profile, key: key not in self.unselected, lambda _profile: ())
-        self.edge = Destination(
+        inventory = SignedInventory(
+            lambda _profile, key: key not in self.unselected, lambda _profile: ()
+        )
+        self.edge = LocalDestination(
             PATH, inventory, self.content, FormerRun(done, last_loss, taken=taken or {})
         )
         self.edge.put_profile(mail_key(0), mine())
@@ -92,8 +94,8 @@ class Bench:
 
     def resolve(self):
         touched = self.edge.resolve().touched
-        self.edge.check()
-        self.content.check()
+        self.edge.assert_invariants()
+        self.content.assert_invariants()
         return touched
 
     def see(self, entry, health="healthy"):
@@ -149,7 +151,7 @@ def test_a_change_of_one_placement_chooses_of_its_objects_only_and_touches_no_ot
     bench = Bench()
     for number in range(MANY):
         assert bench.put(number).keys() == {mail_key(number + 1)}
-    monkeypatch.setattr(Destination, "check", lambda _edge: None)
+    monkeypatch.setattr(LocalDestination, "assert_invariants", lambda _edge: None)
     chosen = counted(monkeypatch, claims, "choose")
     assert bench.put(7, revision=2).keys() == {mail_key(8)}
     assert [key.name for key, _ in chosen] == ["c7-0"]
@@ -159,7 +161,7 @@ def test_what_is_seen_of_one_object_judges_no_other(monkeypatch):
     bench = Bench()
     bench.put(0, objects=MANY)
     bench.edge.summary(mail_key(1), NOW)
-    judged = counted(monkeypatch, Destination, "_judged")
+    judged = counted(monkeypatch, LocalDestination, "_judged")
     entries = listed(0, objects=MANY)
     for entry in entries:
         assert bench.see(entry) == [mail_key(1)]
@@ -297,7 +299,7 @@ def test_a_placement_is_pending_until_what_it_lost_is_gone():
     assert bench.state(0) == "leaving"
     bench.gone(Y.key)
     assert bench.edge.is_clean(mail_key(1))
-    bench.edge.check()
+    bench.edge.assert_invariants()
 
 
 def test_why_an_object_is_at_work_is_said_after_what_is_wrong():
@@ -425,8 +427,8 @@ OLD, NEW, FAR = map(NodePath.parse, ("/r1/s1", "/r2/s1", "/r3/s1"))
 
 
 def at(path, *former):
-    inventory = Inventory(lambda _profile, _key: False, lambda _profile: ())
-    return Destination(path, inventory, Content((), []), FormerRun(paths=former))
+    inventory = SignedInventory(lambda _profile, _key: False, lambda _profile: ())
+    return LocalDestination(path, inventory, Content((), []), FormerRun(paths=former))
 
 
 def test_at_its_new_place_it_stays_who_it_was_until_that_place_is_told():

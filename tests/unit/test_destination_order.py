@@ -1,7 +1,7 @@
 """What waits at a destination for another placement, and what is left of which goes first."""
 
 from relay.core.events import BlobArrived, Instant, ObjectObserved
-from schemas.content.chunks import build_manifest
+from schemas.content.manifest import build_manifest
 from schemas.objects.selectors import LabelSelector
 from schemas.records.records import (
     API_PLACEMENT,

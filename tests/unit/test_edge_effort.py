@@ -6,8 +6,8 @@ from collections import Counter
 import pytest
 
 from relay.adapters.clock import SystemClock, SystemDice
-from relay.core.destination.destination import Destination
-from relay.core.node import Node
+from relay.core.destination.destination import LocalDestination
+from relay.core.reporting import Reporting
 from relay.shell.evaluator import BoundProgram
 from relay.syncer import ruled
 from relay.syncer.record import GATHER_SECONDS
@@ -134,8 +134,8 @@ async def test_states_that_flip_together_cost_one_pass_and_one_report(tmp_path, 
         )
         await tree.stop_controllers()
         counted(ruled, "look_at")
-        counted(Destination, "is_pending")
-        counted(Node, "_report_on")
+        counted(LocalDestination, "is_pending")
+        counted(Reporting, "_report")
         calls = counted(BoundProgram, "_evaluated")
         space = tree.spaces[EDGE]
         conditions = [{"type": "Ready", "status": "False"}]
@@ -147,7 +147,7 @@ async def test_states_that_flip_together_cost_one_pass_and_one_report(tmp_path, 
         )
     assert calls["look_at"] == OBJECTS
     assert 0 < calls["is_pending"] <= 4
-    assert calls["_report_on"] <= 2
+    assert calls["_report"] <= 2
     assert calls["_evaluated"] <= 2
 
 

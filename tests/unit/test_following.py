@@ -18,7 +18,7 @@ from leafcast.daemon.verbs.following import (
 from leafcast.data_dir import DataDir
 from relay.adapters.jetstream.request_reply import ANSWERS_AT_ONCE
 from relay.ports import AnotherSpace, SpaceError
-from relay.space_port import Change, Interest, Interests, Listed, Synced
+from relay.space_port import Interest, Interests, ObjectChange, ObjectsListed, Synced
 from tests.contract.spaces import HandClock, SeededDice
 from tests.doubles.memory_space import MemorySpace
 
@@ -102,12 +102,12 @@ async def until(told, wanted):
 async def test_a_command_is_told_what_there_is_and_then_each_change(world):
     await world.space.apply(config("a"), "me")
     async with world.followed() as told:
-        listed = await until(told, Listed)
+        listed = await until(told, ObjectsListed)
         assert [key.name for key in listed.objects] == ["a"]
         await until(told, Synced)
         for value in ("1", "2"):
             await world.space.apply(config("a", value), "me")
-            change = await until(told, Change)
+            change = await until(told, ObjectChange)
             assert (change.kind, change.object["data"]) == ("modified", {"key": value})
 
 
@@ -117,7 +117,7 @@ async def test_an_answer_that_is_lost_is_given_again(world):
         world.lost = 3
         for value in range(6):
             await world.space.apply(config("a", str(value)), "me")
-            change = await until(told, Change)
+            change = await until(told, ObjectChange)
             assert change.object["data"] == {"key": str(value)}
     follower = await world.begin()
     first = await world.news(follower)
@@ -131,7 +131,7 @@ async def test_after_a_restart_it_is_listed_again(world):
         await until(told, Synced)
         world.restart()
         await world.space.apply(config("late"), "me")
-        listed = await until(told, Listed)
+        listed = await until(told, ObjectsListed)
         assert [key.name for key in listed.objects] == ["late"]
     assert world.opened == 3
 

@@ -10,7 +10,7 @@ from leafcast.node.health_endpoint import (
     ASKING_SECONDS,
     CONNECTIONS_MAX,
     HealthEndpoint,
-    PortTaken,
+    HealthPortTaken,
 )
 from relay.adapters.clock import SystemClock
 from relay.ports import Instant
@@ -141,5 +141,5 @@ def files_open():
 
 async def test_a_port_that_is_taken_is_named():
     async with running({}) as endpoint:
-        with pytest.raises(PortTaken, match=f"127.0.0.1:{endpoint.port}"):
+        with pytest.raises(HealthPortTaken, match=f"127.0.0.1:{endpoint.port}"):
             await HealthEndpoint(dict, SystemClock(), endpoint.port).run()

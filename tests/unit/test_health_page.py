@@ -6,8 +6,8 @@ import pytest
 
 from relay.objects.health_rules import annotation_fault, rule_faults
 from schemas.api import HealthRule
-from schemas.kind_check import check_kind
-from schemas.objects.manifests import load_manifests
+from schemas.kind_check import parse_own_kind
+from schemas.objects.manifest_files import load_manifests
 from tests.unit.test_tidy import ROOT
 
 PAGE = (ROOT / "docs" / "health.md").read_text()
@@ -17,7 +17,7 @@ BLOCKS = re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 @pytest.mark.parametrize("block", BLOCKS)
 def test_every_manifest_is_valid(block):
     for loaded in load_manifests(block, "docs/health.md"):
-        parsed = check_kind(loaded.object)
+        parsed = parse_own_kind(loaded.object)
         assert annotation_fault(loaded.object) is None
         assert not isinstance(parsed, HealthRule) or not rule_faults(parsed.program)
 

@@ -2,7 +2,7 @@
 
 import yaml
 
-from relay.core.collectors.tables import Row, Table, TableAlgebra
+from relay.core.collectors.tables import CollectedRow, CollectedTable, TableAlgebra
 from relay.core.effects import Noted
 from relay.core.events import ReportArrived
 from schemas.objects.objects import ObjectKey
@@ -25,7 +25,9 @@ REGION = NodePath.parse("/emea")
 
 
 def table_of(*keys):
-    return Table(len(keys), {pack_values([key]): Row(1, (pack_values([key]),)) for key in keys})
+    return CollectedTable(
+        len(keys), {pack_values([key]): CollectedRow(1, (pack_values([key]),)) for key in keys}
+    )
 
 
 def many(each):

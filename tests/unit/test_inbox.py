@@ -26,11 +26,11 @@ def test_each_childs_last_words_come_in_the_order_in_which_they_were_said(said, 
         inbox, taken = Inbox(), []
         for number, (child, slot) in enumerate(said):
             assert inbox.offer(report(child, slot, b"%d" % number))
-            inbox.check()
+            inbox.assert_invariants()
         while batch := await inbox.next_batch(most, 0):
             assert len(batch) <= most
             taken += batch
-            inbox.check()
+            inbox.assert_invariants()
         for child in "abc":
             last = {slot: number for number, (c, slot) in enumerate(said) if c == child}
             of_child = [int(event.data) for event in taken if event.child == child]
@@ -160,7 +160,7 @@ async def test_all_that_heavy_children_said_is_taken_in_order_and_by_turns():
     taken = []
     while len(taken) < 600:
         taken += await world.turn()
-        world.inbox.check()
+        world.inbox.assert_invariants()
     assert taken[-100:] in (["loud", "louder"] * 50, ["louder", "loud"] * 50)
 
 

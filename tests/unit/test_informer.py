@@ -2,9 +2,17 @@
 
 import pytest
 
-from controllers.informer import Informer
+from controllers.informer import SpaceInformer
 from relay.adapters.clock import SystemClock
-from relay.ports import AnotherSpace, Change, Interest, Interests, Listed, Synced, number_of
+from relay.ports import (
+    AnotherSpace,
+    Interest,
+    Interests,
+    ObjectChange,
+    ObjectsListed,
+    Synced,
+    number_of,
+)
 from schemas.objects.objects import ObjectKey
 from tests.memory_tree import config_map
 
@@ -60,11 +68,11 @@ class Taken:
 
 def informer(space):
     taken = Taken()
-    return Informer(space, Interests(KINDS), taken, SystemClock()), taken
+    return SpaceInformer(space, Interests(KINDS), taken, SystemClock()), taken
 
 
 async def test_a_list_of_many_kinds_asks_once_who_the_space_is():
-    lists = [Listed(kind, {}, "1") for kind in KINDS]
+    lists = [ObjectsListed(kind, {}, "1") for kind in KINDS]
     space = Told(*lists, Synced(frozenset(KINDS)))
     following, _ = informer(space)
     await following.run()
@@ -74,8 +82,8 @@ async def test_a_list_of_many_kinds_asks_once_who_the_space_is():
 
 @pytest.mark.parametrize("how", ["change", "list"])
 async def test_that_something_is_gone_is_not_believed_of_another_space(how):
-    deleted = Change("deleted", KEY, config_map("one", "shop"), "2")
-    told = deleted if how == "change" else Listed(KINDS[0], {}, "2")
+    deleted = ObjectChange("deleted", KEY, config_map("one", "shop"), "2")
+    told = deleted if how == "change" else ObjectsListed(KINDS[0], {}, "2")
     space = Told(Synced(frozenset(KINDS)), told)
     space.names = iter(["one", "another"])
     following, taken = informer(space)

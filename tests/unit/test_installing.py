@@ -4,7 +4,7 @@ import pytest
 from click.testing import CliRunner
 
 from leafcast.cli.commands.install import install
-from leafcast.cli.install_manifests import NAMESPACE, ROLES, Wish, manifests
+from leafcast.cli.install_manifests import NAMESPACE, ROLES, InstallOptions, manifests
 from schemas.objects.objects import validate_object
 from schemas.objects.yaml_documents import read_documents
 from schemas.records.properties import PROPERTIES_NAMESPACE
@@ -18,7 +18,7 @@ LEASES = {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"]}
 
 
 def objects(**wish):
-    return [one.object for one in manifests(Wish(**wish))]
+    return [one.object for one in manifests(InstallOptions(**wish))]
 
 
 def rules(**wish):

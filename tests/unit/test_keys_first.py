@@ -1,7 +1,7 @@
 """A child gets new keys before all that they vouch for, whatever is on its way."""
 
 from relay.core.effects import WriteMail
-from relay.core.link.writer import MailboxWriter, Supply, Wish
+from relay.core.link.writer import MailboxWriter, SlotForm, Supply
 from relay.core.records.accepted import read_record
 from schemas.records.records import (
     API_KEYS,
@@ -31,7 +31,7 @@ class Target:
 
     def wish(self, _child, _record, *, has):
         del has
-        return Wish.FULL
+        return SlotForm.FULL
 
     def supply(self, _key):
         return Supply.HERE
@@ -59,7 +59,7 @@ def test_keys_are_written_first_and_nothing_else_while_newer_ones_wait():
         writer.flush(0.0)
         found = [effect.key for effect in out if isinstance(effect, WriteMail)]
         out.clear()
-        writer.check()
+        writer.assert_invariants()
         return found
 
     early = location(target, 2)

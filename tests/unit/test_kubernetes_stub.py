@@ -8,7 +8,7 @@ import pytest
 
 from relay.adapters.clock import SystemClock
 from relay.adapters.kubernetes import api_client
-from relay.ports import AnotherSpace, Interest, Listed, Progress, SpaceError, Unserved
+from relay.ports import AnotherSpace, Bookmark, Interest, ObjectsListed, SpaceError, Unserved
 from schemas.objects.objects import ObjectKey
 from tests.awaiting import eventually
 from tests.contract.following import following
@@ -189,9 +189,9 @@ async def test_an_empty_list_is_told_as_it_is_and_nothing_as_deleted(space, stub
     serves(stub, [lambda: config_map_list("a"), config_map_list], [lambda: (410, EXPIRED), silent])
     async with following(space, CONFIG_MAPS) as (told, _):
         listed = await told.until(
-            lambda told: [event for event in told.events if isinstance(event, Listed)][1:]
+            lambda told: [event for event in told.events if isinstance(event, ObjectsListed)][1:]
         )
-        assert listed == [Listed(CONFIG_MAPS, {})]
+        assert listed == [ObjectsListed(CONFIG_MAPS, {})]
         assert not told.changes
 
 
@@ -215,7 +215,7 @@ async def test_a_watch_is_resumed_where_it_ended_also_after_bookmarks_only(space
 async def test_bookmarks_tell_how_far_everything_was_told(space, stub):
     serves(stub, [config_map_list], [lambda: silent(event("BOOKMARK", "", "40"))])
     async with following(space, CONFIG_MAPS) as (told, _):
-        await told.until(lambda told: Progress("40") in told.events)
+        await told.until(lambda told: Bookmark("40") in told.events)
 
 
 async def test_a_mark_is_had_of_what_is_followed_where_namespaces_may_not_be_listed(space, stub):
@@ -226,7 +226,7 @@ async def test_a_mark_is_had_of_what_is_followed_where_namespaces_may_not_be_lis
         await space.revision()
     async with following(space, CONFIG_MAPS) as (told, _):
         assert await space.revision() == "5"
-        await told.until(lambda told: Progress("5") in told.events)
+        await told.until(lambda told: Bookmark("5") in told.events)
 
 
 async def test_events_may_come_in_any_pieces_and_be_large(space, stub):

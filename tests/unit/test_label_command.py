@@ -3,8 +3,8 @@
 import pytest
 from click import ClickException
 
-from leafcast.cli.commands.label import Request, label_all, read_words
-from leafcast.cli.resource_arguments import BadArguments
+from leafcast.cli.commands.label import LabelRequest, label_all, read_words
+from leafcast.cli.resource_arguments import BadResourceArguments
 from tests.doubles.memory_space import MemorySpace
 from tests.unit.test_delete_command import LOSS, planned
 from tests.unit.test_object_commands import (
@@ -32,7 +32,7 @@ async def labels(session):
 
 def request(*words, **options):
     objects, said = read_words(words)
-    return Request(objects=objects, labels=said, **options)
+    return LabelRequest(objects=objects, labels=said, **options)
 
 
 def test_words_name_objects_and_say_labels_in_any_order():
@@ -53,7 +53,7 @@ def test_words_name_objects_and_say_labels_in_any_order():
     ],
 )
 def test_words_that_say_no_labels_are_refused(words, why):
-    with pytest.raises(BadArguments, match=why):
+    with pytest.raises(BadResourceArguments, match=why):
         read_words(words)
 
 

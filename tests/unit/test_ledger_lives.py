@@ -10,9 +10,9 @@ from controllers.core.ledger.ledger_issuer import LedgerIssuer
 from controllers.core.ledger.snapshots import SETTLING_SECONDS
 from controllers.core.ledger.start import read_stored_ledger
 from relay.core.events import Instant
-from relay.core.records.snapshot import Interest, SnapshotView
+from relay.core.records.snapshot import SnapshotInterest, SnapshotView
 from relay.core.records.snapshot_reading import SnapshotReading
-from relay.core.records.verdict import Admission, HeldRecord, Standing, admit, standing
+from relay.core.records.verdict import HeldRecord, RecordAcceptance, RecordStanding, admit, standing
 from schemas.content.blobs import open_value
 from schemas.objects.selectors import LabelSelector
 from schemas.records.moves import MOVED_ANNOTATION
@@ -63,7 +63,7 @@ class Centre:
                 )
         except StopIteration as end:
             self.issuer: LedgerIssuer = end.value.begin(f"{self.terms:016x}", SIGNER, self.instant)
-        self.issuer.check()
+        self.issuer.assert_invariants()
         return self.issuer
 
     def load(self, reference):
@@ -85,7 +85,7 @@ class Centre:
             }
         gone = self.issuer.published(publication, self.instant, delete)
         self.deleted |= {(record.source.key, record.generation) for record in gone}
-        self.issuer.check()
+        self.issuer.assert_invariants()
         return publication.records
 
     def delete(self, *keys):
@@ -100,7 +100,7 @@ class Centre:
         for key in publication.dropped:
             self.own.pop(key, None)
         self.issuer.snapshot_published(publication)
-        self.issuer.check()
+        self.issuer.assert_invariants()
         return publication
 
     def lose(self, *records):
@@ -110,7 +110,7 @@ class Centre:
     def view(self):
         """What a node that fetched all reads in the last snapshot."""
         snapshot, nodes = read_snapshot(self.own[SNAPSHOT_KEY].payload), {}
-        reading = SnapshotReading(snapshot, Interest.everything(), nodes)
+        reading = SnapshotReading(snapshot, SnapshotInterest.everything(), nodes)
         while missing := reading.missing():
             for reference in missing:
                 reading.take(reference.address, self.load(reference))
@@ -153,7 +153,7 @@ def centre():
 def test_a_new_record_is_in_force_before_and_after_a_snapshot_lists_it(centre):
     centre.sign()
     (record,) = centre.issue(location("l"))
-    assert centre.standing(record) is Standing.IN_FORCE
+    assert centre.standing(record) is RecordStanding.IN_FORCE
     assert centre.listed() == {}
     centre.sign()
     assert centre.listed() == {record.source.key: record.generation}
@@ -178,27 +178,27 @@ def test_what_is_deleted_is_listed_for_two_seconds_and_then_dropped_and_erased(c
     centre.now += 5
     centre.delete(record.source.key)
     assert record.source.key not in centre.issuer.ledger.records
-    assert centre.issuer.ledger.holds(record.source.key)
+    assert centre.issuer.ledger.contains(record.source.key)
     deleted_at = centre.now
     publication = centre.sign()
     assert centre.now == deleted_at + 2
     assert publication.dropped == (record.source.key,)
     assert record.source.key not in centre.own
-    assert not centre.issuer.ledger.holds(record.source.key)
-    assert centre.standing(record) is Standing.DROPPED
+    assert not centre.issuer.ledger.contains(record.source.key)
+    assert centre.standing(record) is RecordStanding.DROPPED
 
 
 def test_nothing_is_dropped_or_settled_while_an_apply_is_under_way(centre):
     (record,) = centre.issue(location("l"))
     centre.sign()
     centre.now += 5
-    centre.issuer.hold("apply", centre.instant)
+    centre.issuer.pause("apply", centre.instant)
     centre.delete(record.source.key)
     (gained,) = centre.issue(location("m"))
     centre.now += 30
     assert centre.issuer.due > centre.now
     (late,) = centre.issue(location("n"))
-    centre.issuer.release("apply")
+    centre.issuer.resume("apply")
     publication = centre.sign()
     assert publication.dropped == (record.source.key,)
     settled = read_snapshot(publication.envelope.payload).settled
@@ -213,11 +213,11 @@ def test_a_move_drops_profile_and_node_at_the_old_place_in_one_snapshot(centre):
     centre.now += 5
     (new,) = centre.issue(profile("s", "/b"), delete=[old_node.source.key])
     # Both stay at the old place until the new one had its time.
-    assert centre.standing(old) is centre.standing(old_node) is Standing.IN_FORCE
+    assert centre.standing(old) is centre.standing(old_node) is RecordStanding.IN_FORCE
     publication = centre.sign()
     assert publication.dropped == (old_node.source.key,)
-    assert centre.standing(old) is centre.standing(old_node) is Standing.DROPPED
-    assert centre.standing(new) is Standing.IN_FORCE
+    assert centre.standing(old) is centre.standing(old_node) is RecordStanding.DROPPED
+    assert centre.standing(new) is RecordStanding.IN_FORCE
 
 
 def test_a_start_after_a_move_drops_profile_and_node_at_the_old_place_in_one_snapshot(centre):
@@ -228,9 +228,9 @@ def test_a_start_after_a_move_drops_profile_and_node_at_the_old_place_in_one_sna
     centre.issue(profile("s", "/b", former="/a"), delete=[old_node.source.key])
     centre.start()
     centre.sign()
-    assert centre.standing(old) is centre.standing(old_node) is Standing.IN_FORCE
+    assert centre.standing(old) is centre.standing(old_node) is RecordStanding.IN_FORCE
     centre.sign()
-    assert centre.standing(old) is centre.standing(old_node) is Standing.DROPPED
+    assert centre.standing(old) is centre.standing(old_node) is RecordStanding.DROPPED
 
 
 def test_who_moved_and_is_deleted_at_once_is_kept_while_a_snapshot_lists_it(centre):
@@ -241,7 +241,7 @@ def test_who_moved_and_is_deleted_at_once_is_kept_while_a_snapshot_lists_it(cent
     centre.delete(moved.source.key)
     centre.now += SETTLING_SECONDS / 2
     assert centre.sign().dropped == ()
-    assert centre.standing(moved) is Standing.IN_FORCE
+    assert centre.standing(moved) is RecordStanding.IN_FORCE
     centre.start()
     assert not centre.issuer.lost
     assert moved.source.key in centre.issuer.ledger.records
@@ -282,8 +282,8 @@ def test_what_the_store_lost_stays_listed_until_it_is_issued_anew_or_someone_let
     assert centre.listed() == {it.source.key: it.generation for it in (lost, anew, kept)}
     assert centre.issuer.forget_lost(centre.instant) == 1
     centre.sign()
-    assert centre.standing(lost) is Standing.DROPPED
-    assert centre.standing(kept) is Standing.IN_FORCE
+    assert centre.standing(lost) is RecordStanding.DROPPED
+    assert centre.standing(kept) is RecordStanding.IN_FORCE
 
 
 def test_a_lost_ledger_drops_nothing_and_a_withdrawn_term_all_of_its_own(centre):
@@ -292,14 +292,14 @@ def test_a_lost_ledger_drops_nothing_and_a_withdrawn_term_all_of_its_own(centre)
     centre.own.clear()
     centre.start()
     centre.sign()
-    assert centre.standing(record) is Standing.ORPHANED
+    assert centre.standing(record) is RecordStanding.ORPHANED
     centre.issuer.withdraw(record.term, centre.instant)
     centre.sign()
-    assert centre.standing(record) is Standing.DROPPED
+    assert centre.standing(record) is RecordStanding.DROPPED
     # For good, over any start.
     centre.start()
     centre.sign()
-    assert centre.standing(record) is Standing.DROPPED
+    assert centre.standing(record) is RecordStanding.DROPPED
 
 
 def test_above_a_snapshot_that_someone_has_goes_what_was_issued_since_the_start_alone(centre):
@@ -317,7 +317,7 @@ def test_above_a_snapshot_that_someone_has_goes_what_was_issued_since_the_start_
     # What it forgot may be more than what it issues now.
     (later,) = centre.issue(*before)
     centre.sign()
-    assert centre.standing(later) is Standing.IN_FORCE
+    assert centre.standing(later) is RecordStanding.IN_FORCE
 
 
 def test_a_start_keeps_the_reign_of_the_last_snapshot(centre):
@@ -339,13 +339,13 @@ def test_what_a_restored_centre_lists_with_a_lower_generation_waits_for_a_person
     backup = dict(centre.own)
     (newer,) = centre.issue(location("l", at="2"))
     centre.sign()
-    assert centre.standing(old) is Standing.OUTDATED
+    assert centre.standing(old) is RecordStanding.OUTDATED
     centre.own = backup
     centre.start()
     centre.sign()
     assert centre.listed()[old.source.key] == old.generation
-    assert centre.standing(old) is Standing.IN_FORCE
-    assert centre.standing(newer) is Standing.ORPHANED
+    assert centre.standing(old) is RecordStanding.IN_FORCE
+    assert centre.standing(newer) is RecordStanding.ORPHANED
     if withdrawn:
         centre.issuer.withdraw(newer.term, centre.instant)
     else:
@@ -354,8 +354,8 @@ def test_what_a_restored_centre_lists_with_a_lower_generation_waits_for_a_person
     # What is listed takes its place: an older one, or the newest.
     held = HeldRecord(entry_key_of(newer), newer.generation, Term(bytes.fromhex(newer.term)))
     listed = centre.listed()[newer.source.key]
-    assert admit(held.key, listed, centre.view(), held) is Admission.TAKEN
-    assert centre.standing(newer) is Standing.OUTDATED
+    assert admit(held.key, listed, centre.view(), held) is RecordAcceptance.TAKEN
+    assert centre.standing(newer) is RecordStanding.OUTDATED
 
 
 def test_a_snapshot_whose_content_is_lost_says_nothing_of_what_the_store_lacks(centre):
@@ -369,13 +369,13 @@ def test_a_snapshot_whose_content_is_lost_says_nothing_of_what_the_store_lacks(c
     assert not centre.issuer.is_vouched
     (anew,) = centre.issue(*(draft.record for draft in centre.issuer.all_in_force()))
     centre.sign()
-    assert centre.standing(lost) is Standing.ORPHANED
-    assert centre.standing(kept) is Standing.OUTDATED
-    assert centre.standing(anew) is Standing.IN_FORCE
+    assert centre.standing(lost) is RecordStanding.ORPHANED
+    assert centre.standing(kept) is RecordStanding.OUTDATED
+    assert centre.standing(anew) is RecordStanding.IN_FORCE
     # It is of this term now, and can be deleted.
     centre.delete(kept.source.key)
     centre.sign()
-    assert centre.standing(anew) is Standing.DROPPED
+    assert centre.standing(anew) is RecordStanding.DROPPED
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -412,7 +412,7 @@ def test_over_any_life_only_what_was_deleted_is_dropped(seed):
                 centre.sign()
         for (key, generation), record in centre.issued.items():
             if (key, generation) not in centre.deleted and SNAPSHOT_KEY in centre.own:
-                assert centre.standing(record) is not Standing.DROPPED, record
+                assert centre.standing(record) is not RecordStanding.DROPPED, record
 
 
 def test_only_the_first_version_after_a_deletion_takes_away_what_was_before():

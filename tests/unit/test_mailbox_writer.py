@@ -64,7 +64,7 @@ def test_what_all_mailboxes_hold_of_a_record_is_kept_once():
     for writer, sequence in ((written, 3), (restored, 7)):
         assert writer.slots[key].version is record.version
         assert writer.slots[key].sequence == sequence
-        writer.check()
+        writer.assert_invariants()
 
 
 def test_a_restored_slot_of_another_record_is_written_again():
@@ -72,7 +72,7 @@ def test_a_restored_slot_of_another_record_is_written_again():
     key = location(target, 2)
     writer = writer_of(target)
     writer.restore(MailSlot("child", key, 7, 1, bytes(32), has_body=True))
-    writer.check()
+    writer.assert_invariants()
     writer.flush(0.0)
     assert writer.slots[key].version is target.record(key).version
-    writer.check()
+    writer.assert_invariants()

@@ -46,7 +46,7 @@ class Place(Bench):
     def told(self, now):
         """What is said of the first placement, after a look at the clock; whether wants changed."""
         changed = self.edge.resolve().wants_changed if self.edge.look(now) else False
-        self.edge.check()
+        self.edge.assert_invariants()
         return self.edge.summary(mail_key(1), now), changed
 
 

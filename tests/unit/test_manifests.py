@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from schemas.objects import yaml_documents
-from schemas.objects.manifests import InvalidManifest, load_manifests, read_objects
+from schemas.objects.manifest_files import InvalidManifest, load_manifests, read_objects
 from schemas.objects.objects import BUILT_IN_KINDS
 
 HEAD = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n"

@@ -8,7 +8,7 @@ import pytest
 from relay.adapters.server.nats_config import (
     AccountSeeds,
     BadServerSettings,
-    ParentLink,
+    ParentRemote,
     ServerSettings,
     render,
 )
@@ -28,7 +28,7 @@ SETTINGS = ServerSettings(
     leaf_port=20002,
     store_dir=Path("/var/lib/leafcast/jetstream"),
     nkeys=SEEDS.public(),
-    parent=ParentLink(("nats://127.0.0.1:20003",), nkey(5)[0]),
+    parent=ParentRemote(("nats://127.0.0.1:20003",), nkey(5)[0]),
     children={"rack-7": nkey(6)[1]},
 )
 
@@ -78,7 +78,7 @@ def test_no_secret_shows_in_a_representation():
     ],
 )
 def test_a_websocket_without_a_port_goes_where_the_web_is(named, dialled):
-    link = ParentLink((named,), nkey(5)[0])
+    link = ParentRemote((named,), nkey(5)[0])
     assert f'urls: ["{dialled}"]' in render(replace(SETTINGS, parent=link))
 
 
@@ -92,14 +92,14 @@ def test_a_websocket_without_a_port_goes_where_the_web_is(named, dialled):
     ],
 )
 def test_any_name_and_password_of_a_proxy_are_written_as_they_are(said, written):
-    link = ParentLink(("wss://c.example",), nkey(5)[0], proxy=f"http://{said}proxy:3128")
+    link = ParentRemote(("wss://c.example",), nkey(5)[0], proxy=f"http://{said}proxy:3128")
     shown = render(replace(SETTINGS, parent=link))
     assert f'proxy: {{ url: "http://proxy:3128", {written} }}' in shown
 
 
 @pytest.mark.parametrize("said", ["u:p%0a@proxy", "u%00:p@proxy", 'u:p@pro"xy'])
 def test_what_a_file_cannot_say_of_a_proxy_is_refused_without_its_password(said):
-    link = ParentLink(("wss://c.example",), nkey(5)[0], proxy=f"http://{said}:3128")
+    link = ParentRemote(("wss://c.example",), nkey(5)[0], proxy=f"http://{said}:3128")
     with pytest.raises(BadServerSettings, match=r"it has a (control|quotation)") as refused:
         render(replace(SETTINGS, parent=link))
     assert "u:" not in str(refused.value)
@@ -114,11 +114,11 @@ def test_what_a_file_cannot_say_of_a_proxy_is_refused_without_its_password(said)
         ({"children": {"a": nkey(7)[1], "b": nkey(7)[1]}}, BadServerSettings),
         ({"children": {"a": SETTINGS.nkeys.system}}, BadServerSettings),
         ({"store_dir": Path('/srv/"; evil')}, BadServerSettings),
-        ({"parent": ParentLink(('nats://x", account: RELAY',), nkey(5)[0])}, BadServerSettings),
-        ({"parent": ParentLink(("nats://x",), nkey(5)[1])}, BadNkey),
-        ({"parent": ParentLink(("wss://x:port",), nkey(5)[0])}, BadServerSettings),
+        ({"parent": ParentRemote(('nats://x", account: RELAY',), nkey(5)[0])}, BadServerSettings),
+        ({"parent": ParentRemote(("nats://x",), nkey(5)[1])}, BadNkey),
+        ({"parent": ParentRemote(("wss://x:port",), nkey(5)[0])}, BadServerSettings),
         (
-            {"parent": ParentLink(("tls://x",), nkey(5)[0], proxy="http://y:3128")},
+            {"parent": ParentRemote(("tls://x",), nkey(5)[0], proxy="http://y:3128")},
             BadServerSettings,
         ),
     ],

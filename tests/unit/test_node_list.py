@@ -4,7 +4,7 @@ import click
 import pytest
 
 from leafcast.cli import node_tokens
-from leafcast.cli.commands.node_list import Row, _read, add_listed, file_name
+from leafcast.cli.commands.node_list import NodeListLine, _read, add_listed, file_name
 from leafcast.cli.node_tokens import TokenOptions
 
 
@@ -23,8 +23,8 @@ def faults(tmp_path, text):
 def test_each_line_is_a_node_with_the_labels_that_its_columns_say(tmp_path):
     text = "\ufeffpath, kind ,tier\n/r/a,store,gold\n\n/r/b , store,\n"
     assert read(tmp_path, text, {"kind": "any", "env": "prod"}) == [
-        Row(2, "/r/a", {"kind": "store", "env": "prod", "tier": "gold"}),
-        Row(4, "/r/b", {"kind": "store", "env": "prod"}),
+        NodeListLine(2, "/r/a", {"kind": "store", "env": "prod", "tier": "gold"}),
+        NodeListLine(4, "/r/b", {"kind": "store", "env": "prod"}),
     ]
 
 

@@ -15,13 +15,13 @@ from leafcast.cli.commands.diff import differences
 from leafcast.cli.commands.get import NOT_HERE, GetRequest, show
 from leafcast.cli.commands.wait import wait
 from leafcast.cli.options.output import Output
-from leafcast.cli.resource_arguments import BadArguments, ObjectSelection
+from leafcast.cli.resource_arguments import BadResourceArguments, ObjectSelection
 from leafcast.manifest_sources import BadManifests, read_manifests
 from leafcast.show.object_output import TableStyle
 from leafcast.show.wait_states import last_state
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.ports import SpaceError
-from schemas.objects.manifests import load_manifests
+from schemas.objects.manifest_files import load_manifests
 from tests.awaiting import eventually
 from tests.doubles.changing_daemon import ChangingDaemon
 from tests.doubles.memory_space import MemorySpace
@@ -287,7 +287,7 @@ async def test_yaml_that_was_got_can_be_applied_again(session, capsys):
 )
 async def test_contradictions_are_refused(session, arguments):
     every = asked(*arguments, namespace="", watch=True)
-    with pytest.raises(BadArguments):
+    with pytest.raises(BadResourceArguments):
         await show(session, every)
 
 

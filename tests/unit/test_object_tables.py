@@ -6,7 +6,7 @@ from leafcast.ask.resource_names import ResourceKinds
 from leafcast.show.description import described
 from leafcast.show.object_output import ObjectGroup, Rows, TableStyle, document, table_lines
 from schemas.api import GROUP
-from schemas.objects.manifests import load_manifests
+from schemas.objects.manifest_files import load_manifests
 
 NOW_MS = 100_000
 OBJECTS = """\

@@ -13,7 +13,7 @@ from leafcast.ask.decode import BadAnswer, read_orphans
 from leafcast.cli.commands import orphans as commands
 from leafcast.daemon.verbs.orphans import Orphans
 from leafcast.node.answers import ORPHANS_PAGE_MAX, orphans_answer
-from relay.core.link.session import Standing
+from relay.core.link.session import ChildStatus
 from relay.core.view import Orphan
 from schemas.values.identity import NodePath, short_key
 from tests.awaiting import eventually
@@ -41,7 +41,7 @@ class Holder:
         return ["s2", "s1", "s3"]
 
     def standing_of(self, child):
-        return Standing(0, left=False, in_session=False, joined=child != "s3")
+        return ChildStatus(0, left=False, in_session=False, joined=child != "s3")
 
 
 def test_orphans_come_page_by_page_and_all_of_them_once():

@@ -75,13 +75,13 @@ class Reader:
         self.node = self.meeting.join("one", "here")
         self.effects = []
         self.incarnation = self.node.own_state()["cursor"]["incarnation"]
-        self.tell(Welcomed(Welcome(self.incarnation, "one", count, b"", Repair.READ)))
+        self.tell(Welcomed(Welcome(self.incarnation, "one", count, b"", Repair.REREAD)))
         assert [reset.sequence for reset in self.did(ResetMail)] == [1]
         self.effects.clear()
 
     def tell(self, event):
         self.effects += self.meeting.tell(self.node, event)
-        self.node.check()
+        self.node.assert_invariants()
 
     def read(self, mailbox):
         for at, (key, data) in enumerate(mailbox, 1):

@@ -143,7 +143,7 @@ async def test_what_was_aborted_stays_back_when_nothing_steers_the_placement_any
         await centre.relay.until(lambda relay: len(gates(relay)) == 1)
         await controllers.caught_up()
         await centre.wds.delete(ROLLOUT)
-        await centre.relay.until(lambda relay: relay.delta("shop").steady == 0)
+        await centre.relay.until(lambda relay: relay.delta("shop").rollout_since == 0)
         await controllers.caught_up()
         rows = await told(controllers)
         assert set(actions(rows).values()) == {"held"}

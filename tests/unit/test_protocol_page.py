@@ -19,7 +19,7 @@ PARTS = {path.name: path.read_text() for path in sorted((DOCS / "protocol").glob
 ALL = "\n".join((PAGE, *PARTS.values()))
 RECORD_MODULES = (
     "content.blobs",
-    "content.chunks",
+    "content.manifest",
     "enrolment.enrolment",
     "records.asks",
     "records.health_rules",

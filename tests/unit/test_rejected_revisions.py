@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from schemas.content.blobs import OBJECT_MAX_BYTES
-from schemas.content.chunks import read_manifest, read_root
+from schemas.content.manifest import read_manifest, read_root
 from schemas.values import codec
 from tests.unit.centre_world import SHOP, Centre, config, config_key, location, placement, target
 from tests.unit.test_rollout_controller import ROLLOUT, WAVES, answer, asking, gates, phase, rollout
@@ -269,7 +269,7 @@ async def test_a_person_lets_out_what_a_deleted_rollout_rejected(tmp_path):
     async with centre.running() as controllers:
         await controllers.caught_up()
         await centre.wds.delete(ROLLOUT)
-        await centre.relay.until(lambda relay: relay.delta("shop").steady == 0)
+        await centre.relay.until(lambda relay: relay.delta("shop").rollout_since == 0)
         # Nor does it go out as its waves let go of it.
         released = placement()
         released["metadata"]["annotations"] = {"leafcast.io/release-rollout": "true"}

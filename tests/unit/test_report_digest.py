@@ -10,7 +10,7 @@ from relay.core.content.content import Content
 from relay.core.effects import SendReport
 from relay.core.link.session import Presence
 from relay.core.reports import room
-from relay.core.reports.child_reports import UNSENT_MAX, ChildReports, Facts
+from relay.core.reports.child_reports import UNSENT_MAX, ChildReports, ExpectedCounts
 from relay.core.reports.digest import digest_bytes, report_term, run_number
 from relay.core.reports.intake import ReportIntake
 from relay.core.reports.sender import ReportSender
@@ -34,7 +34,7 @@ from tests.unit.test_reporting import facts, report, reports
 
 NOT_COLLECTED = CollectedResults(Content((), []), None)
 KEYS = [short_key(bytes([n]) * 20) for n in range(4)]
-FACTS = Facts(expected=1, sent=True, generation=9, presence=Presence.IN_STEP, edge=True)
+FACTS = ExpectedCounts(expected=1, sent=True, generation=9, presence=Presence.IN_STEP, edge=True)
 
 
 class Link:
@@ -53,7 +53,7 @@ class Link:
 
     def start_child(self, run):
         self.run, self.sender = run, ReportSender(run, self.out)
-        self.parent.expect_all("a", run)
+        self.parent.void_until_repeated("a", run)
         self.sender.begin("p")
 
     def arrive(self, slot, data):
@@ -82,7 +82,7 @@ class Link:
             ]
             summary = Summary({state: 1}, {"healthy": 1}, {"older": 1})
             self.sender.report(key, summary, results, generation=9, gone=state == "leaving")
-        self.sender.check()
+        self.sender.assert_invariants()
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -93,7 +93,7 @@ def test_whatever_is_lost_saying_all_again_brings_both_to_the_same_sum(seed):
         match chance.randrange(6):
             case 0:
                 link.start_parent()
-                link.parent.expect_all("a", link.run)
+                link.parent.void_until_repeated("a", link.run)
             case 1:
                 link.start_child(f"r{step + 1}")
                 link.say(states)
@@ -102,21 +102,21 @@ def test_whatever_is_lost_saying_all_again_brings_both_to_the_same_sum(seed):
                 states[chance.choice(KEYS)] = (state, chance.randrange(5))
                 link.say(states)
         link.send()
-        link.parent.check()
-    link.parent.expect_all("a", link.run)
+        link.parent.assert_invariants()
+    link.parent.void_until_repeated("a", link.run)
     link.sender.begin("p")
     link.say(states)
     link.send(lossy=False)
     assert link.parent.digest("a") == link.sender.digest
-    for slot in link.parent.forget_unsaid("a", link.run):
+    for slot in link.parent.drop_void("a", link.run):
         link.slots.pop(slot, None)
-    link.parent.check()
+    link.parent.assert_invariants()
     there = {key for key, (state, _) in states.items() if state != "leaving"}
     assert {key for key in KEYS if link.parent.knows("a", key)} == there
     for key in there:
         assert len(link.parent.results(key)) == states[key][1]
     link.start_parent()
-    link.parent.expect_all("a", link.run)
+    link.parent.void_until_repeated("a", link.run)
     assert link.parent.digest("a") == link.sender.digest
 
 
@@ -168,12 +168,12 @@ def test_the_later_parts_of_one_child_take_bounded_memory(monkeypatch):
         tracemalloc.stop()
     assert 1 < taken < 10
     assert found.refused_of("a") == 19 - taken
-    found.check()
+    found.assert_invariants()
     # What is said again instead, and what is said no more, gives its room back.
     found.take("a", report(parts=0))
     assert found.take_part("a", part_of(19))
     assert not found.refused_of("a")
-    found.check()
+    found.assert_invariants()
 
 
 def test_a_part_that_finds_no_room_belongs_to_the_digest_all_the_same(monkeypatch):
@@ -189,12 +189,12 @@ def test_what_a_former_run_said_takes_no_room_from_the_present_one(monkeypatch):
     monkeypatch.setattr(room, "ROOM_BYTES", 3 * 1024 * 1024)
     found = reports(facts(edge=False, expected=9))
     assert found.take_part("a", part_of(1))
-    found.expect_all("a", "s")
+    found.void_until_repeated("a", "s")
     other = replace(part_of(2), run="s")
     assert found.take_part("a", other)
     assert not found.take_part("a", replace(other, part=3))
-    found.forget_unsaid("a", "s")
-    found.check()
+    found.drop_void("a", "s")
+    found.assert_invariants()
 
 
 def test_an_edge_has_a_share_of_the_room_of_a_relay(monkeypatch):
@@ -206,7 +206,7 @@ def test_an_edge_has_a_share_of_the_room_of_a_relay(monkeypatch):
             NOT_COLLECTED,
             lambda _child, below=below: below,
         )
-        found.expect_all("a", "r")
+        found.void_until_repeated("a", "r")
         assert sum(found.take_part("a", part_of(number)) for number in range(1, 12)) == most
 
 
@@ -216,7 +216,7 @@ def edge_link():
     link.parent = ChildReports(
         lambda _child: 0, lambda _child, _key: an_edge, NOT_COLLECTED, lambda _child: 0
     )
-    link.parent.expect_all("a", link.run)
+    link.parent.void_until_repeated("a", link.run)
     return link
 
 
@@ -234,7 +234,7 @@ def test_parts_that_nothing_falls_into_count_at_both_ends():
     assert link.parent.refused_of("a") == 0
     found = [it for key in keys for it in link.parent.results(key).values() if it.status]
     assert link.parent.unsaid_of("a") == 400 - len(found) > 0
-    link.parent.check()
+    link.parent.assert_invariants()
 
 
 @pytest.mark.parametrize("said_too_much", [False, True])
@@ -243,7 +243,7 @@ def test_what_found_no_room_is_asked_for_again_once_all_that_is_said_finds_room(
 ):
     monkeypatch.setattr(room, "ROOM_BYTES", 17 * room.size_of(part_of(1)))
     link = edge_link()
-    link.parent.expect_all("a", "r")
+    link.parent.void_until_repeated("a", "r")
     first, second, third = KEYS[:3]
     for key in (first, second, third):
         # What comes last overtook what makes room for it.
@@ -257,7 +257,7 @@ def test_what_found_no_room_is_asked_for_again_once_all_that_is_said_finds_room(
         link.parent.take_part("a", replace(part_of(1, first), revision=2, results=()))
     before = link.parent.digest("a")
     link.parent.make_good("a")
-    link.parent.check()
+    link.parent.assert_invariants()
     assert (link.parent.digest("a") == before) == said_too_much
     assert link.parent.refused_of("a") == said_too_much
 
@@ -276,7 +276,7 @@ def test_nobody_says_more_than_its_parent_takes(monkeypatch, seed):
         link.send(lossy=False)
         assert not link.parent.refused_of("a")
         assert link.parent.digest("a") == link.sender.digest
-        link.parent.check()
+        link.parent.assert_invariants()
     # In the order of keys: whoever lacks something lacks it because of those before it.
     left = 400_000
     for key in keys:
@@ -315,14 +315,14 @@ def test_of_what_the_parent_did_not_send_no_more_is_reported_than_it_keeps():
         lambda _child, key: FACTS._replace(sent=key in sent, expected=0),
         NOT_COLLECTED,
     )
-    link.parent.expect_all("a", link.run)
+    link.parent.void_until_repeated("a", link.run)
     link.sender.settle(lambda key: key in sent)
 
     def reported(listed):
         for key in listed:
             link.sender.report(key, says, generation=9)
         link.send(lossy=False)
-        link.parent.check()
+        link.parent.assert_invariants()
         assert link.parent.digest("a") == link.sender.digest
         assert link.parent.refused_of("a") == 0
         return sum(link.parent.knows("a", key) for key in keys)

@@ -10,8 +10,8 @@ from relay.core.reports.child_reports import (
     UNSENT_BYTES_MAX,
     UNSENT_MAX,
     ChildReports,
-    Facts,
-    RolloutFacts,
+    ExpectedCounts,
+    ExpectedWaves,
 )
 from relay.core.reports.reduce import EMPTY, repeated
 from schemas.objects.objects import ObjectKey
@@ -38,7 +38,7 @@ IN_STEP = Presence.IN_STEP
 
 def facts(**changes):
     said = {"expected": 1, "sent": True, "generation": 7, "presence": IN_STEP, "edge": True}
-    return Facts(**{**said, **changes})
+    return ExpectedCounts(**{**said, **changes})
 
 
 def report(revision=1, generation=7, run="r", summary=DONE, parts=0, gone=False, key=KEY):
@@ -51,7 +51,7 @@ def reports(known):
         lambda child: ord(child) - ord("a"), lambda _child, _key: known, NOT_COLLECTED
     )
     for child in "ab":
-        found.expect_all(child, "r")
+        found.void_until_repeated(child, "r")
     return found
 
 
@@ -60,7 +60,7 @@ def summary_of(known, said=None):
     if said is not None:
         found.take("a", said)
     found.refresh("a", KEY)
-    found.check()
+    found.assert_invariants()
     return found.summary(KEY)
 
 
@@ -141,17 +141,17 @@ def test_what_came_before_the_hello_counts_once_its_run_is_the_present_one():
     found = ChildReports(lambda child: 0, lambda _child, _key: facts(), NOT_COLLECTED)
     found.take("a", report())
     assert found.summary(KEY) == PENDING
-    found.expect_all("a", "r")
+    found.void_until_repeated("a", "r")
     found.refresh_child("a")
     assert found.summary(KEY) == DONE
-    assert found.forget_unsaid("a", "r") == []
-    found.check()
+    assert found.drop_void("a", "r") == []
+    found.assert_invariants()
 
 
 def test_who_reports_other_rows_and_the_same_counts_has_them_passed_on():
     room = CollectedResults(Content((), []), None)
     found = ChildReports(lambda _child: 0, lambda _child, _key: facts(), room)
-    found.expect_all("a", "r")
+    found.void_until_repeated("a", "r")
     rows = (Collected(ObjectKey("", "x", "n", "o"), "program", bytes(16), b"rows"),)
     others = (replace(rows[0], rows=b"others"),)
     passed_on = []
@@ -167,15 +167,15 @@ def test_what_a_new_run_did_not_say_is_erased_with_its_first_progress():
     found.take("a", report())
     found.take("a", report(key=other, parts=1))
     found.take_part("a", ReportPart(other, 1, "r", 1, 7, (RESULT,)))
-    found.expect_all("a", "s")
+    found.void_until_repeated("a", "s")
     found.take("a", report(run="s"))
-    found.check()
-    assert found.forget_unsaid("a", "r") == []
-    assert sorted(found.forget_unsaid("a", "s")) == sorted([other, part_key(other, 1)])
-    found.check()
+    found.assert_invariants()
+    assert found.drop_void("a", "r") == []
+    assert sorted(found.drop_void("a", "s")) == sorted([other, part_key(other, 1)])
+    found.assert_invariants()
     assert (found.summary(KEY), found.summary(other)) == (DONE, PENDING)
     assert not found.results(other)
-    assert found.forget_unsaid("a", "s") == []
+    assert found.drop_void("a", "s") == []
 
 
 def test_who_says_everything_again_loses_what_it_does_not_say_again():
@@ -183,13 +183,13 @@ def test_who_says_everything_again_loses_what_it_does_not_say_again():
     found = reports(facts())
     for at, key in enumerate((KEY, other)):
         found.take("a", report(revision=at + 1, key=key))
-    found.expect_all("a", "r")
+    found.void_until_repeated("a", "r")
     assert found.digest("a") == bytes(16)
     found.take("a", report(revision=3))
-    found.check()
-    assert found.forget_unsaid("a", "r") == [other]
+    found.assert_invariants()
+    assert found.drop_void("a", "r") == [other]
     assert found.summary(KEY) == DONE
-    found.check()
+    found.assert_invariants()
 
 
 RESULT = ObjectResult(ObjectKey("", "x", "n", "a"), 1, "d", b"")
@@ -204,7 +204,7 @@ def test_parts_above_those_named_go():
     assert list(found.results(KEY)) == [RESULT.key]
     found.take("a", report(revision=2, gone=True))
     assert not found.results(KEY)
-    found.check()
+    found.assert_invariants()
 
 
 @pytest.mark.parametrize("presence", [IN_STEP, Presence.SILENT])
@@ -212,7 +212,7 @@ def test_who_has_to_let_go_of_a_placement_returns_no_state_of_it(presence):
     known = {"a": facts(expected=0, presence=presence), "b": facts()}
     found = ChildReports("ab".index, lambda child, _key: known[child], NOT_COLLECTED)
     for child, status in (("a", b"former"), ("b", b"present")):
-        found.expect_all(child, "r")
+        found.void_until_repeated(child, "r")
         found.take(child, report(parts=1))
         result = replace(RESULT, destination=child, status=status)
         found.take_part(child, ReportPart(KEY, 1, "r", 1, 7, (result,)))
@@ -224,7 +224,7 @@ def test_only_what_its_present_run_said_is_gone_is_gone():
     assert not found.take("a", report(gone=True, summary=EMPTY))
     assert found.is_gone("a", KEY)
     assert not found.knows("a", KEY)
-    found.expect_all("a", "s")
+    found.void_until_repeated("a", "s")
     assert not found.is_gone("a", KEY)
     found.take("a", report(run="s", revision=2))
     assert not found.is_gone("a", KEY)
@@ -234,7 +234,7 @@ def test_only_what_its_present_run_said_is_gone_is_gone():
 def test_what_a_child_was_not_sent_counts_for_nothing_but_belongs_to_its_digest():
     known = {KEY: facts(), **dict.fromkeys(UNSENT, facts(expected=0, sent=False))}
     found = ChildReports(lambda _child: 0, lambda _child, key: known[key], NOT_COLLECTED)
-    found.expect_all("a", "r")
+    found.void_until_repeated("a", "r")
     for at, key in enumerate(UNSENT[:-1], 1):
         assert found.take("a", report(at, key=key))
     before = found.digest("a")
@@ -247,9 +247,9 @@ def test_what_a_child_was_not_sent_counts_for_nothing_but_belongs_to_its_digest(
     found.refresh("a", UNSENT[0])
     assert found.summary(UNSENT[0]) == DONE
     assert found.take("a", report(UNSENT_MAX + 3, key=UNSENT[-1]))
-    found.check()
+    found.assert_invariants()
     found.take("a", report(UNSENT_MAX + 4, key=UNSENT[1], gone=True))
-    found.check()
+    found.assert_invariants()
 
 
 def test_a_flood_of_reports_on_what_a_child_was_not_sent_costs_each_the_same():
@@ -261,7 +261,7 @@ def test_a_flood_of_reports_on_what_a_child_was_not_sent_costs_each_the_same():
         return facts(expected=0, sent=False)
 
     found = ChildReports(lambda _child: 0, counted, NOT_COLLECTED)
-    found.expect_all("a", "r")
+    found.void_until_repeated("a", "r")
     for at, key in enumerate(UNSENT[:-1], 1):
         assert found.take("a", report(at, key=key))
     asked, flood = 0, 4 * UNSENT_MAX
@@ -278,7 +278,7 @@ def test_of_what_a_child_was_not_sent_only_so_many_bytes_are_kept():
     most = UNSENT_BYTES_MAX // len(encode(large))
     taken = [found.take("a", report(at, key=key, summary=large)) for at, key in enumerate(UNSENT)]
     assert sum(taken) == most
-    found.check()
+    found.assert_invariants()
     some = UNSENT[: most + 1]
     small = [found.take("b", report(at, key=key)) for at, key in enumerate(some, 1)]
     assert all(small), "each child has room of its own"
@@ -287,7 +287,7 @@ def test_of_what_a_child_was_not_sent_only_so_many_bytes_are_kept():
         for at, key in enumerate(some)
     ]
     assert sum(grown) == most, "one that is known needs room for what is new in it"
-    found.check()
+    found.assert_invariants()
 
 
 def test_a_child_that_goes_leaves_nothing():
@@ -298,7 +298,7 @@ def test_a_child_that_goes_leaves_nothing():
     assert found.summary(KEY) == repeated(DONE, 2)
     assert found.by_child(KEY) == {"a": DONE, "b": DONE}
     found.forget_child("a")
-    found.check()
+    found.assert_invariants()
     assert found.by_child(KEY) == {"b": DONE}
     assert found.digest("a") == bytes(16)
 
@@ -315,7 +315,7 @@ def test_what_changes_is_dirty_once():
     assert not found.take_dirty()
 
 
-STEADY = RolloutFacts(
+STEADY = ExpectedWaves(
     5,
     lambda: GateNames(frozenset({"arm"}), frozenset({"2.0", "2.1"})),
     False,

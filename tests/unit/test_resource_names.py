@@ -4,7 +4,7 @@ import pytest
 
 from leafcast.ask.resource_names import ResourceKinds, UnknownKind
 from leafcast.cli.label_selectors import BadLabelText, read_labels
-from leafcast.cli.resource_arguments import BadArguments, ObjectSelection, read_arguments
+from leafcast.cli.resource_arguments import BadResourceArguments, ObjectSelection, read_arguments
 from leafcast.show.durations import age_text, span_text
 from schemas.crds.definitions import custom_resource_definitions
 from schemas.values.durations import BadDuration, read_duration
@@ -110,7 +110,7 @@ def test_a_synctarget_or_a_location_may_be_named_by_the_path_of_its_node():
     [[], ["deploy/a", "b"], ["deploy/"], ["deploy/a/b"], ["deploy", "/a"], ["deploy//a"]],
 )
 def test_arguments_that_name_nothing_are_refused(arguments):
-    with pytest.raises(BadArguments):
+    with pytest.raises(BadResourceArguments):
         read_arguments(ResourceKinds(), arguments)
 
 

@@ -73,15 +73,15 @@ def test_a_step_of_a_rollout_writes_no_content_anew():
 
 def test_a_rollout_is_steady_from_the_delta_before_it_on():
     store, old = started()
-    assert store.before.head.steady == 0
+    assert store.before.head.rollout_since == 0
     store.say(NEW, layers(old))
     store.say(NEW, layers(old, 5000))
-    assert (store.before.head.generation, store.before.head.steady) == (9, 7)
+    assert (store.before.head.generation, store.before.head.rollout_since) == (9, 7)
     store.say(NEW)
-    assert store.before.head.steady == 0
+    assert store.before.head.rollout_since == 0
     fresh = Store()
     fresh.say(NEW, lambda target: (Gate(target, name="1.0"),))
-    assert fresh.before.head.steady == 1
+    assert fresh.before.head.rollout_since == 1
 
 
 def test_a_step_loses_if_any_content_lacks_what_another_has():

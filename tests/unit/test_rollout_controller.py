@@ -111,7 +111,7 @@ async def test_a_centre_that_starts_again_goes_on_where_it_was(tmp_path):
         assert obj["status"]["revision"] == 2
         await answer(centre)
         await centre.until_status(ROLLOUT, phase("Complete"))
-    assert centre.relay.delta("shop").steady == before.steady
+    assert centre.relay.delta("shop").rollout_since == before.rollout_since
 
 
 async def in_first_wave(centre):
@@ -344,9 +344,9 @@ async def test_a_large_removal_that_was_let_go_is_held_no_more_while_waves_take_
         await centre.relay.until(holds(*letters))
         await centre.apply(rollout())
         await centre.until_status(ROLLOUT, phase("Complete"))
-        await centre.relay.until(lambda relay: relay.delta("shop").steady)
+        await centre.relay.until(lambda relay: relay.delta("shop").rollout_since)
         await controllers.caught_up()
-        controllers.hold("apply")
+        controllers.pause("apply")
         await centre.apply(placement(clause={"objectNames": ["a"]}))
         placements, said = controllers.translator.placements, ("a",)
         async with asyncio.timeout(30):

@@ -27,7 +27,7 @@ def is_held(obj):
 
 
 def is_free(relay):
-    return relay.delta("shop").steady == 0
+    return relay.delta("shop").rollout_since == 0
 
 
 async def test_a_complete_rollout_that_is_deleted_lets_go_of_its_placement(tmp_path):

@@ -7,7 +7,7 @@ from relay.core.effects import LoadBlob
 from relay.core.events import Instant, ObjectObserved
 from relay.core.gates import Candidate, admit, wave_of
 from schemas.content.blobs import Reference
-from schemas.content.chunks import build_manifest
+from schemas.content.manifest import build_manifest
 from schemas.objects.selectors import LabelSelector, Requirement
 from schemas.records.records import API_PLACEMENT, DeltaBody, DeltaHead, Gate, Source, TakenArms
 from schemas.records.windows import Window
@@ -81,7 +81,14 @@ class Edge(Bench):
 
     def gates(self, *gates, generation=2, now_ms=OPEN):
         head = DeltaHead(
-            Source(API_PLACEMENT, "s", "", "p0"), generation, "", "", b"h" * 32, (), 0, steady=2
+            Source(API_PLACEMENT, "s", "", "p0"),
+            generation,
+            "",
+            "",
+            b"h" * 32,
+            (),
+            0,
+            rollout_since=2,
         )
         body = DeltaBody((), gates)
         now = Instant(now_ms / 1000, now_ms)
@@ -236,7 +243,9 @@ def test_one_whose_gates_are_withheld_has_said_nothing_of_the_present_step():
     edge = Edge()
     edge.gates(*two(edge))
     edge.applied()
-    head = DeltaHead(Source(API_PLACEMENT, "s", "", "p0"), 3, "", "", b"h" * 32, (), 0, steady=2)
+    head = DeltaHead(
+        Source(API_PLACEMENT, "s", "", "p0"), 3, "", "", b"h" * 32, (), 0, rollout_since=2
+    )
     edge.edge.evaluate(mail_key(1), head, None, cause=3, now=Instant(0, 0))
     assert edge.said().cells == {"former": 1}
     assert edge.revision == 2

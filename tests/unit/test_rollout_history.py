@@ -17,7 +17,7 @@ from relay.core.events import (
 from relay.core.node import Node
 from relay.shell.driver import Driver
 from schemas.content import blobs
-from schemas.content.chunks import ManifestEntry, build_manifest
+from schemas.content.manifest import ManifestEntry, build_manifest
 from schemas.records.records import FormerRollout, History
 from schemas.records.signed_records import StoredMessages
 from schemas.values.identity import NodePath, short_key

@@ -41,9 +41,9 @@ def test_who_differs_is_asked_with_a_later_hello_and_again_until_it_agrees(child
     assert not progressed(children, THEIRS, 1.0)
     assert hello(children, 5.0) == (False, Repair.NONE)
     asked = 1.0 + SAY_AFTER_SECONDS
-    assert hello(children, asked) == (True, Repair.SAY)
+    assert hello(children, asked) == (True, Repair.REPORT_ALL)
     assert hello(children, asked + 30.0) == (False, Repair.NONE)
-    assert hello(children, asked + SAY_EVERY_SECONDS) == (True, Repair.SAY)
+    assert hello(children, asked + SAY_EVERY_SECONDS) == (True, Repair.REPORT_ALL)
     assert progressed(children, OURS, asked + SAY_EVERY_SECONDS + 1.0)
     assert children.presence("a") is Presence.IN_STEP
     assert hello(children, asked + 2 * SAY_EVERY_SECONDS + 2.0) == (False, Repair.NONE)

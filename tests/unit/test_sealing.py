@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from nacl.public import PrivateKey, SealedBox
 
 from relay.adapters.server.nkey_pairs import new_user_nkey
-from schemas.content import blobs, chunks, sealing
+from schemas.content import blobs, manifest, sealing
 from schemas.content.blobs import Reference
-from schemas.content.chunks import TEMPLATE, ManifestEntry
+from schemas.content.manifest import TEMPLATE, ManifestEntry
 from schemas.content.sealing import (
     KEY_ID_BYTES,
     FleetKeyMissing,
@@ -61,11 +61,11 @@ def test_a_sealed_list_of_objects_templates_and_customizers_is_read_as_it_was_wr
 
     entries = [entry(at, kind) for at, kind in enumerate(kinds)]
     key = SealingKey(TREE, KEY)
-    root, *parts = chunks.build_manifest(entries, (), key)
+    root, *parts = manifest.build_manifest(entries, (), key)
     stored = {it.reference.address: blobs.open_stored(it) for it in parts}
-    read = chunks.read_manifest(blobs.open_stored(root), stored, [key]).entries
+    read = manifest.read_manifest(blobs.open_stored(root), stored, [key]).entries
     assert sorted(read, key=lambda it: it.key) == sorted(entries, key=lambda it: it.key)
-    led = [it for plain in stored.values() for it in chunks.chunk_references(plain)]
+    led = [it for plain in stored.values() for it in manifest.chunk_references(plain)]
     told = [it for each in entries for it in each.references]
     assert sorted(led, key=repr) == sorted(told, key=repr)
 
@@ -176,15 +176,15 @@ def test_two_addresses_of_a_sealed_list_cannot_change_places():
         plain = codec.address("object", name.encode())
         stored = key.store(blobs.OBJECT, name.encode()).reference
         entry = ("", "configmaps", "shop", name, stored.address, stored.size, "wds", 3)
-        entries.append(chunks.ManifestEntry(*entry, mark=sealing.mark(MARKING, plain)))
-    _, stored_chunk = chunks.build_manifest(entries, key=key)
+        entries.append(manifest.ManifestEntry(*entry, mark=sealing.mark(MARKING, plain)))
+    _, stored_chunk = manifest.build_manifest(entries, key=key)
     plain = blobs.open_stored(stored_chunk)
-    assert list(chunks.read_manifest_chunk(plain, key)) == entries
-    said = decode(chunks.SealedChunk, plain)
+    assert list(manifest.read_manifest_chunk(plain, key)) == entries
+    said = decode(manifest.SealedChunk, plain)
     first, second = said.addresses[:32], said.addresses[32:]
     swapped = encode(replace(said, addresses=second + first))
-    assert chunks.chunk_references(swapped) == chunks.chunk_references(plain)[::-1]
+    assert manifest.chunk_references(swapped) == manifest.chunk_references(plain)[::-1]
     with pytest.raises(NotOpened):
-        chunks.read_manifest_chunk(swapped, key)
+        manifest.read_manifest_chunk(swapped, key)
     with pytest.raises(RecordRefused):
-        chunks.read_manifest_chunk(plain)
+        manifest.read_manifest_chunk(plain)

@@ -4,9 +4,9 @@ import pytest
 
 from leafcast.node.credentials.node_certificate import NodeCertificate
 from leafcast.node.credentials.server_trust import ServerStep, ServerTrust
-from leafcast.node.options import Listening, NodeIdentity, Uplink
+from leafcast.node.options import Listening, NodeIdentity, ParentAccess
 from relay.adapters.server.leaf_address import LeafAddress
-from relay.adapters.server.nats_config import ParentLink
+from relay.adapters.server.nats_config import ParentRemote
 from relay.adapters.tls.authority import Authority
 from relay.adapters.tls.refusals import CertificateUnusable
 from schemas.values.identity import NodePath
@@ -28,8 +28,8 @@ def trust_of(folder, *, certificate=None, listens=True, believed=None):
     if believed is not None:
         file = folder / "parent.pem"
         file.write_text(believed)
-        link = ParentLink(("tls://centre.example:7422",), "seed", authorities=file)
-        uplink = Uplink(link, None, kept.append)
+        link = ParentRemote(("tls://centre.example:7422",), "seed", authorities=file)
+        uplink = ParentAccess(link, None, kept.append)
     return ServerTrust(identity, Listening(address, "", certificate), uplink), kept
 
 

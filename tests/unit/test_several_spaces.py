@@ -1,7 +1,7 @@
 """A centre with several spaces: each says its placements, and one that is away stops no other."""
 
 from controllers.centre import Controllers
-from relay.ports import Interest, Listed, SpaceError, Unserved
+from relay.ports import Interest, ObjectsListed, SpaceError, Unserved
 from schemas.records.placements import result_key
 from schemas.records.records import DeltaHead
 from tests.awaiting import eventually
@@ -147,5 +147,5 @@ async def test_a_centre_is_ready_while_placements_and_destinations_of_all_spaces
             "workloads": "ServiceUnavailable: it is down",
             "inventory": "",
         }
-        await centre.other_wds.tell(Listed(placements, {}))
+        await centre.other_wds.tell(ObjectsListed(placements, {}))
         assert not any(controllers.unready().values())

@@ -4,7 +4,7 @@ from importlib.resources import files
 from typing import Any
 
 from schemas.api import EdgePlacement, parse_kind
-from schemas.objects.manifests import load_manifests
+from schemas.objects.manifest_files import load_manifests
 
 Object = dict[str, Any]
 

@@ -25,7 +25,7 @@ async def work():
         os.kill(os.getpid(), signal.SIGINT)
 try:
     signals.run_until_signal(work())
-except signals.Ended as ended:
+except signals.EndedBySignal as ended:
     raise SystemExit(ended.exit_code + 1)
 """
 

@@ -5,7 +5,7 @@ import asyncio
 from relay.adapters.clock import SystemClock
 from relay.adapters.kubernetes import silence
 from relay.adapters.kubernetes.silence import Silence
-from relay.ports import SpaceError, Unanswered
+from relay.ports import ServerUnanswered, SpaceError
 
 
 class Server:
@@ -47,7 +47,7 @@ async def test_who_gives_no_answer_is_told_of_once_until_there_is_one(monkeypatc
         await asyncio.sleep(0.01)
     assert told.empty()
     server.answers.set()
-    assert await told.get() == Unanswered("")
+    assert await told.get() == ServerUnanswered("")
     server.answers.clear()
     assert (await told.get()).why
     watch.cancel()
@@ -63,7 +63,7 @@ async def test_who_lets_one_wait_for_a_connection_does_not_answer_and_who_refuse
     monkeypatch.setattr(silence, "WAITED_SECONDS", 0.04)
     assert (await told.get()).why
     server.takes_seconds = 0.001
-    assert await told.get() == Unanswered("")
+    assert await told.get() == ServerUnanswered("")
     watch.cancel()
 
 

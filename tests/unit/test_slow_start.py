@@ -39,7 +39,7 @@ async def test_a_parent_that_starts_writes_nothing_that_its_children_have(
         made += node.handle((Tick(),), Instant(now, STARTED_MS))
         made += node.handle((heard,), Instant(now, STARTED_MS))
     made += node.handle((Tick(),), Instant(now + 35, STARTED_MS))
-    node.check()
+    node.assert_invariants()
     written = [e for e in made if isinstance(e, WriteMail | ClearMail)]
     assert [e for e in written if e.key != SNAPSHOT_KEY] == []
     assert [e for e in made if isinstance(e, StoreOwn)] == []

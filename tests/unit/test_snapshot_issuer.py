@@ -47,7 +47,7 @@ class Centre:
     def sign(self, now):
         self.generation += 1
         issued = self.issuer.sign(self.generation, now=now, now_ms=int(now * 1000))
-        self.issuer.check()
+        self.issuer.assert_invariants()
         for blob in issued.blobs:
             value = blob.values[blob.reference.address]
             self.nodes[blob.reference.address] = open_value(blob.reference, value)
@@ -120,13 +120,13 @@ def test_what_is_made_again_before_it_was_dropped_stays_listed():
 def test_during_a_hold_nothing_is_settled_or_dropped():
     centre = Centre()
     first = centre.issue(A, 0.0)
-    centre.issuer.hold("apply", now=10.0)
+    centre.issuer.pause("apply", now=10.0)
     centre.issue(B, 10.5, takes_away=True)
     centre.issuer.deleted(A, now=11.0)
     assert centre.sign(40.0).record.settled == first
     assert A in centre.listed()
     assert centre.issuer.due == 10.0 + HOLD_SECONDS
-    centre.issuer.release("apply")
+    centre.issuer.resume("apply")
     assert centre.issuer.due == 41.0
     assert centre.sign(41.0).record.settled > first
     assert A not in centre.listed()
@@ -135,9 +135,9 @@ def test_during_a_hold_nothing_is_settled_or_dropped():
 def test_a_hold_ends_after_a_minute_even_if_others_began_since():
     centre = Centre()
     centre.sign(0.0)
-    centre.issuer.hold("first", now=10.0)
+    centre.issuer.pause("first", now=10.0)
     centre.issuer.deleted(A, now=11.0)
-    centre.issuer.hold("second", now=20.0)
+    centre.issuer.pause("second", now=20.0)
     assert centre.issuer.due == 70.0
     assert centre.sign(70.0).dropped == (A,)
 

@@ -16,7 +16,7 @@ from relay.core.events import BlobArrived
 from relay.core.records.tree import SnapshotTree
 from schemas.content import blobs
 from schemas.content.blobs import Reference
-from schemas.content.chunks import ManifestEntry, build_manifest
+from schemas.content.manifest import ManifestEntry, build_manifest
 from schemas.records.snapshots import Subtree
 
 
@@ -64,8 +64,8 @@ class Store:
                         del self.values[address]
                 case Noted(reason):
                     assert reason == "SweepEnded"
-            self.sweeper.check()
-            self.content.check()
+            self.sweeper.assert_invariants()
+            self.content.assert_invariants()
         assert not self.sweeper.is_sweeping
 
     def answer(self, reference):

@@ -4,7 +4,7 @@ import pytest
 from click import ClickException
 
 from controllers.core.inventory.registry import Registry
-from leafcast.cli.commands.delete import Request, delete_all
+from leafcast.cli.commands.delete import DeleteRequest, delete_all
 from leafcast.cli.commands.node_table import nodes_view
 from leafcast.doctor.findings import DoctorFacts, NodeFacts
 from leafcast.doctor.link_checks import link_checks
@@ -30,15 +30,15 @@ async def session():
 async def test_a_sync_target_of_a_node_that_is_there_is_deleted_by_force_only(session):
     words = ("synctarget", "t0")
     with pytest.raises(ClickException, match=r"leafcast node remove /r/t0; else say --force"):
-        await delete_all(session, Request(words))
+        await delete_all(session, DeleteRequest(words))
     assert await session.inventory.get(FIRST) is not None
-    assert await delete_all(session, Request(words, force=True)) == 0
+    assert await delete_all(session, DeleteRequest(words, force=True)) == 0
     assert await session.inventory.get(FIRST) is None
 
 
 async def test_a_sync_target_without_a_node_is_deleted_at_once(session):
     await session.inventory.apply(target("t1", "/r/t1"), USER)
-    assert await delete_all(session, Request(("synctarget", "t1"))) == 0
+    assert await delete_all(session, DeleteRequest(("synctarget", "t1"))) == 0
 
 
 class AllNodes(Registry):

@@ -17,7 +17,7 @@ from controllers.core.translation.translate import (
 from controllers.core.workloads.clean_copies import clean
 from schemas.api import EdgePlacementSpec
 from schemas.content.blobs import OBJECT_MAX_BYTES, open_value
-from schemas.content.chunks import CREATE_ONLY
+from schemas.content.manifest import CREATE_ONLY
 from schemas.content.sealing import SealingKey
 from schemas.objects.objects import ObjectKey
 from schemas.objects.order import ARGO_WAVE
@@ -221,7 +221,7 @@ def test_what_takes_the_key_of_a_deleted_placement_may_be_less():
 def test_when_it_was_issued_makes_no_difference():
     first = issued(say(objects(config("a"))), 7).head
     assert same(first, wire.replace(first, generation=8, term="0" * 16, trace="t", last_loss=3))
-    assert not same(first, wire.replace(first, steady=1))
+    assert not same(first, wire.replace(first, rollout_since=1))
     assert not same(first, None)
 
 

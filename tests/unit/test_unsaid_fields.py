@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from relay.objects.field_owners import owned_fields, unowned
 from relay.objects.unsaid_fields import fields_of, numbers_of, without_unknown
 from schemas.content.blobs import open_stored
-from schemas.content.chunks import UNSAID_MAX, ManifestEntry, build_manifest, read_manifest
+from schemas.content.manifest import UNSAID_MAX, ManifestEntry, build_manifest, read_manifest
 from schemas.content.sealing import SealingKey
 from schemas.values.identity import TreeId
 from schemas.values.wire import astuple, replace

@@ -30,7 +30,7 @@ def test_wants_go_by_turns_and_only_who_asks_is_looked_at():
     for name, wants in (("loud", loud), ("gone", keys("g", 3)), ("calm", calm)):
         children.hello(name, Hello("r", "home", "p", 0, b"", 0, wants=wants), 0.0, 0)
     children.remove("gone")
-    children.check()
+    children.assert_invariants()
     children.by_name = Unlooked(children.by_name)
     asked = list(children.wants())
     assert set(asked[:4]) == {*loud[:2], *calm}

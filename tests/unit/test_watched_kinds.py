@@ -2,7 +2,7 @@
 
 import pytest
 
-from relay.ports import Interest, Kind, Served, Synced, Unserved
+from relay.ports import Interest, Kind, KindsServed, Synced, Unserved
 from relay.syncer.watched_kinds import WatchedKinds, scope_of
 from schemas.objects.objects import ObjectKey
 
@@ -18,7 +18,7 @@ KINDS = tuple(
 
 def watching(*keys):
     watched = WatchedKinds()
-    watched.serves(Served(KINDS))
+    watched.serves(KindsServed(KINDS))
     watched.want(set(keys))
     watched.told_all(Synced(watched.interests.wanted))
     return watched

@@ -32,7 +32,7 @@ def test_what_was_waited_for_is_said_at_once_but_not_more_often_than_windows_end
     assert throttle.is_over(1.01)
     throttle.close(1.01)
     throttle.hurry(1.02)
-    throttle.check()
+    throttle.assert_invariants()
     assert not throttle.is_over(1.02)
     assert throttle.ends == pytest.approx(1.01 + GATHER_SECONDS)
 
@@ -147,7 +147,7 @@ def test_one_that_always_has_something_at_work_says_its_progress_in_the_longest_
         dirty = {keys[second]: None} | throttle.close(second)
         for key in dirty:
             throttle.waits(key, second, at_work=second < keys.index(key) + 3)
-        throttle.check()
+        throttle.assert_invariants()
         if not throttle.is_waiting:
             said.append(second)
     gaps = [later - before for before, later in itertools.pairwise(said)]

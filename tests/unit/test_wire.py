@@ -6,9 +6,9 @@ import hashlib
 import msgpack
 import pytest
 
-from schemas.content import blobs, chunks
+from schemas.content import blobs, manifest
 from schemas.content.blobs import Reference
-from schemas.content.chunks import ManifestEntry
+from schemas.content.manifest import ManifestEntry
 from schemas.records import records
 from schemas.records.records import DeltaBody, DeltaHead, Gate, Source
 from schemas.records.signing import Signer, decode_envelope
@@ -214,14 +214,14 @@ def entries(count):
 
 @pytest.mark.parametrize(("count", "bits"), [(0, 0), (2, 0), (3, 1), (8, 1), (9, 2), (1000, 5)])
 def test_a_manifest_is_split_by_the_leading_bits_of_the_object_keys_hash(count, bits):
-    root, *parts = chunks.build_manifest(entries(count))
+    root, *parts = manifest.build_manifest(entries(count))
     opened = [blobs.open_value(b.reference, b.values[b.reference.address]) for b in (root, *parts)]
-    read = chunks.read_root(opened[0])
+    read = manifest.read_root(opened[0])
     assert (read.version, read.count, read.bits) == (1, count, bits)
     assert read.chunks == tuple(part.reference for part in parts)
     found = []
     for number, plain in enumerate(opened[1:]):
-        listed = chunks.read_manifest_chunk(plain)
+        listed = manifest.read_manifest_chunk(plain)
         assert [e.key for e in listed] == sorted(e.key for e in listed)
         for entry in listed:
             raw = sha(f"\0configmaps\0ns\0{entry.name}".encode())
@@ -231,10 +231,10 @@ def test_a_manifest_is_split_by_the_leading_bits_of_the_object_keys_hash(count, 
 
 
 def test_one_change_among_many_objects_changes_one_chunk():
-    before = chunks.build_manifest(entries(10_000))
+    before = manifest.build_manifest(entries(10_000))
     listed = list(entries(10_000))
     listed[77] = ManifestEntry("", "configmaps", "ns", "n77", ADDRESS, 1, "s", 99)
-    after = chunks.build_manifest(listed)
+    after = manifest.build_manifest(listed)
     changed = {b.reference for b in after} - {b.reference for b in before}
     assert len(changed) == 2
     assert max(b.reference.size for b in after[1:]) < 64 * 1024

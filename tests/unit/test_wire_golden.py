@@ -5,9 +5,10 @@ import hashlib
 import msgspec
 import pytest
 
-from schemas.content import blobs, carried, chunks
+from schemas.content import blobs, carried
+from schemas.content import manifest as manifests
 from schemas.content.blobs import Reference
-from schemas.content.chunks import ManifestEntry
+from schemas.content.manifest import ManifestEntry
 from schemas.content.sealing import SealingKey, mark, marking_key, placement_key
 from schemas.objects.objects import ObjectKey
 from schemas.objects.selectors import LabelSelector, Requirement
@@ -135,7 +136,7 @@ NODES = {
 HELLO = link.Hello(
     run="r",
     home="h",
-    incarnation="inc",
+    parent_run="inc",
     sequence=12,
     digest=bytes(16),
     snapshot=9,
@@ -155,7 +156,7 @@ UNSIGNED = {
     "report": reports.Report(KEY, 0, "r", 4, 7, False, 1, SUMMARY),
     "part": reports.ReportPart(KEY, 1, "r", 4, 7, (RESULT,)),
     "hello": HELLO,
-    "welcome": link.Welcome("inc", "r", 12, b"signed", link.Repair.READ, ("tls://a:7422",)),
+    "welcome": link.Welcome("inc", "r", 12, b"signed", link.Repair.REREAD, ("tls://a:7422",)),
     "greeting": link.greeting("inc"),
     "progress": link.Progress("r", "inc", 12, bytes(16)),
     "cursor": link.Cursor("inc", 12, 10, 6, 9, has_memory=True),
@@ -392,23 +393,23 @@ def said() -> dict[str, str]:
         stored = blobs.store(kind, plain)
         found[f"{kind} address"] = stored.reference.address
         found[f"{kind} form"] = str(stored.values[stored.reference.address][0])
-    manifest = chunks.build_manifest(entry(f"n{at}") for at in range(3))
+    manifest = manifests.build_manifest(entry(f"n{at}") for at in range(3))
     found["manifest"] = manifest[0].reference.address
-    found["manifest of one"] = chunks.build_manifest([entry("a")])[0].reference.address
+    found["manifest of one"] = manifests.build_manifest([entry("a")])[0].reference.address
     found["manifest chunks"] = " ".join(chunk.reference.address[:8] for chunk in manifest[1:])
     entries = [replace(entry(name), mark=MARK) for name in "ab"]
-    sealed = chunks.build_manifest(entries, [CLAUSE], SEALING_KEY)
+    sealed = manifests.build_manifest(entries, [CLAUSE], SEALING_KEY)
     found["sealed manifest"] = " ".join(it.reference.address[:8] for it in sealed)
     known = [replace(entry("a"), created_s=1_700_000_000, uid="0a-1b")]
-    found["entry of a known source object"] = _chunk_bytes(chunks.build_manifest(known))
+    found["entry of a known source object"] = _chunk_bytes(manifests.build_manifest(known))
     marked = [replace(known[0], mark=MARK)]
-    sealed = chunks.build_manifest(marked, [], SEALING_KEY)
+    sealed = manifests.build_manifest(marked, [], SEALING_KEY)
     found["sealed entry of one"] = " ".join(it.reference.address[:8] for it in sealed)
     entries = [replace(entry("a"), unsaid=(1, 4, 300)), entry("b")]
-    listed = chunks.build_manifest(entries)
+    listed = manifests.build_manifest(entries)
     found["unsaid fields"] = " ".join(it.reference.address[:8] for it in listed)
     marked = [replace(each, mark=MARK) for each in entries]
-    sealed = chunks.build_manifest(marked, [], SEALING_KEY)
+    sealed = manifests.build_manifest(marked, [], SEALING_KEY)
     found["unsaid fields, sealed"] = " ".join(it.reference.address[:8] for it in sealed)
     for name, node in NODES.items():
         found[name] = snapshots.encode(node).hex()

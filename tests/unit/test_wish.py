@@ -4,7 +4,7 @@ import pytest
 
 from relay.objects.health import terminating
 from relay.objects.policies import PolicyUnknown, policies_of
-from relay.syncer.wish import (
+from relay.syncer.object_marks import (
     is_adopted,
     is_ours,
     is_unchangeable,

@@ -4,7 +4,7 @@ import pytest
 
 from leafcast.demo.workload import BadWorkload, load_files, load_shop, prepare
 from schemas.api import EdgePlacement, parse_kind
-from schemas.objects.manifests import load_manifests
+from schemas.objects.manifest_files import load_manifests
 
 CONFIG_MAP = "{apiVersion: v1, kind: ConfigMap, metadata: {name: %s}}\n"
 MIXED = """\

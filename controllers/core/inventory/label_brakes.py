@@ -14,7 +14,7 @@ from typing import Protocol
 from controllers.core.inventory.make_before_break import (
     BRAKED,
     MOVED,
-    HoldIndex,
+    GuardIndex,
     hold_alternatives,
     holds_for,
     holds_in,
@@ -61,7 +61,7 @@ class LabelBrakes:
     def __init__(self, records: Mapping[MailKey, Record], confirmed: Confirmations) -> None:
         self.brake = Brake(confirmed)
         self._records = records
-        self._index = HoldIndex(records, BRAKED)
+        self._index = GuardIndex(records, BRAKED)
         # Placements that are to be meant for those who hold them, so that these can be.
         self._asked: set[MailKey] = set()
         # Whom a person named, and until when, in ms since 1970.
@@ -209,7 +209,7 @@ class LabelBrakes:
             others,
             moves=moves and holds_for(head, MOVED),
         )
-        return self.brake.holds(key, loss, weights.grace_of(key), now_ms)
+        return self.brake.withholds(key, loss, weights.grace_of(key), now_ms)
 
     def _loses(self, head: DeltaHead, draft: Draft, after: Mapping[MailKey, Record]) -> bool:
         """Whether a placement is no more meant for who this is of, by what the draft says."""

@@ -139,7 +139,7 @@ def _locations_of(profile: Profile, records: Mapping[MailKey, Record]) -> Iterab
                 yield record
 
 
-class HoldIndex:
+class GuardIndex:
     """Which records in force hold who they are of for which placements."""
 
     def __init__(self, records: Mapping[MailKey, Record], prefix: str = MOVED) -> None:

@@ -25,7 +25,7 @@ from controllers.core.inventory.where import InventoryIndex
 from controllers.core.ledger.destination_counts import hold_destinations
 from controllers.core.ledger.drafts import Draft, same
 from controllers.core.ledger.node_moves import left_nodes, node_in
-from controllers.core.ledger.removal import LOST, Held, hold_records
+from controllers.core.ledger.removal import LOST, HeldRemoval, hold_records
 from controllers.core.workloads.space import Object
 from schemas.api import Condition, Location, SyncTarget, parse_wish
 from schemas.objects.objects import ObjectKey
@@ -344,17 +344,21 @@ class Registry:
         return isinstance(record, Profile) and self._is_node(record.path)
 
     def _verdict(
-        self, resource: str, unseen: set[ObjectKey], known: set[ObjectKey], crowds: Held[MailKey]
-    ) -> Held[ObjectKey]:
+        self,
+        resource: str,
+        unseen: set[ObjectKey],
+        known: set[ObjectKey],
+        crowds: HeldRemoval[MailKey],
+    ) -> HeldRemoval[ObjectKey]:
         """Which of what is unseen of one kind is held, by its own number, or by what it takes."""
         alike = [key for key in known if key.resource == resource]
         seen_any = any(key.resource == resource for key in self.objects)
         verdict = hold_records(alike, unseen, resource, seen_any=seen_any)
         if lost := unseen & self.lost:
-            verdict = Held(verdict.items | lost, verdict.reason or LOST)
+            verdict = HeldRemoval(verdict.items | lost, verdict.reason or LOST)
         crowded = {key for key in unseen if self._key(key) in crowds.items}
         if crowded - verdict.items:
-            verdict = Held(verdict.items | crowded, verdict.reason or crowds.reason)
+            verdict = HeldRemoval(verdict.items | crowded, verdict.reason or crowds.reason)
         return verdict
 
     def _stays(self, key: ObjectKey) -> bool:

@@ -20,7 +20,7 @@ from schemas.api import (
     Location,
     SyncTarget,
 )
-from schemas.content.chunks import CREATE_ONLY, WANT_MULTI, WANT_SINGLETON, ManifestEntry
+from schemas.content.manifest import CREATE_ONLY, WANT_MULTI, WANT_SINGLETON, ManifestEntry
 from schemas.objects.objects import ObjectKey
 from schemas.objects.selectors import IN, LabelSelector
 from schemas.records.placements import KINDS

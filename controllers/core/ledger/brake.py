@@ -50,7 +50,7 @@ class Brake:
         self.due.pop(placement, None)
         self._accepted.discard(placement)
 
-    def holds(self, placement: MailKey, loss: Loss, grace: float | None, now_ms: int) -> bool:
+    def withholds(self, placement: MailKey, loss: Loss, grace: float | None, now_ms: int) -> bool:
         """Whether a loss waits; `grace` says for how many seconds, None until it is accepted."""
         known = self.held.get(placement)
         if self.tries:

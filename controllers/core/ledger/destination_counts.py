@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 
-from controllers.core.ledger.removal import Held, removals_max
+from controllers.core.ledger.removal import HeldRemoval, removals_max
 from relay.core.audience import HERE, Audience
 from schemas.records.placements import placement_of
 from schemas.records.records import Alternative, DeltaHead, LocationRecord, Profile, Record
@@ -25,21 +25,23 @@ def count_destinations(records: Iterable[Record], alternatives: Iterable[Alterna
     return SelectedDestinations(records).count(tuple(alternatives))
 
 
-def hold_destinations(records: Collection[Record], unseen: AbstractSet[MailKey]) -> Held[MailKey]:
+def hold_destinations(
+    records: Collection[Record], unseen: AbstractSet[MailKey]
+) -> HeldRemoval[MailKey]:
     """Judge the inferred removals of these destinations and Locations by what placements lose.
 
     Held is what takes part in a loss of more than a fifth, and more than ten, of the destinations
     of one placement.
     """
     if not unseen:
-        return Held(frozenset())
+        return HeldRemoval(frozenset())
     lost = [item for item in records if isinstance(item, Profile) and item.source.key in unseen]
     left = [
         item for item in records if isinstance(item, LocationRecord) and item.source.key in unseen
     ]
     few = len(lost) <= removals_max(0)
     if few and not left:
-        return Held(frozenset())
+        return HeldRemoval(frozenset())
     whole = SelectedDestinations(records)
     still = SelectedDestinations(record for record in records if record.source.key not in unseen)
     held: set[MailKey] = set()
@@ -57,7 +59,7 @@ def hold_destinations(records: Collection[Record], unseen: AbstractSet[MailKey])
         reason = reason or (
             f'placement "{name}" would lose {losses} of its {before} destinations at once'
         )
-    return Held(frozenset(held), reason)
+    return HeldRemoval(frozenset(held), reason)
 
 
 def _placements(records: Iterable[Record]) -> Mapping[_Alternatives, str]:

@@ -32,7 +32,7 @@ class Ledger:
         # Keys whose former record is not known: the next one may be less than what others hold.
         self.forgotten: set[MailKey] = set()
 
-    def holds(self, key: MailKey) -> bool:
+    def contains(self, key: MailKey) -> bool:
         """Whether a record is in force, or deleted and still listed."""
         return key in self.records or key in self.deleted
 
@@ -80,7 +80,7 @@ class Ledger:
         found = [self.deleted.pop(key, None) for key in keys]
         return [record for record in found if record is not None]
 
-    def check(self) -> None:
+    def assert_invariants(self) -> None:
         """Assert that what is deleted is not in force, and that a delta has its body."""
         assert self.records.keys().isdisjoint(self.deleted)
         heads = {key for key, record in self.records.items() if isinstance(record, DeltaHead)}

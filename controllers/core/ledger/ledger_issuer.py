@@ -193,12 +193,12 @@ class LedgerIssuer:
         """When to sign the next snapshot, in seconds; changes may bring it forward."""
         return self._snapshots.due
 
-    def hold(self, name: str, now: Instant) -> None:
-        """Drop and settle nothing until `release`, for a minute at most."""
-        self._snapshots.hold(name, now=now.seconds)
+    def pause(self, name: str, now: Instant) -> None:
+        """Drop and settle nothing until `resume`, for a minute at most."""
+        self._snapshots.pause(name, now=now.seconds)
 
-    def release(self, name: str) -> None:
-        self._snapshots.release(name)
+    def resume(self, name: str) -> None:
+        self._snapshots.resume(name)
 
     def sign_snapshot(self, now: Instant) -> SnapshotPublication:
         """The snapshot that is due; `snapshot_published` is to be told once it is stored."""
@@ -217,10 +217,10 @@ class LedgerIssuer:
         self._unlisted = frozenset()
         return self.ledger.drop(publication.dropped)
 
-    def check(self) -> None:
+    def assert_invariants(self) -> None:
         """Assert the invariants of all parts."""
-        self.ledger.check()
-        self._snapshots.check()
+        self.ledger.assert_invariants()
+        self._snapshots.assert_invariants()
         assert self.lost.keys().isdisjoint(self.ledger.records)
 
 

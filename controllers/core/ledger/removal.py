@@ -30,7 +30,7 @@ Kind = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Held(Generic[T]):
+class HeldRemoval(Generic[T]):
     """Removals that wait for someone's word, and why; nothing is held if `items` is empty."""
 
     items: frozenset[T]
@@ -48,7 +48,7 @@ def hold_objects(
     kinds_now: AbstractSet[Kind],
     shown: AbstractSet[ObjectKey] = frozenset(),
     undefined: AbstractSet[ObjectKey] = frozenset(),
-) -> Held[ObjectKey]:
+) -> HeldRemoval[ObjectKey]:
     """Judge the inferred removals of one placement's objects.
 
     `before` is all that the placement held, `kinds_now` the kinds of which the space still shows
@@ -57,9 +57,9 @@ def hold_objects(
     own, and removes none of these.)
     """
     if not inferred:
-        return Held(frozenset())
+        return HeldRemoval(frozenset())
     if len(inferred) > removals_max(len(before)):
-        return Held(frozenset(inferred), _too_many(len(inferred), len(before), "objects"))
+        return HeldRemoval(frozenset(inferred), _too_many(len(inferred), len(before), "objects"))
     blind = {key for key in inferred if key.group_resource not in kinds_now}
     kinds = {key.resource for key in blind}
     if inferred & shown and NAMESPACES not in kinds_now:
@@ -67,26 +67,26 @@ def hold_objects(
         kinds.add("namespaces")
     if gone := inferred & undefined:
         said = f"the definition of {', '.join(sorted({_defined(key) for key in gone}))} is gone"
-        return Held(frozenset(blind | gone), said)
+        return HeldRemoval(frozenset(blind | gone), said)
     if not blind:
-        return Held(frozenset())
-    return Held(frozenset(blind), f"no {', '.join(sorted(kinds))} are seen any more")
+        return HeldRemoval(frozenset())
+    return HeldRemoval(frozenset(blind), f"no {', '.join(sorted(kinds))} are seen any more")
 
 
 def hold_records(
     before: Collection[T], inferred: AbstractSet[T], what: str, *, seen_any: bool
-) -> Held[T]:
+) -> HeldRemoval[T]:
     """Judge inferred removals of whole placements, destinations or Locations.
 
     `seen_any` says whether the space still shows one of their kind.
     """
     if not inferred:
-        return Held(frozenset())
+        return HeldRemoval(frozenset())
     if not seen_any:
-        return Held(frozenset(inferred), f"no {what} are seen any more")
+        return HeldRemoval(frozenset(inferred), f"no {what} are seen any more")
     if len(inferred) > removals_max(len(before)):
-        return Held(frozenset(inferred), _too_many(len(inferred), len(before), what))
-    return Held(frozenset())
+        return HeldRemoval(frozenset(inferred), _too_many(len(inferred), len(before), what))
+    return HeldRemoval(frozenset())
 
 
 def named(keys: Collection[ObjectKey]) -> str:

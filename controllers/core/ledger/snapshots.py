@@ -111,13 +111,13 @@ class SnapshotIssuer:
         """Have one signed soon, whatever changed: another key signs it."""
         self._losses.append(now)
 
-    def hold(self, name: str, *, now: float) -> None:
-        """Settle nothing more until `release`, for 60 s at most: an apply is under way."""
+    def pause(self, name: str, *, now: float) -> None:
+        """Settle nothing more until `resume`, for 60 s at most: an apply is under way."""
         began = self._holds.get(name)
         if began is None or now >= began + HOLD_SECONDS:
             self._holds[name] = now
 
-    def release(self, name: str) -> None:
+    def resume(self, name: str) -> None:
         self._holds.pop(name, None)
 
     @property
@@ -161,7 +161,7 @@ class SnapshotIssuer:
         self._highest, self._signed_at = generation, now
         return IssuedSnapshot(record, tuple(new), dropped)
 
-    def check(self) -> None:
+    def assert_invariants(self) -> None:
         """Assert that what is not settled stands in the order of time, above what is."""
         assert list(self._unsettled) == sorted(self._unsettled)
         assert list(self._losses) == sorted(self._losses)

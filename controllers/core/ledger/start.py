@@ -15,7 +15,7 @@ from controllers.core.ledger.ledger_issuer import LedgerIssuer
 from controllers.core.ledger.node_moves import still_left
 from controllers.core.ledger.snapshots import SnapshotIssuer, judge_own_ledger, known_terms
 from relay.core.events import Instant
-from relay.core.records.snapshot import Interest, SnapshotView, Unread
+from relay.core.records.snapshot import SnapshotInterest, SnapshotView, UnreadBlobs
 from relay.core.records.snapshot_reading import SnapshotReading
 from relay.core.records.tree import SnapshotTree
 from relay.core.records.verdict import HeldRecord
@@ -124,7 +124,7 @@ def _read_snapshot(envelope: Envelope, found: StoredLedger) -> Reading[None]:
     nodes: dict[ContentHash, bytes] = {}
     try:
         last = read_snapshot(envelope.payload)
-        reading = SnapshotReading(last, Interest.everything(), nodes)
+        reading = SnapshotReading(last, SnapshotInterest.everything(), nodes)
         while missing := reading.missing():
             loaded = yield missing
             for reference in missing:
@@ -135,7 +135,7 @@ def _read_snapshot(envelope: Envelope, found: StoredLedger) -> Reading[None]:
         entries = SnapshotView(last, nodes).entries()
         if (terms := nodes.get(last.terms_reference.address)) is not None:
             found.terms = read_terms(terms).terms
-        if not isinstance(entries, Unread) and terms is not None:
+        if not isinstance(entries, UnreadBlobs) and terms is not None:
             found.listed = {entry.key: entry.generation for entry in entries}
             found.last = last
     except SnapshotRefused:

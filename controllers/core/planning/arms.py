@@ -10,7 +10,7 @@ from controllers.core.translation.stored_arms import Entries
 from controllers.core.translation.translate import IssuedDelta
 from relay.core.gates import Candidate
 from schemas.content.blobs import Reference
-from schemas.content.chunks import ManifestEntry
+from schemas.content.manifest import ManifestEntry
 from schemas.objects.objects import ObjectKey
 from schemas.records.records import Gate, LocationRecord, Profile
 from schemas.values.identity import NodePath

@@ -21,7 +21,7 @@ from relay.objects.customization import (
 from relay.objects.policies import PolicyUnknown, policies_of
 from relay.syncer.customized_content import address_of
 from schemas.content.blobs import OBJECT_MAX_BYTES, Reference
-from schemas.content.chunks import ManifestEntry
+from schemas.content.manifest import ManifestEntry
 from schemas.objects.objects import ObjectKey
 from schemas.values import codec
 from schemas.values.identity import ContentHash

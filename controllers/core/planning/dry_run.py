@@ -39,7 +39,7 @@ from controllers.core.translation.placements import Placements, Work
 from controllers.core.translation.translate import IssuedDelta, alternatives_of
 from controllers.core.workloads.space import Object
 from schemas.content.blobs import Reference
-from schemas.content.chunks import ManifestEntry
+from schemas.content.manifest import ManifestEntry
 from schemas.objects.objects import ObjectKey
 from schemas.records.placements import placement_at, placement_of, title
 from schemas.records.records import DeltaHead, LocationRecord, Profile, Record

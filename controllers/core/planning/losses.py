@@ -11,7 +11,7 @@ from controllers.core.ledger.destination_counts import SelectedDestinations
 from controllers.core.ledger.weighing import NOTHING_DELIVERED, Delivered, Loss, weigh
 from controllers.core.planning.states import Delivery, State
 from relay.objects.policies import on_removal
-from schemas.content.chunks import removal_word
+from schemas.content.manifest import removal_word
 from schemas.objects.annotations import DELETE
 from schemas.records.records import Alternative
 from schemas.values.identity import MailKey

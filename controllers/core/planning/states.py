@@ -9,7 +9,7 @@ from typing import Protocol, TypeVar
 
 from controllers.core.translation.stored_arms import Entries
 from schemas.content.blobs import Reference
-from schemas.content.chunks import TEMPLATE, ManifestEntry
+from schemas.content.manifest import TEMPLATE, ManifestEntry
 from schemas.objects.objects import ObjectKey
 from schemas.records.placements import title
 from schemas.records.records import Alternative, LocationRecord, Profile, Record

@@ -18,7 +18,7 @@ from relay.core.destination.customized_forms import Form
 from relay.objects.policies import on_removal
 from relay.objects.serving import DEFINITIONS
 from relay.syncer.plan import BUILT_IN_NAMESPACES, NAMESPACES, implied_namespace
-from schemas.content.chunks import ManifestEntry
+from schemas.content.manifest import ManifestEntry
 from schemas.objects.objects import ObjectKey
 from schemas.records.properties import properties_of
 from schemas.records.records import LocationRecord, Profile

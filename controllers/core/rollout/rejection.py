@@ -14,7 +14,7 @@ from controllers.core.rollout.state import changed, reference, target_of
 from relay.objects.stored_object import timestamp
 from schemas.api.rollout_status import RejectedObjects, RolloutStatus
 from schemas.content.blobs import Reference
-from schemas.content.chunks import ManifestEntry, build_manifest
+from schemas.content.manifest import ManifestEntry, build_manifest
 from schemas.objects.objects import ObjectKey
 from schemas.values.wording import namespace_first
 

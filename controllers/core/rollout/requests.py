@@ -33,7 +33,7 @@ USER = "leafcast rollout"
 Outcome = Literal["Done", "Refused", "Ignored"]
 
 
-class RequestRefused(Exception):
+class RolloutRequestRefused(Exception):
     """A request that is not done; says why, and what to do."""
 
 
@@ -55,7 +55,7 @@ def handle(
         return state
     try:
         done, message = _Asked(spec, facts, state, request, now_ms).answer()
-    except RequestRefused as refused:
+    except RolloutRequestRefused as refused:
         return changed(state, request=answered(text, "Refused", str(refused)))
     return changed(done, request=answered(text, "Done", message))
 
@@ -121,21 +121,21 @@ class _Asked:
     def _pause(self) -> _Answer:
         self._demand_under_way()
         if self.state.paused:
-            raise RequestRefused("it is paused already; let it go on with resume")
+            raise RolloutRequestRefused("it is paused already; let it go on with resume")
         return changed(self.state, paused=True, phase="Paused"), "nothing more opens"
 
     def _resume(self) -> _Answer:
         state = self.state
         if state.phase == "Held":
             if self.facts.target is None:
-                raise RequestRefused("the placement is not there; create it first")
+                raise RolloutRequestRefused("the placement is not there; create it first")
             done = recovery.resumed_from_nothing(state, self.facts, self.now_ms)
             return done, "everyone gets what the space holds now"
         self._demand_under_way()
         wave = present(state)
         failed = wave is not None and wave.phase == "Failed"
         if not state.paused and not failed:
-            raise RequestRefused("it is not paused")
+            raise RolloutRequestRefused("it is not paused")
         if wave is not None and failed:
             again = "Progressing" if wave.step else "Pending"
             lasted = paced(wave)
@@ -176,8 +176,8 @@ class _Asked:
         if wave is None or wave.name != named or wave.phase != "AwaitingApproval":
             known = [each.name for each in self.state.waves]
             if named not in known:
-                raise RequestRefused(f'no wave "{named}"; there are {", ".join(known)}')
-            raise RequestRefused(f'wave "{named}" does not wait for approval now')
+                raise RolloutRequestRefused(f'no wave "{named}"; there are {", ".join(known)}')
+            raise RolloutRequestRefused(f'wave "{named}" does not wait for approval now')
         field = "approved_after" if wave.step else "approved_before"
         state = with_wave(self.state, changed(wave, **{field: True}, phase="Progressing"))
         # That someone approves is no reason to go on with what is paused.
@@ -188,7 +188,7 @@ class _Asked:
         self._demand_under_way()
         keep = self.request.keep
         if not keep and len(self.state.layers) < 2:
-            raise RequestRefused(
+            raise RolloutRequestRefused(
                 "what they had before is not known any more; undo to a kept revision"
             )
         said = "each destination that has it keeps it" if keep else "all go back to what they had"
@@ -200,7 +200,7 @@ class _Asked:
             last = f"revision {state.revision} is {state.phase.lower()}" if state.revision else ""
             # Its waves leave some out, whom only this lets have it.
             more = "; promote --all gives it to everyone" if state.phase == "Partial" else ""
-            raise RequestRefused(f"nothing goes out now{': ' if last else ''}{last}{more}")
+            raise RolloutRequestRefused(f"nothing goes out now{': ' if last else ''}{last}{more}")
 
     # Former contents.
 
@@ -211,12 +211,12 @@ class _Asked:
         arm = self._arm(found, number)
         assert found is not None
         if state.layers and state.layers[0].manifest == arm.address:
-            raise RequestRefused("that content is what goes out already")
+            raise RolloutRequestRefused("that content is what goes out already")
         change = ChangeCause(self.request.user or USER, f"undo to revision {found.number}")
         facts = replace(self.facts, change=change)
         if not self.request.now and not has_room(state, arm):
             most = layers.CONTENTS_MAX
-            raise RequestRefused(f"{most} contents are out at once; abort, or undo with now")
+            raise RolloutRequestRefused(f"{most} contents are out at once; abort, or undo with now")
         done = begun(self.spec, facts, changed(state, paused=False), arm, self.now_ms)
         done = rejecting(done, arm, state.revision, self.now_ms, undone=True)
         if self.request.now:
@@ -225,7 +225,9 @@ class _Asked:
 
     def _retry(self) -> _Answer:
         if not self.state.wish:
-            raise RequestRefused("nothing is rejected: what the space wants goes out as it is")
+            raise RolloutRequestRefused(
+                "nothing is rejected: what the space wants goes out as it is"
+            )
         return accepting(self.state), "what was aborted or undone goes out by waves again"
 
     def _arm(self, found: Revision | None, number: int) -> Reference:
@@ -235,10 +237,12 @@ class _Asked:
             what = f"revision {number} is not kept"
             if not number:
                 what = "no other revision went through its waves before it; name one with --to"
-            raise RequestRefused(f"{what}; kept are {kept or 'none'}")
+            raise RolloutRequestRefused(f"{what}; kept are {kept or 'none'}")
         arm = reference(found.manifest, found.size)
         if self.facts.lacks(arm):
-            raise RequestRefused(f"the content of revision {found.number} is lost; kept are {kept}")
+            raise RolloutRequestRefused(
+                f"the content of revision {found.number} is lost; kept are {kept}"
+            )
         return arm
 
     # Places.
@@ -248,7 +252,9 @@ class _Asked:
         self._arm(history.revision(self.state, number), number)
         others = tuple(pin for pin in self.state.pins if pin.path != path)
         if len(others) >= layers.PINS_MAX:
-            raise RequestRefused(f"{layers.PINS_MAX} pins at most; unpin another place first")
+            raise RolloutRequestRefused(
+                f"{layers.PINS_MAX} pins at most; unpin another place first"
+            )
         pins = (*others, Pin(path=path, revision=number))
         return changed(self.state, pins=pins), f"{path} keeps revision {number}"
 
@@ -256,19 +262,19 @@ class _Asked:
         path = self.request.path
         left = tuple(pin for pin in self.state.pins if pin.path != path)
         if left == self.state.pins:
-            raise RequestRefused(f"nothing is pinned at {path}")
+            raise RolloutRequestRefused(f"nothing is pinned at {path}")
         return changed(self.state, pins=left), f"{path} follows the rollout again"
 
     def _freeze(self) -> _Answer:
         state, path = self.state, self._place()
         if any(freeze.path == path for freeze in state.freezes):
-            raise RequestRefused(f"{path} is frozen already")
+            raise RolloutRequestRefused(f"{path} is frozen already")
         if len(state.freezes) >= layers.FREEZES_MAX:
-            raise RequestRefused(
+            raise RolloutRequestRefused(
                 f"{layers.FREEZES_MAX} freezes at most; unfreeze another place first"
             )
         if not state.layers:
-            raise RequestRefused("nothing is out yet")
+            raise RolloutRequestRefused("nothing is out yet")
         around = layers.freeze_around(state.freezes, NodePath.parse(path))
         open_now = around or tuple(layer for layer in state.layers if layer.gates)
         freezes = (*state.freezes, Freeze(path=path, layers=open_now))
@@ -278,7 +284,7 @@ class _Asked:
         path = self.request.path
         left = tuple(freeze for freeze in self.state.freezes if freeze.path != path)
         if left == self.state.freezes:
-            raise RequestRefused(f"{path} is not frozen")
+            raise RolloutRequestRefused(f"{path} is not frozen")
         return changed(self.state, freezes=left), f"{path} follows the rollout again"
 
     def _place(self) -> str:
@@ -286,7 +292,7 @@ class _Asked:
         try:
             NodePath.parse(path)
         except BadIdentity as error:
-            raise RequestRefused(str(error)) from error
+            raise RolloutRequestRefused(str(error)) from error
         if not self.facts.is_place(path):
-            raise RequestRefused(f"no node or destination is at or below {path}")
+            raise RolloutRequestRefused(f"no node or destination is at or below {path}")
         return path

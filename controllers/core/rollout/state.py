@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from schemas.api.rollout_status import Layer, RolloutStatus, WaveStatus
-from schemas.api.shared import Value
+from schemas.api.shared import ApiValue
 from schemas.content.blobs import MANIFEST, Reference
 from schemas.values.identity import ContentHash, NodePath
 
-V = TypeVar("V", bound=Value)
+V = TypeVar("V", bound=ApiValue)
 
 UNDER_WAY = frozenset({"Waiting", "Progressing", "Soaking", "AwaitingApproval", "Paused"})
 """Phases in which a revision goes out; in the others nothing is to be done for it."""

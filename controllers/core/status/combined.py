@@ -19,7 +19,7 @@ from relay.core.collectors.cells import (
     quantile_bucket,
 )
 from relay.core.collectors.collected_results import Result
-from relay.core.collectors.tables import Row, Table
+from relay.core.collectors.tables import CollectedRow, CollectedTable
 from relay.objects.expressions.sketch import value_of
 from schemas.api import CONTROL_GROUP, CONTROL_VERSION
 from schemas.objects.objects import ObjectKey
@@ -167,11 +167,11 @@ def _labels(said: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
     return labels, {name: text for name, text in full.items() if labels[name] != text}
 
 
-def _result(program: Program, table: Table) -> dict[str, Any]:
+def _result(program: Program, table: CollectedTable) -> dict[str, Any]:
     said: dict[str, Any] = {"name": program.name, "columnNames": list(program.columns)}
     groups = dict(table.rows)
     if program.combined and not program.group_by and not groups and table.rest is None:
-        groups[b""] = Row(0, tuple(_EMPTY[item.type] for item in program.combined))
+        groups[b""] = CollectedRow(0, tuple(_EMPTY[item.type] for item in program.combined))
     rows, notes = [], dict[str, str]()
     for key in sorted(groups):
         row, empty = _row(program, key, groups[key])
@@ -214,7 +214,7 @@ def _result(program: Program, table: Table) -> dict[str, Any]:
     return said
 
 
-def _coarse(program: Program, rows: Sequence[Row]) -> dict[str, str]:
+def _coarse(program: Program, rows: Sequence[CollectedRow]) -> dict[str, str]:
     """The columns of which some rows say no more than an upper bound."""
     found = {}
     for at, item in enumerate(program.combined):
@@ -228,7 +228,9 @@ def _coarse(program: Program, rows: Sequence[Row]) -> dict[str, str]:
     return found
 
 
-def _row(program: Program, key: bytes | None, row: Row) -> tuple[dict[str, Any], list[str]]:
+def _row(
+    program: Program, key: bytes | None, row: CollectedRow
+) -> tuple[dict[str, Any], list[str]]:
     """A row, without a key the rest; and the columns that have no values to combine."""
     if not program.combined:
         told = _values(row.cells[0], len(program.select)) if row.cells else None

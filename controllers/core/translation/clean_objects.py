@@ -21,8 +21,8 @@ from relay.shell.recent import RecentBlobs
 from schemas.api import AS_WRITTEN, KUBESTELLAR, Cleaning
 from schemas.content import blobs
 from schemas.content.blobs import Reference, StoredBlob
-from schemas.content.chunks import CLEANED, ManifestEntry
 from schemas.content.content_ids import content_id
+from schemas.content.manifest import CLEANED, ManifestEntry
 from schemas.content.sealing import SealingKey, mark
 from schemas.objects.annotations import annotation_faults
 from schemas.objects.objects import ObjectKey

@@ -8,7 +8,7 @@ from typing import Any
 from controllers.core.translation.clean_objects import CleanObjects, Listed, check_asks
 from controllers.core.workloads.customizers import Casting
 from schemas.content.blobs import Reference
-from schemas.content.chunks import TEMPLATE, ManifestEntry, removal_flag
+from schemas.content.manifest import TEMPLATE, ManifestEntry, removal_flag
 from schemas.objects.annotations import ON_REMOVAL
 from schemas.objects.objects import ObjectKey, apply_order
 from schemas.objects.order import order_of

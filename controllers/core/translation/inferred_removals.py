@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 
 from controllers.core.ledger.destination_counts import count_destinations
-from controllers.core.ledger.removal import LOST, Held, hold_objects, removals_max
+from controllers.core.ledger.removal import LOST, HeldRemoval, hold_objects, removals_max
 from controllers.core.translation.translate import IssuedDelta
 from controllers.core.workloads.space import Workloads
 from schemas.objects.objects import ObjectKey
@@ -20,13 +20,13 @@ def held_back(
     name: str,
     before: AbstractSet[ObjectKey],
     inferred: AbstractSet[ObjectKey],
-) -> tuple[frozenset[ObjectKey], Held[ObjectKey]]:
+) -> tuple[frozenset[ObjectKey], HeldRemoval[ObjectKey]]:
     """What stays of the `inferred` removals of a placement; of these, what waits for a person.
 
     Of kinds that are not read now nothing is missed: once they are, that is judged.
     """
     if not inferred:
-        return frozenset(), Held(frozenset())
+        return frozenset(), HeldRemoval(frozenset())
     unread = {key for key in inferred if key.group_resource in workloads.unread}
     shown = workloads.resolver.objects.keys()
     kinds = {key.group_resource for key in shown}
@@ -34,7 +34,7 @@ def held_back(
     kinds |= _told_by_one_deletion(workloads, name, missed, kinds)
     held = hold_objects(before, missed, kinds, shown, missed & workloads.undefined)
     if lost := missed & workloads.lost:
-        held = Held(held.items | lost, held.reason or LOST)
+        held = HeldRemoval(held.items | lost, held.reason or LOST)
     stays = held.items | unread
     # What stays needs its definition, though that is not seen any more.
     asked = workloads.needed_by(workloads.resolver.selection(name)) & inferred

@@ -49,7 +49,7 @@ from controllers.core.workloads.secret_kinds import secret_faults
 from controllers.core.workloads.space import Object, Placement, Workloads
 from schemas.api import Cleaning
 from schemas.content.blobs import Reference
-from schemas.content.chunks import removal_flag
+from schemas.content.manifest import removal_flag
 from schemas.objects.annotations import ON_REMOVAL
 from schemas.objects.objects import ObjectKey
 from schemas.records.placements import bare_name, kind_of, placement_at, placement_key, placement_of
@@ -547,7 +547,7 @@ class Placements:
         has = Delivered(meant, before.entries.keys() - edited)
         loss = weigh((inventory, inventory), had, has, self._others(name))
         grace = grace_seconds(placement.metadata.annotations)
-        if not self.brake.holds(key, loss, grace, self._now_ms):
+        if not self.brake.withholds(key, loss, grace, self._now_ms):
             return frozenset(), ()
         said = self.held.get(name), self.brake.message(key, name)
         self.held[name] = "; ".join(filter(None, said))

@@ -10,7 +10,7 @@ from controllers.core.blob_reading import Reading
 from controllers.core.translation.stored_arms import Entries, StoredArm
 from controllers.core.translation.translate import IssuedDelta
 from schemas.content.blobs import Reference
-from schemas.content.chunks import read_manifest, read_root
+from schemas.content.manifest import read_manifest, read_root
 from schemas.records.records import DeltaBody, DeltaHead, Gate
 from schemas.values.identity import ContentHash
 from schemas.values.refusals import WireRefused

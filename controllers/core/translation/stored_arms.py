@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from controllers.core.rollout.rejection import Needs
 from schemas.content.blobs import Reference
-from schemas.content.chunks import ManifestEntry
+from schemas.content.manifest import ManifestEntry
 from schemas.content.sealing import SealingKey
 from schemas.objects.objects import ObjectKey
 from schemas.reports.upsync import UpsyncClause

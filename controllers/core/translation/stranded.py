@@ -8,7 +8,7 @@ from typing import NamedTuple
 from controllers.core.translation.stored_arms import Entries
 from controllers.core.translation.translate import IssuedDelta, Translation
 from schemas.content.blobs import Reference
-from schemas.content.chunks import ManifestEntry
+from schemas.content.manifest import ManifestEntry
 from schemas.objects.objects import ObjectKey
 from schemas.values.wording import many, namespace_first, some_of
 

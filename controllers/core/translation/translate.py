@@ -25,7 +25,7 @@ from controllers.core.translation.stored_arms import Entries, RejectedArms, Stor
 from schemas.api import BindingPolicySpec, EdgePlacementSpec
 from schemas.content import blobs
 from schemas.content.blobs import Reference, StoredBlob
-from schemas.content.chunks import ManifestEntry, build_manifest
+from schemas.content.manifest import ManifestEntry, build_manifest
 from schemas.content.sealing import SealingKey, mark
 from schemas.objects.objects import ObjectKey
 from schemas.records.health_rules import HealthProgram
@@ -471,8 +471,8 @@ def _steered(
     """
     if steering is None:
         return head, (Gate(target),)
-    began = (before.head.steady or before.head.generation) if before is not None else 0
-    return replace(head, steady=max(began, 1)), steering.gates_of(target)
+    began = (before.head.rollout_since or before.head.generation) if before is not None else 0
+    return replace(head, rollout_since=max(began, 1)), steering.gates_of(target)
 
 
 def _others(

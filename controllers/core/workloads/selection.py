@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from schemas.api import BindingPolicySpec, DownsyncClause, EdgePlacementSpec
-from schemas.content.chunks import CREATE_ONLY, WANT_MULTI, WANT_SINGLETON
+from schemas.content.manifest import CREATE_ONLY, WANT_MULTI, WANT_SINGLETON
 from schemas.objects.annotations import KEEP_AT_HOME
 from schemas.objects.objects import ObjectKey, texts_of
 from schemas.objects.selectors import EXISTS, IN, LabelSelector

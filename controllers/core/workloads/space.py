@@ -29,7 +29,7 @@ from controllers.core.workloads.transforms import TRANSFORMS, Transforms
 from controllers.core.workloads.unread_kinds import UnreadKinds
 from controllers.core.workloads.what import DEFINITIONS, WhatResolver, is_partial
 from schemas.api import AS_WRITTEN, BindingPolicy, Cleaning, EdgePlacement, parse_wish
-from schemas.content.chunks import WANT_MULTI, WANT_SINGLETON
+from schemas.content.manifest import WANT_MULTI, WANT_SINGLETON
 from schemas.objects.objects import BUILT_IN_KINDS, ObjectKey, takes_status
 from schemas.records.placements import KINDS, placement_at, placement_key, placement_with_result
 from schemas.reports.collectors import AGGREGATE, Program

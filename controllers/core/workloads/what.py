@@ -14,7 +14,7 @@ from typing import Any
 from controllers.core.workloads.customizers import Customizers
 from controllers.core.workloads.executing_count import is_counted
 from controllers.core.workloads.selection import ANY, KindScope, Rules, never_selected
-from schemas.content.chunks import CREATE_ONLY, WANT_MULTI, WANT_SINGLETON
+from schemas.content.manifest import CREATE_ONLY, WANT_MULTI, WANT_SINGLETON
 from schemas.objects.objects import ObjectKey
 
 DEFINITIONS = ("apiextensions.k8s.io", "customresourcedefinitions")

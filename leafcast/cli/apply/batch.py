@@ -21,7 +21,7 @@ from leafcast.changes.wishes import BatchFault, PlannedWrite, Wish, complete_by,
 from leafcast.cli.apply.judged_batch import JudgedBatch, asked_to_judge, kept
 from leafcast.manifest_sources import BadManifests
 from relay.space_errors import SpaceError
-from schemas.objects.manifests import LoadedObject
+from schemas.objects.manifest_files import LoadedObject
 from schemas.objects.objects import CRD_GROUP
 from schemas.values.codec import from_json, to_json
 from schemas.values.refusals import CodecError

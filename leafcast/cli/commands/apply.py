@@ -36,7 +36,7 @@ from leafcast.cli.session_calls import in_session
 from leafcast.manifest_sources import BadManifests
 from leafcast.show.object_output import document
 from leafcast.show.sanitize import sanitize
-from schemas.objects.manifests import LoadedObject
+from schemas.objects.manifest_files import LoadedObject
 from schemas.objects.selectors import LabelSelector
 from schemas.values.wording import many
 

@@ -35,14 +35,14 @@ from leafcast.cli.options.objects import (
     objects_options,
     refusals,
 )
-from leafcast.cli.resource_arguments import BadArguments, ObjectSelection, meant_objects
+from leafcast.cli.resource_arguments import BadResourceArguments, ObjectSelection, meant_objects
 from leafcast.cli.session_calls import in_session
 from leafcast.show.sanitize import sanitize
 from relay.objects.serving import NAMESPACES
 from relay.space_errors import SpaceError
 from schemas.objects.annotations import DELETE as DELETE_ANYWAY
 from schemas.objects.annotations import ON_REMOVAL
-from schemas.objects.manifests import LoadedObject
+from schemas.objects.manifest_files import LoadedObject
 from schemas.objects.objects import DEFAULT_NAMESPACE
 from schemas.objects.selectors import LabelSelector
 from schemas.records.placements import placement_at
@@ -52,7 +52,7 @@ GONE_SECONDS_MAX, LOOK_SECONDS = 15.0, 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class DeleteRequest:
     """What a `delete` asks for; `namespace` "" is all of them."""
 
     arguments: tuple[str, ...] = ()
@@ -104,7 +104,7 @@ def delete(  # noqa: PLR0913 - click passes options by name
         raise click.UsageError("name objects, or files with -f; one of the two")
     with refusals():
         loaded = tuple(load_files(files, recursive=recursive)) if files else ()
-        request = Request(
+        request = DeleteRequest(
             arguments=objects,
             loaded=loaded,
             namespace=namespace,
@@ -122,7 +122,7 @@ def delete(  # noqa: PLR0913 - click passes options by name
         raise click.exceptions.Exit(1)
 
 
-async def delete_all(session: Session, request: Request) -> int:
+async def delete_all(session: Session, request: DeleteRequest) -> int:
     """Delete what is asked for and tell it; how many named objects are not there.
 
     Raises SpaceError if the space refuses one: then what others lean on stays.
@@ -168,11 +168,11 @@ class JudgedDeletion:
 
 @asynccontextmanager
 async def judged_deletion(
-    session: Session, request: Request, *, force: bool = False
+    session: Session, request: DeleteRequest, *, force: bool = False
 ) -> AsyncIterator[JudgedDeletion]:
     """What would go, judged by the centre; with `force` whatever nodes are there.
 
-    Raises BadArguments, BadManifests, UnknownKind, CallFailed, SpaceError.
+    Raises BadResourceArguments, BadManifests, UnknownKind, CallFailed, SpaceError.
     """
     found, missing = await _found(session, request)
     if not found:
@@ -239,7 +239,7 @@ def _told(target: ObjectToDelete) -> str:
     return f"{target.kind.quoted(target.key.name)} deleted"
 
 
-async def _found(session: Session, request: Request) -> tuple[list[ObjectToDelete], int]:
+async def _found(session: Session, request: DeleteRequest) -> tuple[list[ObjectToDelete], int]:
     """The objects meant, and how many are not there."""
     reader = CentreReader(session)
     found: list[ObjectToDelete] = []
@@ -259,20 +259,24 @@ async def _found(session: Session, request: Request) -> tuple[list[ObjectToDelet
     return sorted(found, key=lambda target: target.rank), missing
 
 
-async def _meant(session: Session, request: Request) -> list[tuple[ObjectSelection, str]]:
-    """Kinds and names, each with its namespace; raises BadArguments, BadManifests, UnknownKind."""
+async def _meant(session: Session, request: DeleteRequest) -> list[tuple[ObjectSelection, str]]:
+    """Kinds, names and namespaces; raises BadResourceArguments, BadManifests, UnknownKind."""
     if request.loaded:
         return await meant_by(session, request.loaded, request.namespace)
     meant = await meant_objects(session, request.arguments)
     named = any(one.names for one in meant)
     chosen = request.selector is not None or request.every
     if named and chosen:
-        raise BadArguments("a name is given, and a selector or --all; leave out one of them")
+        raise BadResourceArguments(
+            "a name is given, and a selector or --all; leave out one of them"
+        )
     if not named and not chosen:
-        raise BadArguments(
+        raise BadResourceArguments(
             "resource(s) were provided, but no name was specified; name some, or give -l or --all"
         )
     if named and request.all_namespaces:
-        raise BadArguments("a resource cannot be deleted by name across all namespaces; use -n")
+        raise BadResourceArguments(
+            "a resource cannot be deleted by name across all namespaces; use -n"
+        )
     where = "" if request.all_namespaces else request.namespace or DEFAULT_NAMESPACE
     return [(one, where) for one in meant]

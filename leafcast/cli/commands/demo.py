@@ -33,7 +33,7 @@ from leafcast.local.views import (
     TreeShape,
     TreeView,
 )
-from leafcast.signals import Ended, run_until_signal
+from leafcast.signals import EndedBySignal, run_until_signal
 from relay.adapters.clock import SystemClock
 from schemas.values.wording import many
 
@@ -156,7 +156,7 @@ def _run(progress: DemoProgress, timeout_seconds: float, screen: Screen) -> Tree
                         keep_running=screen.stays,
                     )
                 )
-        except Ended as end:
+        except EndedBySignal as end:
             done = screen.stays and progress.healthy is not None and end.exit_code == CTRL_C
             if done:
                 screen.console.print("Stopped; nothing is left running.")

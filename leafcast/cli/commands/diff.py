@@ -23,7 +23,7 @@ from leafcast.cli.options.objects import (
 from leafcast.cli.session_calls import in_session
 from leafcast.show.object_output import yaml_text
 from relay.objects.merge import wish_of
-from schemas.objects.manifests import LoadedObject
+from schemas.objects.manifest_files import LoadedObject
 
 _MASK = "***"
 

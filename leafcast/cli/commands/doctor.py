@@ -24,7 +24,7 @@ from leafcast.data_dir import DataDir
 from leafcast.doctor.checks import checks
 from leafcast.doctor.findings import Check, DoctorFacts, SpaceFact, exit_code, read_facts
 from leafcast.doctor.space_checks import look_at_spaces
-from leafcast.signals import Ended, run_until_signal
+from leafcast.signals import EndedBySignal, run_until_signal
 from relay.adapters.clock import SystemClock, SystemDice
 from schemas.values.wording import many
 
@@ -120,5 +120,5 @@ def _spaces(data_dir: Path | None) -> list[SpaceFact]:
     looking = look_at_spaces(DataDir.at(data_dir).spaces(), SystemClock(), SystemDice())
     try:
         return run_until_signal(looking)
-    except Ended as end:
+    except EndedBySignal as end:
         raise click.exceptions.Exit(end.exit_code) from None

@@ -9,7 +9,7 @@ import click
 from leafcast.cli.options.common import data_dir_option
 from leafcast.daemon.process import stop_daemon
 from leafcast.data_dir import DataDir
-from leafcast.signals import Ended, run_until_signal
+from leafcast.signals import EndedBySignal, run_until_signal
 from relay.adapters.clock import SystemClock
 
 
@@ -23,7 +23,7 @@ def down(data_dir: Path | None) -> None:
     place = DataDir.at(data_dir)
     try:
         stopped = run_until_signal(stop_daemon(place, SystemClock()))
-    except Ended as end:
+    except EndedBySignal as end:
         click.echo("leafcast: the tree is told to stop, and goes on stopping", err=True)
         raise click.exceptions.Exit(end.exit_code) from None
     if stopped:

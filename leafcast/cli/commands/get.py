@@ -25,7 +25,7 @@ from leafcast.cli.options.objects import (
 from leafcast.cli.options.output import Output, output_options
 from leafcast.cli.printers import learn_columns, version_of
 from leafcast.cli.resource_arguments import (
-    BadArguments,
+    BadResourceArguments,
     ObjectSelection,
     meant_objects,
 )
@@ -49,7 +49,7 @@ from schemas.values.groups import GROUP
 
 if TYPE_CHECKING:
     from relay.space_port import Object, SpaceEvent
-    from schemas.objects.manifests import LoadedObject
+    from schemas.objects.manifest_files import LoadedObject
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,18 +181,20 @@ async def show(session: Session, asked: GetRequest) -> int:
 
 
 async def _meant(session: Session, asked: GetRequest) -> list[tuple[ObjectSelection, str]]:
-    """Kinds and names, each with its namespace; raises BadArguments, BadManifests, UnknownKind."""
+    """Kinds, names and namespaces; raises BadResourceArguments, BadManifests, UnknownKind."""
     if asked.loaded:
         return await meant_by(session, asked.loaded, asked.namespace)
     at_edges = asked.all_edges or asked.at is not None
     meant = await meant_objects(session, asked.arguments, unknown=at_edges)
     named = any(one.names for one in meant)
     if named and asked.selector is not None:
-        raise BadArguments("a name and a selector are given; leave out one of them")
+        raise BadResourceArguments("a name and a selector are given; leave out one of them")
     if named and not asked.where and not asked.all_edges:
-        raise BadArguments("a resource cannot be retrieved by name across all namespaces; use -n")
+        raise BadResourceArguments(
+            "a resource cannot be retrieved by name across all namespaces; use -n"
+        )
     if asked.watch and len(meant) > 1:
-        raise BadArguments("only one kind can be watched at a time; name one")
+        raise BadResourceArguments("only one kind can be watched at a time; name one")
     return [(one, asked.where) for one in meant]
 
 
@@ -307,15 +309,15 @@ class _Watch:
     versions: dict[str, str] = field(default_factory=dict)
 
     async def tell(self, one: ObjectSelection, event: SpaceEvent) -> None:
-        from relay.space_port import Change, Listed  # noqa: PLC0415 - only who watches
+        from relay.space_port import ObjectChange, ObjectsListed  # noqa: PLC0415 - only who watches
 
         match event:
-            case Listed(_, objects):
+            case ObjectsListed(_, objects):
                 found = list(objects.values())
-            case Change("deleted", _, obj):
+            case ObjectChange("deleted", _, obj):
                 self.versions.pop(_uid(obj), None)
                 found = [obj]
-            case Change(_, _, obj):
+            case ObjectChange(_, _, obj):
                 found = [obj]
             case _:
                 return

@@ -9,7 +9,13 @@ from contextlib import AsyncExitStack
 
 import click
 
-from leafcast.cli.install_manifests import ROLES, STATUSES, Manifest, Wish, manifests
+from leafcast.cli.install_manifests import (
+    ROLES,
+    STATUSES,
+    InstalledObject,
+    InstallOptions,
+    manifests,
+)
 from leafcast.cli.options.kubernetes import context_option, kubeconfig_option
 from leafcast.doctor.live_cluster import check_inert
 from leafcast.signals import run_until_signal
@@ -79,7 +85,9 @@ def install(  # noqa: PLR0913 - one argument for each option
     --kubeconfig that server is looked at first: one that runs workloads is refused, as objects of a
     workload description space are to be inert.
     """
-    wish = Wish(role, tuple(map(_kind, kinds)), statuses, _spaces_of_edge(role, namespaces))
+    wish = InstallOptions(
+        role, tuple(map(_kind, kinds)), statuses, _spaces_of_edge(role, namespaces)
+    )
     if (kubeconfig or context) and wish.workloads and not allow_live_cluster:
         _look(SpaceSetting("kubeconfig", kubeconfig or "", context or ""))
     listed = manifests(wish)
@@ -120,7 +128,7 @@ def _kind(text: str) -> tuple[str, str]:
     return group, resource
 
 
-def _text(manifest: Manifest) -> str:
+def _text(manifest: InstalledObject) -> str:
     return "".join([*_comment(manifest.why), write_yaml(manifest.object)])
 
 

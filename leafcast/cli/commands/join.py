@@ -37,7 +37,7 @@ from leafcast.node.health_endpoint import HealthAddress
 from leafcast.node.listen_settings import ListenSettings
 from leafcast.node.options import EdgeCluster
 from leafcast.show.sanitize import sanitize
-from leafcast.signals import Ended, run_until_signal
+from leafcast.signals import EndedBySignal, run_until_signal
 from leafcast.space_settings import SIMULATED, SpaceSetting
 from relay.adapters.clock import SystemClock, SystemDice
 
@@ -169,7 +169,7 @@ def _until_ended(work: Coroutine[Any, Any, T], again: str) -> T:
     """Run the work; a signal ends the program, and how to go on is said."""
     try:
         return run_until_signal(work)
-    except Ended as end:
+    except EndedBySignal as end:
         click.echo(f"Stopped. `{again}` goes on.", err=True)
         raise click.exceptions.Exit(end.exit_code) from None
 

@@ -30,7 +30,7 @@ from leafcast.cli.options.objects import (
     refuse,
     selector_option,
 )
-from leafcast.cli.resource_arguments import BadArguments, read_arguments, with_kinds
+from leafcast.cli.resource_arguments import BadResourceArguments, read_arguments, with_kinds
 from leafcast.cli.session_calls import in_session
 from relay.space_errors import SpaceError
 from relay.space_port import Object
@@ -40,7 +40,7 @@ from schemas.values import names
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class LabelRequest:
     """Which objects get which labels; None is one that is taken off."""
 
     objects: tuple[str, ...]
@@ -103,7 +103,7 @@ def label(  # noqa: PLR0913 - click passes options by name
     """
     with refusals():
         objects, labels = read_words(words)
-        request = Request(
+        request = LabelRequest(
             objects=objects,
             labels=labels,
             namespace=namespace,
@@ -120,25 +120,27 @@ def label(  # noqa: PLR0913 - click passes options by name
 
 
 def read_words(words: Sequence[str]) -> tuple[tuple[str, ...], dict[str, str | None]]:
-    """Which words name objects, and which say labels; raises BadArguments."""
+    """Which words name objects, and which say labels; raises BadResourceArguments."""
     said = [word for word in words if "=" in word or word.endswith("-")]
     objects = tuple(word for word in words if word not in said)
     if not said:
-        raise BadArguments("no label is given; write KEY=VALUE to set one, KEY- to take it off")
+        raise BadResourceArguments(
+            "no label is given; write KEY=VALUE to set one, KEY- to take it off"
+        )
     labels: dict[str, str | None] = {}
     for word in said:
         key, sets, value = word.partition("=")
         key = key if sets else word.removesuffix("-")
         fault = names.label_key_fault(key) or (names.label_value_fault(value) if sets else None)
         if fault:
-            raise BadArguments(f'"{word}": {fault}')
+            raise BadResourceArguments(f'"{word}": {fault}')
         if key in labels:
-            raise BadArguments(f'"{key}" is given twice')
+            raise BadResourceArguments(f'"{key}" is given twice')
         labels[key] = value if sets else None
     return objects, labels
 
 
-async def label_all(session: Session, request: Request) -> int:
+async def label_all(session: Session, request: LabelRequest) -> int:
     """Label what is asked for and tell it; how many named objects are not there."""
     targets, missing = await _found(session, request)
     _check_overwritten(targets, request)
@@ -171,11 +173,11 @@ async def _write(
         tell_if_held(batch.warning)
 
 
-async def _found(session: Session, request: Request) -> tuple[list[_Target], int]:
+async def _found(session: Session, request: LabelRequest) -> tuple[list[_Target], int]:
     meant = await with_kinds(session, lambda kinds: read_arguments(kinds, request.objects))
     chosen = request.selector is not None or request.every
     if any(one.names for one in meant) == chosen:
-        raise BadArguments("name objects, or give -l or --all; one of the two")
+        raise BadResourceArguments("name objects, or give -l or --all; one of the two")
     where = "" if request.all_namespaces else request.namespace or DEFAULT_NAMESPACE
     reader = CentreReader(session)
     found: list[_Target] = []
@@ -205,7 +207,7 @@ def _target(kind: ResourceKind, obj: Object, labels: dict[str, str | None]) -> _
     return target
 
 
-def _check_overwritten(targets: Sequence[_Target], request: Request) -> None:
+def _check_overwritten(targets: Sequence[_Target], request: LabelRequest) -> None:
     """Refuse to change a value that somebody set, unless that is asked for."""
     faults = [
         f'{target.title}: "{name}" already has a value ({old}), and --overwrite is not given'

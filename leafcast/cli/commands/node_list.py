@@ -31,7 +31,7 @@ _FIELD_CHARACTERS_MAX = 4_096
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class NodeListLine:
     """A line of the file: an edge to be, and its labels."""
 
     line: int
@@ -97,7 +97,7 @@ def _tell(folder: Path, rows: int, again: int, options: TokenOptions) -> None:
         click.echo("Then here: leafcast node approve --all")
 
 
-async def _faults(session: Session, rows: Sequence[Row], options: TokenOptions) -> Any:
+async def _faults(session: Session, rows: Sequence[NodeListLine], options: TokenOptions) -> Any:
     """What the centre has against rows, before it changes anything."""
     for part in _parts(rows, CHECKED_AT_ONCE):
         nodes, more = [row.form for row in part], {**options.arguments, "dry_run": True}
@@ -111,7 +111,7 @@ def file_name(path: str) -> str:
     return f"{path.strip('/').replace('/', '.')}.join"
 
 
-def _read(file: Path, labels: Mapping[str, str]) -> list[Row]:
+def _read(file: Path, labels: Mapping[str, str]) -> list[NodeListLine]:
     """The rows of the file, all well formed; raises ClickException with all that are not."""
     try:
         with file.open(encoding="utf-8-sig", newline="") as text:
@@ -146,7 +146,7 @@ def _header_faults(file: Path, header: Sequence[str]) -> Iterator[str]:
         yield f"{file}:1: id is the node's own label; name the column otherwise"
 
 
-def _rows(reader: Any, header: Sequence[str], labels: Mapping[str, str]) -> Iterator[Row]:
+def _rows(reader: Any, header: Sequence[str], labels: Mapping[str, str]) -> Iterator[NodeListLine]:
     for cells in reader:
         if not any(cell.strip() for cell in cells):
             continue
@@ -154,10 +154,10 @@ def _rows(reader: Any, header: Sequence[str], labels: Mapping[str, str]) -> Iter
         path = said.pop("path", "")
         own = {key: value for key, value in said.items() if value}
         more = {"": "x"} if len(cells) > len(header) else {}
-        yield Row(reader.line_num, path, {**labels, **own, **more})
+        yield NodeListLine(reader.line_num, path, {**labels, **own, **more})
 
 
-def _row_faults(row: Row) -> Iterator[str]:
+def _row_faults(row: NodeListLine) -> Iterator[str]:
     try:
         path = NodePath.parse(row.path)
     except BadIdentity as error:
@@ -181,7 +181,7 @@ def _refuse_all(file: Path, faults: Sequence[str], rows: int) -> None:
         refuse([*said, end])
 
 
-def _parts(rows: Sequence[Row], size: int) -> Iterator[Sequence[Row]]:
+def _parts(rows: Sequence[NodeListLine], size: int) -> Iterator[Sequence[NodeListLine]]:
     for start in range(0, len(rows), size):
         yield rows[start : start + size]
 

@@ -25,7 +25,7 @@ from leafcast.cli.options.placing import PlacementName, where_option
 from leafcast.cli.session_calls import in_session
 from leafcast.manifest_sources import STDIN
 from leafcast.show.object_output import document
-from schemas.objects.manifests import LoadedObject
+from schemas.objects.manifest_files import LoadedObject
 from schemas.objects.objects import ALWAYS_THERE
 from schemas.objects.selectors import LabelSelector
 from schemas.values import names

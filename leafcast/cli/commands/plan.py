@@ -16,7 +16,7 @@ from leafcast.ask.session import Session
 from leafcast.changes.forms import Placing
 from leafcast.cli.apply.batch import judged
 from leafcast.cli.apply.warnings import warnings
-from leafcast.cli.commands.delete import Request, judged_deletion
+from leafcast.cli.commands.delete import DeleteRequest, judged_deletion
 from leafcast.cli.exit_codes import exit_code_two
 from leafcast.cli.live_copies import LiveCopies
 from leafcast.cli.options.common import data_dir_option
@@ -30,7 +30,7 @@ from leafcast.cli.options.placing import placing_of, placing_options
 from leafcast.cli.session_calls import in_session
 from leafcast.show.plans import PlanTable, at_the_centre, blast_radius, object_name, waves_lines
 from leafcast.show.sanitize import sanitize
-from schemas.objects.manifests import LoadedObject
+from schemas.objects.manifest_files import LoadedObject
 from schemas.objects.objects import ObjectKey
 from schemas.objects.selectors import LabelSelector
 from schemas.values.wording import namespace_first
@@ -131,7 +131,7 @@ async def _deletion(
     session: Session, loaded: Sequence[LoadedObject], namespace: str | None
 ) -> _Intent:
     """What `delete` would delete; raises BadManifests with all that is wrong."""
-    request = Request(loaded=tuple(loaded), namespace=namespace, dry=True)
+    request = DeleteRequest(loaded=tuple(loaded), namespace=namespace, dry=True)
     async with judged_deletion(session, request, force=True) as deletion:
         keys = [target.key for target in deletion.targets]
     return _Intent(dict.fromkeys(keys), (), dict.fromkeys(keys, "deleted"))

@@ -17,7 +17,7 @@ from leafcast.cli.exit_codes import exit_code_two
 from leafcast.cli.options.common import NodeAt, data_dir_option
 from leafcast.cli.options.objects import namespace_option, refusals
 from leafcast.cli.resource_arguments import (
-    BadArguments,
+    BadResourceArguments,
     ObjectSelection,
     read_arguments,
     with_kinds,
@@ -96,7 +96,7 @@ def render(
 
 def _one(meant: Sequence[ObjectSelection]) -> ObjectSelection:
     if len(meant) != 1 or len(meant[0].names) != 1:
-        raise BadArguments("name one object, as in deployment/web")
+        raise BadResourceArguments("name one object, as in deployment/web")
     return meant[0]
 
 

@@ -22,7 +22,7 @@ from leafcast.join.external_node import run_node
 from leafcast.node.credentials.own_certificate import read_pem
 from leafcast.node.health_endpoint import HealthAddress
 from leafcast.node.run_config import RunConfig, RunConfigRefused, read_run_config
-from leafcast.signals import Ended, run_until_signal
+from leafcast.signals import EndedBySignal, run_until_signal
 from leafcast.space_settings import CentreSpaces
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.tls.certificate_checks import check_pair
@@ -68,7 +68,7 @@ def run(
             _run_centre(config, folder, asked, take_over=take_over)
         else:
             run_until_signal(run_node(config, folder, asked, take_over=take_over))
-    except Ended:
+    except EndedBySignal:
         # To be told to end is how such a program ends.
         return
 

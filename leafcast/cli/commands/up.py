@@ -50,7 +50,7 @@ from leafcast.node.listen_settings import (
     keep_listen_settings,
     kept_listen_settings,
 )
-from leafcast.signals import Ended, run_until_signal
+from leafcast.signals import EndedBySignal, run_until_signal
 from leafcast.space_settings import CentreSpaces
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.server.store_key import check_key
@@ -206,7 +206,7 @@ def _stay(place: DataDir) -> None:
     clock = SystemClock()
     try:
         run_until_signal(until_ended(place, clock))
-    except Ended:
+    except EndedBySignal:
         run_until_signal(stop_daemon(place, clock))
         click.echo(f"Stopped. The data is kept in {place.folder}.")
 
@@ -237,7 +237,7 @@ def _wait(
                 lambda doing: status.update(f"{starting}: {doing}"),
             )
         )
-    except Ended as end:
+    except EndedBySignal as end:
         status.stop()
         _interrupted(daemon, clock, end)
     except DaemonEnded:
@@ -249,13 +249,13 @@ def _wait(
         status.stop()
 
 
-def _interrupted(daemon: Popen[bytes] | None, clock: SystemClock, end: Ended) -> NoReturn:
+def _interrupted(daemon: Popen[bytes] | None, clock: SystemClock, end: EndedBySignal) -> NoReturn:
     """Ctrl-C: what this command started is stopped, and the data stays."""
     if daemon is not None:
         said = "stopped; the data is kept, and `leafcast up` goes on"
         try:
             run_until_signal(stop_started(daemon, clock))
-        except Ended:
+        except EndedBySignal:
             said = "the tree is told to stop, and goes on stopping"
         click.echo(f"leafcast: {said}", err=True)
     raise click.exceptions.Exit(end.exit_code)

@@ -16,7 +16,7 @@ from leafcast.cli.options.common import data_dir_option
 from leafcast.cli.options.objects import Labels, refuse
 from leafcast.cli.waiting import Wait, wait_for
 from leafcast.show.wait_states import last_state, met_text
-from leafcast.signals import Ended, run_until_signal
+from leafcast.signals import EndedBySignal, run_until_signal
 from schemas.objects.selectors import LabelSelector
 from schemas.records.placements import PlacementKind, placement_kind
 from schemas.values.durations import BadDuration, read_duration
@@ -135,7 +135,7 @@ def wait(  # noqa: PLR0913 - click passes options by name
         goal = Goal(at_least or "", except_unreachable)
         asked = Wait(placements_named(placements), conditions, goal, excepted, timeout)
         met, states, in_vain = run_until_signal(wait_for(data_dir, asked))
-    except Ended as end:
+    except EndedBySignal as end:
         raise click.exceptions.Exit(end.exit_code) from end
     except UnknownKind as error:
         refuse([str(error)])

@@ -14,12 +14,12 @@ from leafcast.ask.session import Session
 from leafcast.cli import shell_completion
 from leafcast.cli.label_selectors import BadLabelText, read_labels
 from leafcast.cli.options.common import NodeAt
-from leafcast.cli.resource_arguments import BadArguments, ObjectSelection
+from leafcast.cli.resource_arguments import BadResourceArguments, ObjectSelection
 from leafcast.manifest_sources import BadManifests, read_manifests
 from schemas.objects.selectors import LabelSelector
 
 if TYPE_CHECKING:
-    from schemas.objects.manifests import LoadedObject
+    from schemas.objects.manifest_files import LoadedObject
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -164,7 +164,7 @@ def refusals() -> Iterator[None]:
         yield
     except BadManifests as error:
         refuse(error.faults)
-    except BadArguments as error:
+    except BadResourceArguments as error:
         raise click.UsageError(str(error)) from error
     except UnknownKind as error:
         refuse([str(error)])

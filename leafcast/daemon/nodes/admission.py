@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from controllers.core.access.admissions import (
+from controllers.core.access.issued_tokens import (
     IssuedToken,
     IssuedTokens,
     JoinVerdict,
@@ -27,9 +27,9 @@ from leafcast.centre.centre import Centre
 from leafcast.daemon.nodes.enrolment import (
     THEN,
     Enrolment,
-    Fault,
+    EnrolmentFault,
+    EnrolmentPlan,
     NodeSpec,
-    Plan,
     key_taken,
 )
 from leafcast.daemon.nodes.token_files import TokenFiles
@@ -71,7 +71,7 @@ Json = dict[str, Any]
 log = logging.getLogger("leafcast")
 
 
-class Admission:
+class JoinApproval:
     """The verbs about tokens and requests, and the answers to the requests themselves."""
 
     def __init__(
@@ -247,7 +247,9 @@ class Admission:
         (invited,) = self._handed_out(plan, [wish], [self._token(plan, wish, valid_seconds)])
         return invited
 
-    def _token(self, plan: Plan, wish: TokenWish, valid_seconds: int) -> tuple[Token, IssuedToken]:
+    def _token(
+        self, plan: EnrolmentPlan, wish: TokenWish, valid_seconds: int
+    ) -> tuple[Token, IssuedToken]:
         tree, roots, now = self._centre.tree_id(), self._centre.roots(), self._clock.now().wall_ms
         authority = str(plan.parents[wish.node.path.parent]["authorities"]).encode()
         pin = pin_of(tree, roots, authority)
@@ -267,7 +269,10 @@ class Admission:
         )
 
     def _handed_out(
-        self, plan: Plan, wishes: Sequence[TokenWish], made: Sequence[tuple[Token, IssuedToken]]
+        self,
+        plan: EnrolmentPlan,
+        wishes: Sequence[TokenWish],
+        made: Sequence[tuple[Token, IssuedToken]],
     ) -> list[Json]:
         now, found, void = self._clock.now().wall_ms, [], []
         self._files.forget(self._admissions.forget_old(now))
@@ -435,7 +440,7 @@ class Admission:
         granted.set()
         return [request.path for _, request in done], told
 
-    async def _planned(self, chosen: Sequence[tuple[IssuedToken, TokenRequest]]) -> Plan:
+    async def _planned(self, chosen: Sequence[tuple[IssuedToken, TokenRequest]]) -> EnrolmentPlan:
         """What letting them in comes to; one that is in already takes its own place."""
         plan = await self._enrolling.plan(
             [
@@ -451,7 +456,7 @@ class Admission:
         holders = self._enrolling.holders()
         for at, (_, it) in enumerate(chosen):
             if (holder := holders.setdefault(it.nkey, it.path)) != it.path:
-                plan.faults.append(Fault(at, key_taken(it.path, holder)))
+                plan.faults.append(EnrolmentFault(at, key_taken(it.path, holder)))
         plan.faults += _conflicts([it.path for _, it in chosen])
         return plan
 
@@ -471,7 +476,7 @@ class Admission:
                 self._note("JoinRefused", fault["path"], said)
 
 
-def register_admission(api: Api, admission: Admission) -> None:
+def register_admission(api: Api, admission: JoinApproval) -> None:
     """Answer the verbs about tokens and requests."""
     api.register("node-token-add", admission.add)
     api.register("node-tokens", admission.tokens)
@@ -492,14 +497,14 @@ def _request_form(one: IssuedToken, request: TokenRequest) -> Json:
     }
 
 
-def _conflicts(paths: Sequence[NodePath]) -> list[Fault]:
+def _conflicts(paths: Sequence[NodePath]) -> list[EnrolmentFault]:
     """A fault for each path that several ask for: only a person knows whose it is."""
     remedy = (
         "deny all but one by the id of its token: leafcast node deny ID; "
         "`leafcast node requests -o json` has the ids"
     )
     return [
-        Fault(
+        EnrolmentFault(
             paths.index(path),
             ApiError("Conflict", f"{count} ask to be {path}, by different tokens", remedy),
         )
@@ -515,5 +520,5 @@ def _let_go(path: NodePath) -> JoinVerdict:
     )
 
 
-def _told(plan: Plan, fault: Fault) -> Json:
+def _told(plan: EnrolmentPlan, fault: EnrolmentFault) -> Json:
     return {**fault.form, "path": str(plan.wanted[fault.at].path)}

@@ -64,7 +64,7 @@ class NodeSpec:
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class EnrolmentFault:
     """Why the node at this place of the list cannot be added."""
 
     at: int
@@ -82,11 +82,11 @@ class Fault:
 
 
 @dataclass(slots=True)
-class Plan:
+class EnrolmentPlan:
     """What adding some nodes comes to: their inventory, and their parents' answers by path."""
 
     wanted: Sequence[NodeSpec]
-    faults: list[Fault] = field(default_factory=list)
+    faults: list[EnrolmentFault] = field(default_factory=list)
     existing: set[NodePath] = field(default_factory=set)
     objects: dict[NodePath, list[Json]] = field(default_factory=dict)
     parents: dict[NodePath, Json] = field(default_factory=dict)
@@ -129,9 +129,9 @@ class Enrolment:
         # Of who is no node yet, but was handed a token: what is still to be done. Else empty.
         self.invited: Callable[[NodePath], str] = lambda _: ""
 
-    async def plan(self, wanted: Sequence[NodeSpec]) -> Plan:
+    async def plan(self, wanted: Sequence[NodeSpec]) -> EnrolmentPlan:
         """Judge them all; nothing is changed. Raises ApiError if that cannot be done now."""
-        plan, edges = Plan(wanted), self.edges_at()
+        plan, edges = EnrolmentPlan(wanted), self.edges_at()
         plan.existing = {it.path for it in wanted if self.record(it.path) is not None}
         kept = {it.path for it in wanted if not it.replaces and self.has_key(it.path)}
         states = await self._states_of(kept) if kept else {}
@@ -146,10 +146,10 @@ class Enrolment:
                 if not one.relay:
                     plan.objects[one.path] = _objects_of(one, found, hanging)
             except (ApiError, NodeRefused) as error:
-                plan.faults.append(Fault(at, error))
+                plan.faults.append(EnrolmentFault(at, error))
         return plan
 
-    async def let_in(self, plan: Plan, nkeys: Mapping[NodePath, str]) -> None:
+    async def let_in(self, plan: EnrolmentPlan, nkeys: Mapping[NodePath, str]) -> None:
         """Let in what was planned without fault by these public keys, and await their parents.
 
         Again is harmless.
@@ -160,7 +160,7 @@ class Enrolment:
         await self._register(plan)
         await self.admitted(nkeys)
 
-    async def _register(self, plan: Plan) -> None:
+    async def _register(self, plan: EnrolmentPlan) -> None:
         """Write the inventory, and take it as it came to be in the space."""
         limit, space = asyncio.Semaphore(WRITES_AT_ONCE), self._centre.inventory_space()
         new_labels = {it.path for it in plan.wanted if it.labels}
@@ -215,11 +215,13 @@ class Enrolment:
 
     async def parent(self, path: NodePath) -> Json:
         """What the parent says of itself; it must be there, to let the node in."""
-        plan = Plan(())
+        plan = EnrolmentPlan(())
         await self._check_parent(plan, path, self.edges_at())
         return plan.parents[path.parent]
 
-    async def _check_parent(self, plan: Plan, path: NodePath, edges: Mapping[str, str]) -> None:
+    async def _check_parent(
+        self, plan: EnrolmentPlan, path: NodePath, edges: Mapping[str, str]
+    ) -> None:
         """Raises NodeRefused or ApiError unless a relay is there that can let a node in."""
         parent = path.parent
         if not parent.is_root and self.record(parent) is None:

@@ -14,7 +14,7 @@ from controllers.nodes import NodeRefused, check_move, enrol_nodes
 from leafcast.ask.api import Api, ApiError
 from leafcast.ask.session import NODE_MANAGER
 from leafcast.centre.centre import Centre
-from leafcast.daemon.nodes.admission import Admission
+from leafcast.daemon.nodes.admission import JoinApproval
 from leafcast.daemon.nodes.enrolment import (
     ADMIT_SECONDS_MAX,
     Enrolment,
@@ -42,7 +42,7 @@ class NodeMoves:
         self,
         centre: Centre,
         enrolling: Enrolment,
-        admission: Admission,
+        admission: JoinApproval,
         changing: asyncio.Lock,
         clock: Clock,
     ) -> None:

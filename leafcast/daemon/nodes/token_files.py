@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from controllers.core.access.admissions import IssuedToken, TokenRequest
+from controllers.core.access.issued_tokens import IssuedToken, TokenRequest
 from leafcast.pinned_roots import roots_form, roots_from
 from relay.atomic_file import atomic_write, make_folder
 from schemas.values.codec import from_json

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from controllers.core.access.admissions import USES_MAX
+from controllers.core.access.issued_tokens import USES_MAX
 from leafcast.ask.api import ApiError
 from leafcast.daemon.nodes.enrolment import NodeSpec
 from schemas.values.identity import NodePath

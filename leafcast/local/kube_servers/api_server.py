@@ -17,9 +17,9 @@ from typing import Any
 
 from leafcast.local.kube_servers.binaries import API_SERVER, Binaries
 from leafcast.local.kube_servers.etcd import Etcd
-from leafcast.local.kube_servers.kubeconfig import Access, write_kubeconfig
+from leafcast.local.kube_servers.kubeconfig import ServerAccess, write_kubeconfig
 from leafcast.local.kube_servers.users import ADMIN, MASTERS, User, read_users, write_users
-from relay.adapters.server.guard import Guard
+from relay.adapters.server.guard import ProcessGuard
 from relay.adapters.server.logged_process import LoggedProcess, ServerFailed
 from relay.adapters.server.port_holder import stranger_on
 from relay.adapters.server.ports import free_port
@@ -57,7 +57,7 @@ class ApiServer:
         name: str,
         etcd: Etcd,
         binaries: Binaries,
-        guard: Guard,
+        guard: ProcessGuard,
         *,
         clock: Clock,
         dice: Dice,
@@ -101,11 +101,11 @@ class ApiServer:
         """Whether its process is there, even if it is frozen."""
         return self.process is not None and not self.process.ended.is_set()
 
-    def access(self, user: str = ADMIN) -> Access:
+    def access(self, user: str = ADMIN) -> ServerAccess:
         """How a user gets in; of another than the admin the context has the name, too."""
         context = self.name if user == ADMIN else f"{self.name}-{user}"
         token = self.users[user].token
-        return Access(context, self.url, self.authority.read_bytes(), token, user)
+        return ServerAccess(context, self.url, self.authority.read_bytes(), token, user)
 
     async def start(self) -> None:
         """Return when it is ready; raises BinariesMissing or ServerFailed."""

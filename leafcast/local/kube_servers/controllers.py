@@ -13,7 +13,7 @@ from leafcast.local.kube_servers.binaries import (
     SCHEDULER,
     Binaries,
 )
-from relay.adapters.server.guard import Guard
+from relay.adapters.server.guard import ProcessGuard
 from relay.adapters.server.logged_process import LoggedProcess, ServerFailed
 
 READY_SECONDS = 60.0
@@ -42,7 +42,7 @@ class ClusterControllers:
     """The processes beside an API server. With `workloads` a Deployment there gets ready Pods."""
 
     def __init__(
-        self, server: ApiServer, binaries: Binaries, guard: Guard, *, workloads: bool
+        self, server: ApiServer, binaries: Binaries, guard: ProcessGuard, *, workloads: bool
     ) -> None:
         self.processes: dict[str, LoggedProcess] = {}
         self._server = server

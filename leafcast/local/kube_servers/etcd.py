@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from leafcast.local.kube_servers.binaries import ETCD, Binaries
-from relay.adapters.server.guard import Guard
+from relay.adapters.server.guard import ProcessGuard
 from relay.adapters.server.logged_process import LoggedProcess, ServerFailed
 from relay.ports import Dice
 
@@ -24,7 +24,13 @@ class Etcd:
     """Started and stopped; what it stores stays in the folder."""
 
     def __init__(
-        self, folder: Path, binaries: Binaries, guard: Guard, dice: Dice, *, durable: bool = True
+        self,
+        folder: Path,
+        binaries: Binaries,
+        guard: ProcessGuard,
+        dice: Dice,
+        *,
+        durable: bool = True,
     ) -> None:
         self.folder = folder
         self._binaries = binaries

@@ -13,7 +13,7 @@ from schemas.objects.yaml_writing import write_yaml
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class ServerAccess:
     """How someone gets into a server; `context` names it, `authority` is its CA in PEM."""
 
     context: str
@@ -23,7 +23,7 @@ class Access:
     user: str = "admin"
 
 
-def kubeconfig(accesses: Iterable[Access], *, current: str | None = None) -> dict[str, Any]:
+def kubeconfig(accesses: Iterable[ServerAccess], *, current: str | None = None) -> dict[str, Any]:
     """A kubeconfig; the context in use is `current`, or the first."""
     known = list(accesses)
     return {
@@ -39,15 +39,17 @@ def kubeconfig(accesses: Iterable[Access], *, current: str | None = None) -> dic
     }
 
 
-def write_kubeconfig(file: Path, accesses: Iterable[Access], *, current: str | None = None) -> None:
+def write_kubeconfig(
+    file: Path, accesses: Iterable[ServerAccess], *, current: str | None = None
+) -> None:
     """Write it in one go, readable by its owner only; raises OSError."""
     atomic_write(file, write_yaml(kubeconfig(accesses, current=current)), durable=False)
 
 
-def _cluster(access: Access) -> dict[str, str]:
+def _cluster(access: ServerAccess) -> dict[str, str]:
     authority = base64.b64encode(access.authority).decode()
     return {"server": access.url, "certificate-authority-data": authority}
 
 
-def _user(access: Access) -> str:
+def _user(access: ServerAccess) -> str:
     return f"{access.context}-{access.user}"

@@ -14,7 +14,7 @@ from leafcast.local.kube_servers.binaries import API_SERVER, ETCD, Binaries
 from leafcast.local.kube_servers.controllers import ClusterControllers
 from leafcast.local.kube_servers.etcd import Etcd
 from leafcast.local.kube_servers.kubeconfig import write_kubeconfig
-from relay.adapters.server.guard import Guard
+from relay.adapters.server.guard import ProcessGuard
 from relay.adapters.server.logged_process import LoggedProcess, ServerFailed
 from relay.ports import Clock, Dice
 
@@ -31,7 +31,7 @@ class LocalKube:
         self,
         folder: Path,
         binaries: Binaries,
-        guard: Guard,
+        guard: ProcessGuard,
         *,
         clock: Clock,
         dice: Dice,

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Mapping
 
 from leafcast.node.credentials.own_key import Linked, OwnKey
-from leafcast.node.options import NodeEnvironment, NodeIdentity, Uplink
+from leafcast.node.options import NodeEnvironment, NodeIdentity, ParentAccess
 from relay.adapters.server.nkey_pairs import private_key, seed_entropy
 from relay.adapters.server.process import ServerFailed
 from relay.ports import BusBroken
@@ -25,15 +25,15 @@ class KeyAtParent:
     """The key of one node; the centre has none."""
 
     def __init__(
-        self, world: NodeEnvironment, identity: NodeIdentity, uplink: Uplink | None
+        self, environment: NodeEnvironment, identity: NodeIdentity, uplink: ParentAccess | None
     ) -> None:
-        self._world = world
+        self._environment = environment
         self._path = identity.path
         self._given_seed = uplink.link.seed if uplink is not None else ""
         self._own: OwnKey | None = None
         if uplink is not None and uplink.keep_seed is not None:
             keep, folder = uplink.keep_seed, identity.folder
-            self._own = OwnKey(folder, self._given_seed, keep, world.clock, world.dice)
+            self._own = OwnKey(folder, self._given_seed, keep, environment.clock, environment.dice)
         self._change_requested, self._next_nkey = asyncio.Event(), ""
 
     def rekey(self, arguments: Mapping[str, str]) -> Mapping[str, str]:
@@ -55,7 +55,9 @@ class KeyAtParent:
     def sign(self, record: AskRecord, answer: Mapping[str, object]) -> Mapping[str, object]:
         """The answer as this node's own; the centre's as it is."""
         seed = self._own.seed if self._own is not None else self._given_seed
-        return signed(seed_entropy(seed), self._world.tree, record, answer) if seed else answer
+        return (
+            signed(seed_entropy(seed), self._environment.tree, record, answer) if seed else answer
+        )
 
     def private_keys(self) -> tuple[bytes, ...]:
         """What opens what is sealed to this node: they follow from its key at its parent."""
@@ -71,7 +73,7 @@ class KeyAtParent:
         while self._own is not None:
             await self._change_requested.wait()
             self._change_requested.clear()
-            await self._world.clock.sleep(ANSWERED_SECONDS)
+            await self._environment.clock.sleep(ANSWERED_SECONDS)
             try:
                 await self._own.use(self._next_nkey, server())
             except (BusBroken, OSError, ServerFailed) as error:

@@ -6,7 +6,7 @@ from enum import Enum, auto
 
 from leafcast.node.certificate_lists import overlap
 from leafcast.node.credentials.node_certificate import NodeCertificate
-from leafcast.node.options import Listening, NodeIdentity, Uplink
+from leafcast.node.options import Listening, NodeIdentity, ParentAccess
 from relay.adapters.server.external_server import ServerPlace
 from relay.atomic_file import atomic_write
 
@@ -27,7 +27,7 @@ class ServerTrust:
     """
 
     def __init__(
-        self, identity: NodeIdentity, serving: Listening | ServerPlace, uplink: Uplink | None
+        self, identity: NodeIdentity, serving: Listening | ServerPlace, uplink: ParentAccess | None
     ) -> None:
         self._uplink = uplink
         if isinstance(serving, ServerPlace):

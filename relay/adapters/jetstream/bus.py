@@ -16,8 +16,8 @@ from nats.errors import Error as NatsError
 
 from relay.adapters.jetstream.asks import AskLines
 from relay.adapters.jetstream.blobs import Blobs
-from relay.adapters.jetstream.child_reports import ChildReports
-from relay.adapters.jetstream.connection import ApiError, Connection
+from relay.adapters.jetstream.child_reports import ChildReportsReader
+from relay.adapters.jetstream.connection import Connection, JetStreamRefused
 from relay.adapters.jetstream.copies import OwnCopies, read_copies
 from relay.adapters.jetstream.publish import Publisher
 from relay.adapters.jetstream.records import (
@@ -121,7 +121,7 @@ class JetStreamBus:
         uplink = self._connections[-1] if self._uplink is not None else None
         self._asks = AskLines(path, self._below, uplink)
         self._blobs = Blobs(self._relay, path, self._uplink)
-        self._reports = ChildReports(self._below, clock, path, self.inbox)
+        self._reports = ChildReportsReader(self._below, clock, path, self.inbox)
         self._making = asyncio.Semaphore(CONSUMERS_AT_ONCE)
         # Whose consumers are on MAIL; a server that starts again has none of them.
         self._mailboxes: dict[str, None] = {}
@@ -281,7 +281,7 @@ class JetStreamBus:
     async def open_copies(self, child: str) -> None:
         try:
             await make_copies(self._relay, self.path, child)
-        except ApiError as error:
+        except JetStreamRefused as error:
             # Then the child finds no room, and says so; all else goes on.
             logger.warning("%s: no room for what %s brings up: %s", self.path, child, error)
 
@@ -317,7 +317,7 @@ class JetStreamBus:
             while name in self._mailboxes:
                 try:
                     await make_mail_consumer(self._relay, self.path, name)
-                except ApiError:
+                except JetStreamRefused:
                     raise
                 except BusBroken as error:
                     # A request can be lost while the server reloads for another child.

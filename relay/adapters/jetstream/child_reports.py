@@ -33,7 +33,7 @@ APART_MAX = 32
 logger = logging.getLogger(__name__)
 
 
-class ChildReports:
+class ChildReportsReader:
     """Reads reports and hellos of all children."""
 
     def __init__(self, connection: Connection, clock: Clock, path: NodePath, inbox: Inbox) -> None:

@@ -39,7 +39,7 @@ _STATUS, _DESCRIPTION = "Status", "Description"
 logger = logging.getLogger(__name__)
 
 
-class ApiError(BusBroken):
+class JetStreamRefused(BusBroken):
     """The server refused a JetStream request; `code` is its own number of the reason."""
 
     def __init__(self, subject: str, code: int, description: str) -> None:
@@ -131,7 +131,7 @@ class Connection:
             return None
 
     async def api(self, verb: str, seconds: float = REQUEST_SECONDS, **body: Any) -> dict[str, Any]:
-        """Ask JetStream; raises ApiError if it refuses, BusBroken if it does not answer."""
+        """Ask JetStream; raises JetStreamRefused if it refuses, BusBroken if it does not answer."""
         await self.ready()
         data = json.dumps(body).encode()
         until = asyncio.get_running_loop().time() + PATIENCE_SECONDS
@@ -169,34 +169,34 @@ class Connection:
 
 
 def checked(verb: str, answer: Msg) -> dict[str, Any]:
-    """The fields of an answer of JetStream's; raises ApiError."""
+    """The fields of an answer of JetStream's; raises JetStreamRefused."""
     try:
         fields = from_json(answer.data)
     except CodecError as error:
-        raise ApiError(verb, 0, "the answer is not JSON") from error
+        raise JetStreamRefused(verb, 0, "the answer is not JSON") from error
     if not isinstance(fields, dict):
-        raise ApiError(verb, 0, "the answer is no object")
+        raise JetStreamRefused(verb, 0, "the answer is no object")
     failure = fields.get("error")
     if isinstance(failure, dict):
         code = failure.get("err_code", 0)
         said = str(failure.get("description", ""))
-        raise ApiError(verb, code if isinstance(code, int) else 0, said)
+        raise JetStreamRefused(verb, code if isinstance(code, int) else 0, said)
     if failure:
-        raise ApiError(verb, 0, "the answer is an error that says nothing")
+        raise JetStreamRefused(verb, 0, "the answer is an error that says nothing")
     return fields
 
 
 def counts_in(verb: str, fields: Any, *names: str) -> tuple[int, ...]:
-    """The counts of these names in an answer, which may be anyone's; raises ApiError."""
+    """The counts of these names in an answer, which may be anyone's; raises JetStreamRefused."""
     found = [fields.get(name) if isinstance(fields, dict) else None for name in names]
     counts = [count for count in found if type(count) is int and 0 <= count < 2**64]
     if len(counts) != len(names):
-        raise ApiError(verb, 0, f"the answer has no count of {', '.join(names)}")
+        raise JetStreamRefused(verb, 0, f"the answer has no count of {', '.join(names)}")
     return tuple(counts)
 
 
 def links_of(message: Msg) -> int:
-    """How many leaf links the server says an account has; raises ApiError."""
+    """How many leaf links the server says an account has; raises JetStreamRefused."""
     (links,) = counts_in(message.subject, checked(message.subject, message), "leafnodes")
     return links
 

@@ -12,7 +12,13 @@ from datetime import datetime
 from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
 
-from relay.adapters.jetstream.connection import ApiError, Connection, checked, counts_in, status_of
+from relay.adapters.jetstream.connection import (
+    Connection,
+    JetStreamRefused,
+    checked,
+    counts_in,
+    status_of,
+)
 from relay.adapters.jetstream.delivery import count_of
 from relay.adapters.jetstream.publish import sequence_of
 from relay.adapters.jetstream.uplink import Uplink
@@ -42,7 +48,7 @@ class OwnCopies:
         try:
             info = checked("up.copies", answer)
             last, count = counts_in("up.copies", info.get("state"), "last_seq", "messages")
-        except ApiError:
+        except JetStreamRefused:
             return None
         return CopiesPlace(str(info.get("created", "")), last, count)
 
@@ -63,7 +69,7 @@ class OwnCopies:
             return False
         try:
             return checked("up.erase", answer).get("success") is True
-        except ApiError:
+        except JetStreamRefused:
             return False
 
 

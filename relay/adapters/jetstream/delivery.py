@@ -18,7 +18,7 @@ _PLACE = re.compile(
 )
 
 
-class Place(Value, frozen=True):
+class DeliveryPosition(Value, frozen=True):
     """The stream's sequence, the consumer's own count of deliveries, and what is yet to come.
 
     `time_ms` is when the stream took the message, by its server's clock.
@@ -30,13 +30,13 @@ class Place(Value, frozen=True):
     time_ms: int
 
 
-def place_of(reply: str) -> Place | None:
+def place_of(reply: str) -> DeliveryPosition | None:
     """Read an acknowledgement subject; None if it is none."""
     found = _PLACE.match(reply)
     if found is None:
         return None
     sequence, delivery, time, pending = map(int, filter(None, found.groups()))
-    return Place(sequence, delivery, pending, time // _NANOSECONDS_PER_MS)
+    return DeliveryPosition(sequence, delivery, pending, time // _NANOSECONDS_PER_MS)
 
 
 def count_of(text: str) -> int:

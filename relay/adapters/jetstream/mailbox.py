@@ -24,14 +24,14 @@ from nats.errors import Error as NatsError
 from relay.adapters.jetstream.connection import (
     PENDING_BYTES_MAX,
     PENDING_MESSAGES_MAX,
-    ApiError,
     Connection,
+    JetStreamRefused,
     answer_control,
     checked,
     counts_in,
     is_control,
 )
-from relay.adapters.jetstream.delivery import Place, count_of, place_of
+from relay.adapters.jetstream.delivery import DeliveryPosition, count_of, place_of
 from relay.adapters.jetstream.records import hops_of
 from relay.core.events import MailArrived
 from relay.ports import Clock
@@ -171,7 +171,7 @@ class Mailbox:
                 if self._deliveries == before and not self._is_taking():
                     self._missing()
 
-    def _follows(self, place: Place) -> bool:
+    def _follows(self, place: DeliveryPosition) -> bool:
         begun = self._begun.is_set()
         if place.delivery == 1 and (begun or self._begins(place)):
             # The answer to a reset, or a consumer made anew: it goes on without a gap from here.
@@ -181,7 +181,7 @@ class Mailbox:
             return True
         return begun and place.delivery <= self._deliveries + 1
 
-    def _begins(self, place: Place) -> bool:
+    def _begins(self, place: DeliveryPosition) -> bool:
         """Whether this first delivery is the reset's, and was not on its way before.
 
         If slots were cleared just now it may seem not to be: then the reset is asked for again.
@@ -190,7 +190,7 @@ class Mailbox:
             return False
         return place.sequence >= (self._resume or 0) and place.pending >= self._promised - 1
 
-    async def _accept(self, message: Msg, place: Place) -> None:
+    async def _accept(self, message: Msg, place: DeliveryPosition) -> None:
         self._deliveries = place.delivery
         self._resume = max(self._resume or 0, place.sequence + 1)
         self._unacknowledged.append((place.sequence, message.reply))
@@ -303,7 +303,7 @@ class Mailbox:
         try:
             (pending,) = counts_in("up.reset", checked("up.reset", answer), "num_pending")
             self._promised = pending
-        except ApiError as error:
+        except JetStreamRefused as error:
             logger.warning("the mailbox could not be read again: %s", error)
             self._lost()
             return

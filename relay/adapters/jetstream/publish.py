@@ -17,8 +17,8 @@ from nats.errors import MaxPayloadError
 from relay.adapters.jetstream.connection import (
     PENDING_BYTES_MAX,
     PENDING_MESSAGES_MAX,
-    ApiError,
     Connection,
+    JetStreamRefused,
     checked,
     counts_in,
     status_of,
@@ -245,7 +245,7 @@ def sequence_of(subject: str, answer: Msg) -> int:
         raise BusBroken(f"{subject}: no stream takes it")
     try:
         (sequence,) = counts_in(subject, {"seq": 0, **checked(subject, answer)}, "seq")
-    except ApiError as error:
+    except JetStreamRefused as error:
         if error.code == _WRONG_SEQUENCE:
             raise MailConflict(f"{subject} was written by another since") from error
         raise

@@ -15,7 +15,7 @@ from nats.errors import Error as NatsError
 from nats.errors import NoRespondersError
 
 from relay.adapters.asking import CannotConnect as CannotConnect
-from relay.adapters.asking import Unanswered as Unanswered
+from relay.adapters.asking import QuestionUnanswered as QuestionUnanswered
 from relay.adapters.jetstream.backpressure_client import PATIENCE_SECONDS, close, patiently
 from relay.adapters.jetstream.server_url import connect_options
 
@@ -74,9 +74,9 @@ async def ask(client: Client, subject: str, question: bytes, seconds: float) -> 
         async with asyncio.timeout(seconds):
             return await patiently(whole, min(seconds, PATIENCE_SECONDS))
     except NoRespondersError as error:
-        raise Unanswered(subject, nobody=True, seconds=seconds) from error
+        raise QuestionUnanswered(subject, nobody=True, seconds=seconds) from error
     except (NatsError, OSError, TimeoutError) as error:
-        raise Unanswered(subject, nobody=False, seconds=seconds) from error
+        raise QuestionUnanswered(subject, nobody=False, seconds=seconds) from error
 
 
 async def _pieces(client: Client, subject: str, question: bytes) -> AsyncIterator[bytes]:

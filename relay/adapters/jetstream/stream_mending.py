@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from relay.adapters.jetstream.connection import ApiError, Connection
+from relay.adapters.jetstream.connection import Connection, JetStreamRefused
 from relay.adapters.jetstream.publish import EXPECTED_SEQUENCE, Outgoing, Publisher, header_lines
 from relay.adapters.jetstream.stream_reader import Stored, StreamDamaged, StreamReader
 from relay.ports import Clock
@@ -83,7 +83,7 @@ async def _bring_back(connection: Connection, clock: Clock, stream: str) -> None
     spare = f"{stream}{_SPARE}"
     try:
         whole = await connection.api(f"STREAM.MSG.GET.{spare}", last_by_subj=_aside(stream, _WHOLE))
-    except ApiError:
+    except JetStreamRefused:
         whole = {}
     if whole:
         told = json.loads(b64decode(whole["message"]["data"]))
@@ -151,7 +151,7 @@ async def _names(connection: Connection) -> list[str]:
 async def _delete(connection: Connection, stream: str) -> None:
     try:
         await connection.api(f"STREAM.DELETE.{stream}")
-    except ApiError as error:
+    except JetStreamRefused as error:
         if error.code != _NO_STREAM:
             raise
 

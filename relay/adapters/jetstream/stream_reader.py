@@ -22,8 +22,8 @@ from nats.errors import Error as NatsError
 from relay.adapters.jetstream.connection import (
     PENDING_BYTES_MAX,
     PENDING_MESSAGES_MAX,
-    ApiError,
     Connection,
+    JetStreamRefused,
     answer_control,
     is_control,
 )
@@ -262,7 +262,7 @@ class StreamReader:
             await self._connection.api(
                 f"STREAM.MSG.GET.{self._stream}", seq=self._next_sequence, next_by_subj=">"
             )
-        except ApiError as error:
+        except JetStreamRefused as error:
             if error.code == _NO_MESSAGE:
                 self._damaged = self._pending
                 self._end_reached()

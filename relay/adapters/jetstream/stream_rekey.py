@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from relay.adapters.jetstream.connection import ApiError, Connection
+from relay.adapters.jetstream.connection import Connection, JetStreamRefused
 from relay.adapters.jetstream.publish import REPLACES, Outgoing, Publisher, header_lines
 from relay.adapters.jetstream.stream_reader import Stored, StreamReader
 from relay.adapters.jetstream.streams import REPLACING, make_stream, purge
@@ -82,7 +82,7 @@ async def _rekey(copy: _Copy) -> int:
     connection, stream = copy.connection, copy.stream
     try:
         await connection.api(f"STREAM.INFO.{stream}")
-    except ApiError as error:
+    except JetStreamRefused as error:
         if error.code != _NO_STREAM:
             raise
         return 0

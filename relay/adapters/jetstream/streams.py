@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, NamedTuple, TypeVar
 
-from relay.adapters.jetstream.connection import ApiError, Connection
+from relay.adapters.jetstream.connection import Connection, JetStreamRefused
 from relay.adapters.jetstream.publish import REPLACED_MAX
 from relay.ports import BusBroken, first_of
 from schemas.reports.reports import PART_MAX_BYTES
@@ -114,7 +114,7 @@ async def _make_bounded(
 ) -> None:
     try:
         await _make(connection, name, {**config, "max_bytes": most})
-    except ApiError as error:
+    except JetStreamRefused as error:
         if error.code != _NO_STORAGE:
             raise
         # A server that is told of no `max_file_store` sets aside no more than its disk has free.
@@ -124,7 +124,7 @@ async def _make_bounded(
 async def _make(connection: Connection, name: str, config: dict[str, Any]) -> None:
     try:
         await connection.api(f"STREAM.CREATE.{name}", **config)
-    except ApiError as error:
+    except JetStreamRefused as error:
         if error.code != _NAME_IN_USE:
             raise
         await connection.api(f"STREAM.UPDATE.{name}", **config)
@@ -154,7 +154,7 @@ async def make_mail_consumer(connection: Connection, path: NodePath, child: str)
     verb = f"CONSUMER.CREATE.MAIL.{child}.{filter_}"
     try:
         await connection.api(verb, CREATE_SECONDS, stream_name="MAIL", config=config)
-    except ApiError as error:
+    except JetStreamRefused as error:
         if error.code != _CONSUMER_DIFFERS:
             raise
         # One that kept its state in a file.
@@ -165,7 +165,7 @@ async def make_mail_consumer(connection: Connection, path: NodePath, child: str)
 async def _delete_mail_consumer(connection: Connection, child: str) -> None:
     try:
         await connection.api(f"CONSUMER.DELETE.MAIL.{child}")
-    except ApiError as error:
+    except JetStreamRefused as error:
         if error.code != _NO_CONSUMER:
             raise
 
@@ -179,7 +179,7 @@ async def erase_child(connection: Connection, path: NodePath, child: str) -> Non
     await purge(connection, "STAT", subjects.node_self(whole))
     try:
         await connection.api(f"STREAM.DELETE.{child}")
-    except ApiError as error:
+    except JetStreamRefused as error:
         if error.code != _NO_STREAM:
             raise
 
@@ -211,7 +211,7 @@ async def delete_message(connection: Connection, stream: str, sequence: int) -> 
     verb = f"STREAM.MSG.DELETE.{stream}"
     try:
         await connection.api(verb, seq=sequence, no_erase=True)
-    except ApiError as error:
+    except JetStreamRefused as error:
         if error.code != _NO_MESSAGE:
             raise
         return False

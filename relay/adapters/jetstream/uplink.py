@@ -11,8 +11,8 @@ from nats.aio.msg import Msg
 from relay.adapters.jetstream.connection import (
     PENDING_BYTES_MAX,
     PENDING_MESSAGES_MAX,
-    ApiError,
     Connection,
+    JetStreamRefused,
     checked,
     counts_in,
     links_of,
@@ -253,7 +253,7 @@ class Uplink:
             return None
         try:
             return mailbox_info(answer)
-        except ApiError as error:
+        except JetStreamRefused as error:
             logger.debug("the parent of %s has no mailbox for it: %s", self._path, error)
             return None
 
@@ -264,7 +264,7 @@ class Uplink:
         """The own server says how many leaf links the account UPLINK has now."""
         try:
             links = links_of(message)
-        except ApiError as error:
+        except JetStreamRefused as error:
             logger.warning("%s: an unreadable count of links: %s", self._path, error)
             return
         if links:
@@ -282,7 +282,7 @@ class Uplink:
 
 
 def mailbox_info(answer: Msg) -> tuple[int, int]:
-    """How many deliveries of the mailbox there were, how many are left; raises ApiError."""
+    """How many deliveries of the mailbox there were, how many are left; raises JetStreamRefused."""
     info = checked("up.info", answer)
     (delivered,) = counts_in("up.info", info.get("delivered"), "consumer_seq")
     (left,) = counts_in("up.info", info, "num_pending")

@@ -17,13 +17,13 @@ from relay.adapters.kubernetes.informer import InformerContext, KindInformer
 from relay.adapters.kubernetes.silence import Silence
 from relay.objects.stored_object import labels_of
 from relay.ports import (
-    Change,
+    Bookmark,
     Interest,
     Interests,
     Kind,
+    KindsServed,
     Object,
-    Progress,
-    Served,
+    ObjectChange,
     SpaceError,
     SpaceEvent,
     Synced,
@@ -110,7 +110,7 @@ class Follower:
 
     async def _tell_of(self, interest: Interest, event: SpaceEvent) -> None:
         """Tell it; what one selector takes no more and another one still does is not deleted."""
-        if isinstance(event, Change) and event.kind == "deleted":
+        if isinstance(event, ObjectChange) and event.kind == "deleted":
             others = [
                 other
                 for other in self._informers
@@ -118,7 +118,7 @@ class Follower:
             ]
             held = await self._context.get(event.key) if others else None
             if held and any(_takes(other, held) for other in others):
-                event = Change("modified", event.key, held)
+                event = ObjectChange("modified", event.key, held)
         await self._tell(event)
 
     async def _learn(self) -> None:
@@ -129,7 +129,7 @@ class Follower:
     async def _tell_kinds(self) -> None:
         if self._discovery.known and self._told_kinds != self._discovery.kinds:
             self._told_kinds = self._discovery.kinds
-            await self._tell(Served(self._told_kinds))
+            await self._tell(KindsServed(self._told_kinds))
 
     async def _on_discovery(self, group: asyncio.TaskGroup) -> None:
         while True:
@@ -187,7 +187,7 @@ class Follower:
         least = min((informer.position for informer in informers if informer.served), default=0)
         if least > self._progress and all(informer.settled for informer in informers):
             self._progress = least
-            await self._tell(Progress(str(least)))
+            await self._tell(Bookmark(str(least)))
 
     async def _say_progress(self) -> None:
         while True:
@@ -197,7 +197,7 @@ class Follower:
                 if await self._reached(mark, since):
                     self._marks = [other for other in self._marks if other[0] > mark]
                     self._progress = max(mark, self._progress)
-                    await self._tell(Progress(str(mark)))
+                    await self._tell(Bookmark(str(mark)))
                 else:
                     await self._clock.sleep(LOOK_SECONDS)
             await self._marked.wait()

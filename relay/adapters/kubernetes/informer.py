@@ -16,13 +16,13 @@ from relay.adapters.kubernetes.discovery import Discovery
 from relay.adapters.kubernetes.stored_versions import StandsStill, WatchGuard, other_versions
 from relay.ports import (
     AnotherSpace,
-    Change,
     Clock,
     Dice,
     Interest,
     Kind,
-    Listed,
     Object,
+    ObjectChange,
+    ObjectsListed,
     SpaceError,
     Tell,
     Unserved,
@@ -143,7 +143,7 @@ class KindInformer:
                 self._guard = WatchGuard(context.api, context.clock, other)
             self._revision = revision
             found = {self._key(obj): obj for obj in objects}
-            await self._tell(Listed(self.interest, found))
+            await self._tell(ObjectsListed(self.interest, found))
         self._unserved = None
         self.settled = True
         self._reached(self._revision)
@@ -223,7 +223,7 @@ class KindInformer:
             if event.change == "deleted":
                 # So does a server tell it whose store was emptied.
                 self._context.api.doubt()
-            await self._tell(Change(event.change, self._key(event.object), event.object))
+            await self._tell(ObjectChange(event.change, self._key(event.object), event.object))
         self._reached(event.revision)
         self._pause = PAUSE_SECONDS_MIN
 

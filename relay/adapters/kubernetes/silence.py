@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from relay.objects.stored_object import timestamp
-from relay.ports import UNAVAILABLE, Clock, SpaceError, Tell, Unanswered
+from relay.ports import UNAVAILABLE, Clock, ServerUnanswered, SpaceError, Tell
 
 QUIET_SECONDS, ANSWER_SECONDS_MAX = 20.0, 20.0
 WAITED_SECONDS = 2.0
@@ -41,10 +41,10 @@ class Silence:
             if await self._answers():
                 await self._clock.sleep(QUIET_SECONDS)
                 continue
-            await self._tell(Unanswered(_said(asked_ms)))
+            await self._tell(ServerUnanswered(_said(asked_ms)))
             while not await self._answers():
                 await self._clock.sleep(RETRY_SECONDS)
-            await self._tell(Unanswered(""))
+            await self._tell(ServerUnanswered(""))
 
     def _pause(self) -> float:
         """How long not to ask: something was heard lately, or nothing is followed."""

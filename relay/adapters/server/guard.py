@@ -47,7 +47,7 @@ class GuardLost(RuntimeError):
     """The guardian process is gone, so nothing can be started safely; restart the program."""
 
 
-class Guard:
+class ProcessGuard:
     """The guardian, from `async with` on; at its end all that is still registered is ended."""
 
     def __init__(self) -> None:

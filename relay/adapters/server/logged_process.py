@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from relay.adapters.server.guard import Guard, GuardLost
+from relay.adapters.server.guard import GuardLost, ProcessGuard
 from relay.adapters.server.log_pipe import LogPipe
 
 LOG_LINES_MAX = 200
@@ -32,7 +32,7 @@ class LoggedProcess:
 
     def __init__(
         self,
-        guard: Guard,
+        guard: ProcessGuard,
         command: Sequence[str],
         *,
         name: str,

@@ -61,7 +61,7 @@ class AccountSeeds:
 
 
 @dataclass(frozen=True, slots=True)
-class ParentLink:
+class ParentRemote:
     """How this server gets to its parent's."""
 
     # Where the parent listens for leaf links: nats, tls, ws or wss.
@@ -86,7 +86,7 @@ class Neighbours:
     `children` are public nkeys by name, `entrance` is the public nkey of strangers; "": none come.
     """
 
-    parent: ParentLink | None = None
+    parent: ParentRemote | None = None
     children: Mapping[str, str] = field(default_factory=dict)
     entrance: str = ""
 
@@ -103,7 +103,7 @@ class ServerSettings:
     leaf_port: int
     store_dir: Path
     nkeys: AccountNkeys
-    parent: ParentLink | None = None
+    parent: ParentRemote | None = None
     # Their public nkeys by name: two with a space between while one is replaced, none ("") while it
     # is revoked.
     children: Mapping[str, str] = field(default_factory=dict)
@@ -199,7 +199,7 @@ def loses_key(before: str, after: str) -> bool:
     return not set(before.split()) <= set(after.split())
 
 
-def _remote(parent: ParentLink | None) -> str:
+def _remote(parent: ParentRemote | None) -> str:
     if parent is None:
         return ""
     public_nkey(parent.seed)
@@ -231,7 +231,7 @@ def _dialled(url: str) -> str:
     return parts._replace(netloc=at, path=parts.path.rstrip("/")).geturl()
 
 
-def _proxy(parent: ParentLink) -> str:
+def _proxy(parent: ParentRemote) -> str:
     """The way out; the server wants name and password apart."""
     if not parent.proxy:
         return ""
@@ -250,7 +250,7 @@ def _proxy(parent: ParentLink) -> str:
     return f", proxy: {{ {', '.join(said)} }}"
 
 
-def _remote_tls(parent: ParentLink) -> str:
+def _remote_tls(parent: ParentRemote) -> str:
     parts = [urlsplit(url) for url in parent.urls]
     clear = [it for it in parts if it.scheme not in TLS_SCHEMES]
     if away := next((it for it in clear if not is_loopback(it.hostname or "")), None):

@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Self
 
 from relay.adapters.server.admin import cut_links, system_connection
-from relay.adapters.server.guard import Guard
+from relay.adapters.server.guard import ProcessGuard
 from relay.adapters.server.leaf_address import LOOPBACK, LeafAddress
 from relay.adapters.server.nats_config import (
     NO_NEIGHBOURS,
@@ -70,7 +70,7 @@ class EmbeddedServer:
         seeds: AccountSeeds,
         neighbours: Neighbours = NO_NEIGHBOURS,
         *,
-        guard: Guard,
+        guard: ProcessGuard,
         clock: Clock,
         leaf_address: LeafAddress | None = None,
         store_key: StoreKey | None = None,

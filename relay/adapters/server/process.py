@@ -12,7 +12,7 @@ from importlib import metadata
 from pathlib import Path
 
 from relay.adapters.server.admin import RELOAD_SECONDS as RELOAD_SECONDS
-from relay.adapters.server.guard import Guard
+from relay.adapters.server.guard import ProcessGuard
 from relay.adapters.server.logged_process import PORT_TAKEN, LoggedProcess
 from relay.adapters.server.logged_process import ServerFailed as ServerFailed
 from relay.adapters.server.server_log import ServerLog
@@ -56,7 +56,7 @@ class ServerProcess(LoggedProcess):
 
     def __init__(
         self,
-        guard: Guard,
+        guard: ProcessGuard,
         binary: Path,
         config: Path,
         environment: Mapping[str, str] | None = None,

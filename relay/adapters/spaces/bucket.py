@@ -59,7 +59,7 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class BucketEntry:
     """What lies at a key; of a deleted one, what lay there. Revisions order the whole bucket."""
 
     key: str
@@ -128,7 +128,7 @@ class Bucket:
         info = await self._jetstream.stream_info(self._stream)
         return int(info.created.timestamp() * 1000) if info.created else None
 
-    async def read(self, key: str) -> Entry | None:
+    async def read(self, key: str) -> BucketEntry | None:
         """What lies at the key, be it deleted; None if nothing does, or it is damaged."""
         read = 0
         for _ in range(READS_MAX):
@@ -232,7 +232,9 @@ class Bucket:
         with suppress(nats.errors.Error, JetStreamError, TimeoutError):
             await self._jetstream.purge_stream(self._stream, subject=self._prefix + parts.pattern)
 
-    async def _opened(self, key: str, message: Msg | RawStreamMsg, revision: int) -> Entry | None:
+    async def _opened(
+        self, key: str, message: Msg | RawStreamMsg, revision: int
+    ) -> BucketEntry | None:
         """The entry of a message.
 
         None if its parts are gone, since it is not the last any more, or if it is damaged.
@@ -248,9 +250,9 @@ class Bucket:
                 return None
             stored = b"".join(piece.data or b"" for piece in pieces if piece)
         deleted = "KV-Operation" in headers
-        return Entry(key, unpack(stored), revision, deleted, parts)
+        return BucketEntry(key, unpack(stored), revision, deleted, parts)
 
-    async def list(self, pattern: str) -> AsyncGenerator[Entry, None]:
+    async def list(self, pattern: str) -> AsyncGenerator[BucketEntry, None]:
         """What lies at the keys that match, in order of revision; of one key the last one counts.
 
         So it lies there at a moment after all was read: it is read on until nothing newer is there.
@@ -289,7 +291,9 @@ class Bucket:
         async for each in self._read_each(pattern, seen):
             yield each
 
-    async def _read_each(self, pattern: str, seen: Collection[str]) -> AsyncGenerator[Entry, None]:
+    async def _read_each(
+        self, pattern: str, seen: Collection[str]
+    ) -> AsyncGenerator[BucketEntry, None]:
         """What lies at each key that matches and was not seen."""
         for key in await self._keys(pattern):
             entry = None if key in seen else await self.read(key)
@@ -311,7 +315,7 @@ class Bucket:
         subjects = found.state.subjects or {}
         return tuple(subject.removeprefix(self._prefix) for subject in subjects)
 
-    async def follow(self, pattern: str, start: int) -> AsyncGenerator[Entry | None, None]:
+    async def follow(self, pattern: str, start: int) -> AsyncGenerator[BucketEntry | None, None]:
         """Entries from revision `start` on; None when all is well and nothing new; ends if lost.
 
         One whose parts are gone is left out: what was written instead of it follows.

@@ -16,7 +16,7 @@ from functools import partial
 from nats.aio.client import Client
 
 from relay.adapters.spaces import bucket_values as kv
-from relay.adapters.spaces.bucket import Bucket, Entry
+from relay.adapters.spaces.bucket import Bucket, BucketEntry
 from relay.adapters.spaces.bucket_values import Parts
 from relay.adapters.spaces.read_cache import ReadCache
 from relay.adapters.spaces.refusals import as_space_errors
@@ -31,7 +31,6 @@ from relay.objects.serving import (
 from relay.objects.stored_object import CreationTracker, StoredObject, WriteRefused
 from relay.ports import (
     Absence,
-    Change,
     Clock,
     Conflict,
     Dice,
@@ -40,12 +39,13 @@ from relay.ports import (
     Labels,
     Listing,
     Object,
+    ObjectChange,
     ResumeTooOld,
     SpaceError,
     Tell,
 )
 from schemas.content import blobs
-from schemas.kind_check import check_kind
+from schemas.kind_check import parse_own_kind
 from schemas.objects.objects import ObjectKey
 from schemas.objects.selectors import LabelSelector
 from schemas.values.faults import InvalidObject
@@ -140,7 +140,7 @@ class EmbeddedSpace:
                     found[key] = rules.at_revision(stored, entry.revision)
         return Listing(tuple(found[key] for key in sorted(found)), revision)
 
-    async def watch(self, since: str) -> AsyncGenerator[Change, None]:
+    async def watch(self, since: str) -> AsyncGenerator[ObjectChange, None]:
         position, seen_ms = await self._resume(since)
         births = CreationTracker(position)
         while True:
@@ -321,7 +321,7 @@ class EmbeddedSpace:
         """As it is kept; raises Refused if it is of our kinds and says what they do not have."""
         whole = self._serving.made_whole(key, said)
         try:
-            check_kind({field: value for field, value in whole.items() if field != "status"})
+            parse_own_kind({field: value for field, value in whole.items() if field != "status"})
         except InvalidObject as error:
             raise WriteRefused(rules.INVALID, str(error)) from error
         return whole
@@ -400,13 +400,13 @@ class EmbeddedSpace:
         return Conflict(rules.CONFLICT, said)
 
 
-def _change(entry: Entry, births: CreationTracker, revision: str) -> Change:
+def _change(entry: BucketEntry, births: CreationTracker, revision: str) -> ObjectChange:
     key, stored = key_from(entry.key), _decoded(entry)
     shown = rules.at_revision(stored, entry.revision)
     if entry.deleted:
         births.deleted(key)
-        return Change("deleted", key, shown, revision)
-    return Change(births.change(key, stored), key, shown, revision)
+        return ObjectChange("deleted", key, shown, revision)
+    return ObjectChange(births.change(key, stored), key, shown, revision)
 
 
 def path_of(key: ObjectKey) -> str:
@@ -450,7 +450,7 @@ def _text(encoded: str) -> str:
     return raw.decode().replace("/", ".")
 
 
-def _decoded(entry: Entry) -> StoredObject:
+def _decoded(entry: BucketEntry) -> StoredObject:
     try:
         return rules.decode(entry.value)
     except CodecError as error:

@@ -15,15 +15,15 @@ from relay.objects import simulated_controllers
 from relay.objects.stored_object import timestamp
 from relay.ports import (
     NOT_FOUND,
-    Change,
     Clock,
     Dice,
     Interests,
     Kind,
     Labels,
-    Listed,
     Listing,
     Object,
+    ObjectChange,
+    ObjectsListed,
     Space,
     SpaceError,
     SpaceEvent,
@@ -37,7 +37,7 @@ _NAMESPACES = ("", "namespaces")
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class ApplyRefusal:
     """Applies of this resource whose name matches the glob are refused with the message."""
 
     resource: str
@@ -51,7 +51,7 @@ class Settings:
 
     startup_seconds: tuple[float, float] = (0.5, 3.0)
     deadline_seconds: float = 10.0
-    refuse: tuple[Refusal, ...] = ()
+    refuse: tuple[ApplyRefusal, ...] = ()
     slow_seconds: float = 0.0
     slow_names: tuple[str, ...] = field(default=("*",))
 
@@ -159,13 +159,13 @@ class SimulatedCluster:
 
     async def _told(self, event: SpaceEvent) -> None:
         match event:
-            case Listed(_, objects):
+            case ObjectsListed(_, objects):
                 self._kinds = self._kinds.extended_by(objects.values())
                 for key, obj in objects.items():
                     await self._notice(key, obj)
-            case Change("deleted", key):
+            case ObjectChange("deleted", key):
                 self._due.pop(key, None)
-            case Change(_, key, obj):
+            case ObjectChange(_, key, obj):
                 await self._notice(key, obj)
             case _:
                 return

@@ -10,17 +10,17 @@ from typing import Protocol
 from relay.objects.stored_object import labels_of
 from relay.ports import (
     AnotherSpace,
-    Change,
+    Bookmark,
     Clock,
     Interest,
     Interests,
     Kind,
-    Listed,
+    KindsServed,
     Listing,
     Object,
-    Progress,
+    ObjectChange,
+    ObjectsListed,
     ResumeTooOld,
-    Served,
     SpaceError,
     Synced,
     Tell,
@@ -41,7 +41,7 @@ class WholeSpace(Protocol):
 
     async def list(self, group: str = "", resource: str = "") -> Listing: ...
 
-    def watch(self, since: str) -> AsyncGenerator[Change, None]: ...
+    def watch(self, since: str) -> AsyncGenerator[ObjectChange, None]: ...
 
 
 async def follow_whole(space: WholeSpace, interests: Interests, clock: Clock, tell: Tell) -> None:
@@ -84,14 +84,14 @@ class _Follower:
             listing = await self._list()
             found = by_key(listing.objects)
             self._defined = {key: obj for key, obj in found.items() if _is_definition(key)}
-            await self._tell(Served(kinds_served(self._defined.values())))
+            await self._tell(KindsServed(kinds_served(self._defined.values())))
             self._since.clear()
             self._taken.clear()
             if wanted is None:
-                await self._tell(Listed(None, found, listing.revision))
+                await self._tell(ObjectsListed(None, found, listing.revision))
             for interest in wanted or ():
                 await self._begin(interest, found, listing.revision)
-            await self._tell(Progress(listing.revision))
+            await self._tell(Bookmark(listing.revision))
             await self._tell(Synced(wanted))
             self.synced = True
             group.create_task(self._watch(listing.revision), name="space:watch")
@@ -111,7 +111,7 @@ class _Follower:
         self._since[interest] = number_of(revision)
         if interest.selector is not None:
             self._taken[interest] = set(taken)
-        await self._tell(Listed(interest, taken, revision))
+        await self._tell(ObjectsListed(interest, taken, revision))
 
     async def _widen(self, wanted: _Wanted) -> None:
         """List what is wanted newly, beside the watch that goes on."""
@@ -141,18 +141,18 @@ class _Follower:
                     await self._pass_on(change)
         raise ResumeTooOld("Expired", "the watch ended: list again")
 
-    async def _pass_on(self, change: Change) -> None:
+    async def _pass_on(self, change: ObjectChange) -> None:
         if _is_definition(change.key):
             self._defined.pop(change.key, None)
             if change.kind != "deleted":
                 self._defined[change.key] = change.object
-            await self._tell(Served(kinds_served(self._defined.values())))
+            await self._tell(KindsServed(kinds_served(self._defined.values())))
         said = change if self._interests.wanted is None else self._of_interest(change)
-        await self._tell(said or Progress(change.revision))
+        await self._tell(said or Bookmark(change.revision))
 
-    def _of_interest(self, change: Change) -> Change | None:
+    def _of_interest(self, change: ObjectChange) -> ObjectChange | None:
         """The change as its interests see it; None if it is of no interest."""
-        said: Change | None = None
+        said: ObjectChange | None = None
         position = number_of(change.revision)
         for interest, since in self._since.items():
             if position <= since or not _is_of(interest, change.key):
@@ -165,7 +165,7 @@ class _Follower:
                 return change
             if change.key in taken:
                 taken.discard(change.key)
-                said = Change("deleted", change.key, change.object, change.revision)
+                said = ObjectChange("deleted", change.key, change.object, change.revision)
         return said
 
 

@@ -23,7 +23,7 @@ T = TypeVar("T")
 Json = dict[str, Any]
 
 
-class BadArguments(ValueError):
+class BadAskArguments(ValueError):
     """The arguments of an ask do not fit its verb; says which one, and what it should be."""
 
 
@@ -81,10 +81,10 @@ def wave_of(summary: Summary) -> str:
 
 
 def limit_of(arguments: Mapping[str, str]) -> int:
-    """How many entries a page may have; raises BadArguments."""
+    """How many entries a page may have; raises BadAskArguments."""
     text = arguments.get("limit", str(PAGE_MAX))
     if not text.isdecimal() or len(text) > PAGE_DIGITS or not 0 < int(text) <= PAGE_MAX:
-        raise BadArguments(f"limit: {text!r} is not a number from 1 to {PAGE_MAX}")
+        raise BadAskArguments(f"limit: {text!r} is not a number from 1 to {PAGE_MAX}")
     return int(text)
 
 

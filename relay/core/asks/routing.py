@@ -223,7 +223,7 @@ class AskRouter:
         """The monotonic second of the next end; None if nothing is under way."""
         return min((under.due for under in self._underway.values()), default=None)
 
-    def check(self) -> None:
+    def assert_invariants(self) -> None:
         """Assert that there is a bound, and an end, to what is under way."""
         assert len(self._underway) <= ASKS_MAX
         assert len(self._remembered) <= REMEMBERED_MAX

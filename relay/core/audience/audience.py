@@ -483,12 +483,12 @@ class Audience:
 
     # Invariants
 
-    def check(self) -> None:
+    def assert_invariants(self) -> None:
         """Assert that all sets and counts equal what each destination's own labels say."""
         for part in (self._numbering, self._targets, self._locations):
-            part.check()
+            part.assert_invariants()
         for index in (self._by_instance, self._over_target, self._over_location):
-            index.check()
+            index.assert_invariants()
         assert set(self._numbers.values()) == {
             held.start + offset for held in self._numbering.ordered for offset in held.offsets()
         }

@@ -103,7 +103,7 @@ class LabelSets:
             found = found - members
         return found
 
-    def check(self) -> None:
+    def assert_invariants(self) -> None:
         """Assert that each set of numbers is what the label sets say."""
         defined: dict[str, BitMap] = {}
         for number, ids in enumerate(self._sets):

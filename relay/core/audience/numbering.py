@@ -102,7 +102,7 @@ class Numbering:
         self._free_indices.append(held.index)
         self._spare.setdefault(held.capacity, []).append(held.start)
 
-    def check(self) -> None:
+    def assert_invariants(self) -> None:
         """Assert that places tile all numbers up to the end, and that each index is one child's."""
         assert self._starts == sorted(held.start for held in self.by_child.values())
         assert self._starts == [held.start for held in self.ordered]

@@ -49,7 +49,7 @@ class SelectorIndex(Generic[Item]):
                 if demanded in ("", space) and _meets(labels, rest):
                     yield item
 
-    def check(self) -> None:
+    def assert_invariants(self) -> None:
         """Assert that each item stands under its terms, and nothing else does."""
         defined = {(term, item) for item, terms in self._terms.items() for term in terms}
         held = [(term, item) for term, posting in self._by_term.items() for item in posting]

@@ -35,7 +35,7 @@ Cell = Any
 """Of a type of its own for each type of field; hashable, and the same however it was made."""
 
 
-class Sample(NamedTuple):
+class CellSample(NamedTuple):
     """What one row gives for a column: a number in units, a QUANTILE's bucket, or any value."""
 
     number: int | None = None
@@ -97,7 +97,7 @@ def distinct_estimate(cell: Cell) -> int:
 class CellKind(NamedTuple):
     """How one type of field is made, merged, multiplied, written and read."""
 
-    of: Callable[[Sample, bytes], Cell]
+    of: Callable[[CellSample, bytes], Cell]
     merge: Callable[[Sequence[Cell], CombinedField], Cell]
     times: Callable[[Cell, int], Cell]
     write: Callable[[Cell], bytes]
@@ -145,7 +145,7 @@ def _read_average(raw: bytes) -> Cell:
             raise CodecError("", "not a sum and a count")
 
 
-def _of_average(sample: Sample, _who: bytes) -> Cell:
+def _of_average(sample: CellSample, _who: bytes) -> Cell:
     return (0, 0) if sample.number is None else (sample.number, 1)
 
 
@@ -161,7 +161,7 @@ def _merge_buckets(cells: Sequence[Cell], _field: CombinedField) -> Cell:
     return tuple(ranked)
 
 
-def _of_bucket(sample: Sample, _who: bytes) -> Cell:
+def _of_bucket(sample: CellSample, _who: bytes) -> Cell:
     return () if sample.bucket is None else ((sample.bucket, 1),)
 
 
@@ -186,7 +186,7 @@ def _merge_top(cells: Sequence[Cell], field: CombinedField) -> Cell:
     return tuple(sorted(entries, key=lambda entry: (-entry[0], entry[1]))[: field.top])
 
 
-def _of_top(sample: Sample, who: bytes) -> Cell:
+def _of_top(sample: CellSample, who: bytes) -> Cell:
     return () if sample.number is None else ((sample.number, who),)
 
 
@@ -209,7 +209,7 @@ def _merge_hashes(cells: Sequence[Cell], _field: CombinedField) -> Cell:
     return tuple(sorted({each for cell in cells for each in cell})[:DISTINCT_HASHES])
 
 
-def _of_hash(sample: Sample, _who: bytes) -> Cell:
+def _of_hash(sample: CellSample, _who: bytes) -> Cell:
     if sample.value is None:
         return ()
     digest = hashlib.sha256(pack_values([sample.value])).digest()
@@ -242,7 +242,7 @@ def _same(cell: Cell, _count: int) -> Cell:
     return cell
 
 
-def _number_or_none(sample: Sample, _who: bytes) -> Cell:
+def _number_or_none(sample: CellSample, _who: bytes) -> Cell:
     return sample.number
 
 

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from relay.core.collectors.bound_programs import BoundPrograms
-from relay.core.collectors.items import Item
 from relay.core.collectors.ports import (
     HERE,
     CollectorContext,
@@ -23,6 +22,7 @@ from relay.core.collectors.ports import (
     PlacementStanding,
     Sent,
 )
+from relay.core.collectors.program_results import ProgramResults
 from relay.core.collectors.tables import TableAlgebra
 from relay.core.collectors.turns import Turns
 from relay.core.collectors.upsynced import Sources, UpsyncedObjects
@@ -71,8 +71,8 @@ class _Placement:
     # Where objects lie, and under which key; nobody tells that of a manifest that is closed here.
     references: dict[ObjectKey, tuple[Reference, SealingKey | None]] = field(default_factory=dict)
     is_closed: bool = False
-    items: dict[Place, Item] = field(default_factory=dict)
-    by_object: dict[ObjectKey, list[Item]] = field(default_factory=dict)
+    items: dict[Place, ProgramResults] = field(default_factory=dict)
+    by_object: dict[ObjectKey, list[ProgramResults]] = field(default_factory=dict)
     # Children to be looked at in all items.
     stale: dict[str, None] = field(default_factory=dict)
     # What a turn ended before.
@@ -270,25 +270,25 @@ class CollectedResults:
         for key, part in self._reports.parts_of(child):
             self.take(key, child, part, ())
         for key in self._placements:
-            self.stale(key, child)
+            self.mark_dirty(key, child)
 
-    def stale(self, key: MailKey, child: str) -> None:
+    def mark_dirty(self, key: MailKey, child: str) -> None:
         """Look at a child again: what is known of it, or who is meant below it, changed."""
         placement = self._placements.get(key)
         if placement is not None:
             placement.stale[child] = None
 
-    def stale_child(self, child: str) -> None:
+    def mark_child_dirty(self, child: str) -> None:
         """The same in all placements: its presence changed."""
         for key in self._placements:
-            self.stale(key, child)
+            self.mark_dirty(key, child)
 
     def observed(self, obj: ObjectKey, placements: Iterable[MailKey]) -> None:
         """The destination here returned something else of an object."""
         for key in placements:
             placement = self._placements.get(key)
             for item in placement.by_object.get(obj, ()) if placement is not None else ():
-                item.stale(HERE)
+                item.mark_dirty(HERE)
 
     def upsynced(self, obj: ObjectKey, copy: bytes | None) -> None:
         """An object of the destination here came up as another one, or is none any more."""
@@ -297,7 +297,7 @@ class CollectedResults:
         for key, placement in self._placements.items():
             items = [it for it in placement.items.values() if it.is_over_upsynced(obj)]
             for item in items:
-                item.stale(HERE)
+                item.mark_dirty(HERE)
             if items:
                 self._context.touch(key)
 
@@ -379,22 +379,22 @@ class CollectedResults:
             self._note_unfinished(key)
         return [each for each in found if each.rows is not None]
 
-    def check(self) -> None:
+    def assert_invariants(self) -> None:
         """Assert that what is merged is the merge of what is there."""
         for key, placement in self._placements.items():
             self.collected(key)
             for _, item in self._looked_at(key):
-                item.check()
+                item.assert_invariants()
             assert not placement.stale
 
-    def _looked_at(self, key: MailKey) -> list[tuple[Place, Item]]:
+    def _looked_at(self, key: MailKey) -> list[tuple[Place, ProgramResults]]:
         placement = self._placements.get(key)
         if placement is None:
             return []
         stale, placement.stale = placement.stale, {}
         for child in stale:
             for item in placement.items.values():
-                item.stale(child)
+                item.mark_dirty(child)
         return list(placement.items.items())
 
     def _note_unfinished(self, key: MailKey) -> None:
@@ -425,7 +425,7 @@ class CollectedResults:
         placement = self._placements.get(key)
         item = placement.items.get(place) if placement is not None else None
         if item is not None:
-            item.stale(child)
+            item.mark_dirty(child)
 
     def programs_ready(self, key: MailKey) -> None:
         """The programs and the list of objects are here: have the objects themselves read."""
@@ -478,7 +478,9 @@ class CollectedResults:
             item = former.get((obj, program.id))
             if item is None or not item.is_over(objects):
                 before, algebra = item, tables[program]
-                item = Item(key, obj, program, objects, self._context, self._evaluator, algebra)
+                item = ProgramResults(
+                    key, obj, program, objects, self._context, self._evaluator, algebra
+                )
                 if before is not None:
                     item.succeed(before)
             placement.items[obj, item.id] = item

@@ -60,7 +60,7 @@ class MergeTree(Generic[T]):
         self._dirty = set()
         return self._levels[level][0] if self._levels[level] else None
 
-    def check(self) -> None:
+    def assert_invariants(self) -> None:
         """Assert that the total is the merge of what is there."""
         there = [value for value in self._levels[0] if value is not None]
         assert len(there) == len(self._places)

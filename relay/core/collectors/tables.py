@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from relay.core.collectors.cells import CELLS, Sample
+from relay.core.collectors.cells import CELLS, CellSample
 from schemas.reports.collectors import (
     COLUMNS_MAX,
     RESULT_MAX_BYTES,
@@ -31,14 +31,14 @@ FILTER = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class CollectedRow:
     """A group, or one destination's columns: how many rows it stands for, and what it keeps."""
 
     count: int
     cells: tuple[Any, ...]
 
 
-class RowError(WireRecord, frozen=True):
+class ColumnError(WireRecord, frozen=True):
     """What went wrong in a column."""
 
     column: str
@@ -52,19 +52,19 @@ class RowError(WireRecord, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class CollectedTable:
     """What a collector has of some destinations."""
 
     # All rows, those filtered out too.
     counted: int = 0
-    rows: Mapping[bytes, Row] = field(default_factory=dict)
+    rows: Mapping[bytes, CollectedRow] = field(default_factory=dict)
     # The last key up to which all rows are here; None: all are.
     cut: bytes | None = None
     # The rows beyond, combined.
-    rest: Row | None = None
+    rest: CollectedRow | None = None
     # Whether fewer rows are kept than the limit, because they found no room.
     truncated: bool = False
-    errors: Mapping[tuple[str, bool], RowError] = field(default_factory=dict)
+    errors: Mapping[tuple[str, bool], ColumnError] = field(default_factory=dict)
 
 
 class Outcome(NamedTuple):
@@ -74,7 +74,7 @@ class Outcome(NamedTuple):
     kept: bool
     # The key of its group, and a sample for each combined field.
     group: bytes = b""
-    samples: tuple[Sample, ...] = ()
+    samples: tuple[CellSample, ...] = ()
     # Else its columns, as one value.
     columns: bytes = b""
     # Columns and texts: without these there is no row.
@@ -95,10 +95,10 @@ class _Table(WireRecord, frozen=True):
     cut: bytes | None
     rest: _Row | None
     truncated: bool
-    errors: tuple[RowError, ...]
+    errors: tuple[ColumnError, ...]
 
 
-EMPTY = Table()
+EMPTY = CollectedTable()
 
 
 class TableAlgebra:
@@ -112,40 +112,42 @@ class TableAlgebra:
         self._fields: tuple[CombinedField, ...] = program.combined
         self._kinds = tuple(CELLS[item.type] for item in program.combined)
         self._selects = not program.combined
-        self._made: tuple[Outcome, bytes, Table] | None = None
-        self._wrote: tuple[Table, int, bytes] | None = None
+        self._made: tuple[Outcome, bytes, CollectedTable] | None = None
+        self._wrote: tuple[CollectedTable, int, bytes] | None = None
 
     @property
-    def empty(self) -> Table:
+    def empty(self) -> CollectedTable:
         return EMPTY
 
-    def leaf(self, outcome: Outcome, who: bytes, place: bytes = b"") -> Table:
+    def leaf(self, outcome: Outcome, who: bytes, place: bytes = b"") -> CollectedTable:
         """One destination's table; `place` tells its rows of several objects apart."""
         made = self._made
         if made is None or made[0] is not outcome or made[1] != who + place:
             made = self._made = (outcome, who + place, self._leaf(outcome, who, place))
         return made[2]
 
-    def _leaf(self, outcome: Outcome, who: bytes, place: bytes) -> Table:
+    def _leaf(self, outcome: Outcome, who: bytes, place: bytes) -> CollectedTable:
         errors = {
-            (column, of_row): RowError(column, of_row, who + place, text, 1)
+            (column, of_row): ColumnError(column, of_row, who + place, text, 1)
             for of_row, listed in ((True, outcome.failed), (False, outcome.faults))
             for column, text in listed
         }
         if not outcome.kept:
-            return Table(1, errors=errors)
+            return CollectedTable(1, errors=errors)
         if self._selects:
-            return Table(1, {who + place: Row(1, (outcome.columns,))}, errors=errors)
+            return CollectedTable(
+                1, {who + place: CollectedRow(1, (outcome.columns,))}, errors=errors
+            )
         pairs = zip(self._kinds, outcome.samples, strict=True)
-        row = Row(1, tuple(kind.of(sample, who + place) for kind, sample in pairs))
-        return Table(1, {outcome.group: row}, errors=errors)
+        row = CollectedRow(1, tuple(kind.of(sample, who + place) for kind, sample in pairs))
+        return CollectedTable(1, {outcome.group: row}, errors=errors)
 
-    def merge(self, tables: Sequence[Table]) -> Table:
+    def merge(self, tables: Sequence[CollectedTable]) -> CollectedTable:
         """The table of disjoint sets of rows."""
         if len(tables) == 1:
             return tables[0]
-        grouped: dict[bytes, list[Row]] = {}
-        rests, cuts, errors = [], [], dict[tuple[str, bool], RowError]()
+        grouped: dict[bytes, list[CollectedRow]] = {}
+        rests, cuts, errors = [], [], dict[tuple[str, bool], ColumnError]()
         counted, truncated = 0, False
         for table in tables:
             counted += table.counted
@@ -163,7 +165,7 @@ class TableAlgebra:
             key: listed[0] if len(listed) == 1 else self._combined(listed)
             for key, listed in grouped.items()
         }
-        whole = Table(
+        whole = CollectedTable(
             min(counted, COUNT_MAX),
             rows,
             min(cuts, default=None),
@@ -173,23 +175,25 @@ class TableAlgebra:
         )
         return self._cut(whole, self._limit)
 
-    def times(self, table: Table, count: int) -> Table:
+    def times(self, table: CollectedTable, count: int) -> CollectedTable:
         """The table of so many disjoint sets of rows, at least one, of which each says the same."""
         if count == 1:
             return table
-        return Table(
+        return CollectedTable(
             min(table.counted * count, COUNT_MAX),
             {key: self._times(row, count) for key, row in table.rows.items()},
             table.cut,
             None if table.rest is None else self._times(table.rest, count),
             table.truncated,
             {
-                place: RowError(t.column, t.of_row, t.who, t.text, min(t.count * count, COUNT_MAX))
+                place: ColumnError(
+                    t.column, t.of_row, t.who, t.text, min(t.count * count, COUNT_MAX)
+                )
                 for place, t in table.errors.items()
             },
         )
 
-    def many(self, outcome: Outcome, whos: Sequence[bytes]) -> Table:
+    def many(self, outcome: Outcome, whos: Sequence[bytes]) -> CollectedTable:
         """The table of destinations that all have this outcome, in the order of their keys."""
         # Only these are told from each other by who they are.
         few = max((item.top for item in self._fields if item.type == "TOP"), default=1)
@@ -200,14 +204,14 @@ class TableAlgebra:
             first.append(self.times(self.leaf(outcome, whos[few]), len(whos) - few))
         return self.merge(first) if first else EMPTY
 
-    def write(self, table: Table, room: int = TABLE_MAX_BYTES) -> bytes:
+    def write(self, table: CollectedTable, room: int = TABLE_MAX_BYTES) -> bytes:
         """The table's bytes, with fewer rows if all find no room."""
         wrote = self._wrote
         if wrote is None or wrote[0] is not table or wrote[1] != room:
             wrote = self._wrote = (table, room, self._written(table, room))
         return wrote[2]
 
-    def _written(self, table: Table, room: int) -> bytes:
+    def _written(self, table: CollectedTable, room: int) -> bytes:
         data = encode(self._said(table))
         rows = len(table.rows)
         while len(data) > room and rows:
@@ -215,10 +219,10 @@ class TableAlgebra:
             table = self._cut(table, rows, truncated=True)
             data = encode(self._said(table))
         if len(data) > room:
-            data = encode(self._said(Table(table.counted, truncated=True)))
+            data = encode(self._said(CollectedTable(table.counted, truncated=True)))
         return data
 
-    def read(self, data: bytes) -> Table:
+    def read(self, data: bytes) -> CollectedTable:
         """What such bytes say; raises RecordRefused, whatever they are."""
         said = decode(_Table, data, TABLE_MAX_BYTES, "rows")
         keys = [row.key for row in said.rows]
@@ -238,9 +242,9 @@ class TableAlgebra:
         except CodecError as error:
             raise RecordRefused(f"rows: {error}") from error
         errors = {(item.column, item.of_row): item for item in said.errors}
-        return Table(said.counted, rows, said.cut, rest, said.truncated, errors)
+        return CollectedTable(said.counted, rows, said.cut, rest, said.truncated, errors)
 
-    def of_one(self, table: Table) -> Table:
+    def of_one(self, table: CollectedTable) -> CollectedTable:
         """What one destination says, so that it hides no row of others, whatever it says.
 
         Where it has no room for its rows those of others would be cut with them. So of groups it
@@ -252,25 +256,27 @@ class TableAlgebra:
             return replace(table, cut=None, truncated=True)
         beyond = [*table.rows.values(), *([] if table.rest is None else [table.rest])]
         rest = self._combined(beyond) if beyond else None
-        return Table(table.counted, {}, None, rest, truncated=True, errors=table.errors)
+        return CollectedTable(table.counted, {}, None, rest, truncated=True, errors=table.errors)
 
-    def _combined(self, rows: Sequence[Row]) -> Row:
+    def _combined(self, rows: Sequence[CollectedRow]) -> CollectedRow:
         count = min(sum(row.count for row in rows), COUNT_MAX)
         if self._selects:
-            return Row(count, (min(row.cells[0] for row in rows),) if rows[0].cells else ())
+            return CollectedRow(
+                count, (min(row.cells[0] for row in rows),) if rows[0].cells else ()
+            )
         pairs = enumerate(zip(self._kinds, self._fields, strict=True))
-        return Row(
+        return CollectedRow(
             count, tuple(kind.merge([row.cells[at] for row in rows], f) for at, (kind, f) in pairs)
         )
 
-    def _times(self, row: Row, count: int) -> Row:
+    def _times(self, row: CollectedRow, count: int) -> CollectedRow:
         if self._selects:
-            return Row(min(row.count * count, COUNT_MAX), row.cells)
+            return CollectedRow(min(row.count * count, COUNT_MAX), row.cells)
         pairs = zip(self._kinds, row.cells, strict=True)
         cells = tuple(kind.times(cell, count) for kind, cell in pairs)
-        return Row(min(row.count * count, COUNT_MAX), cells)
+        return CollectedRow(min(row.count * count, COUNT_MAX), cells)
 
-    def _cut(self, table: Table, limit: int, *, truncated: bool = False) -> Table:
+    def _cut(self, table: CollectedTable, limit: int, *, truncated: bool = False) -> CollectedTable:
         """Keep the first so many rows, and none beyond what is whole."""
         cut = table.cut
         if len(table.rows) > limit:
@@ -282,13 +288,15 @@ class TableAlgebra:
         kept = {key: row for key, row in table.rows.items() if key <= cut and limit}
         beyond = [row for key, row in table.rows.items() if key not in kept]
         if self._selects:
-            beyond = [Row(row.count, ()) for row in beyond]
+            beyond = [CollectedRow(row.count, ()) for row in beyond]
         if table.rest is not None:
             beyond.append(table.rest)
         rest = self._combined(beyond)
-        return Table(table.counted, kept, cut, rest, table.truncated or truncated, table.errors)
+        return CollectedTable(
+            table.counted, kept, cut, rest, table.truncated or truncated, table.errors
+        )
 
-    def _said(self, table: Table) -> _Table:
+    def _said(self, table: CollectedTable) -> _Table:
         return _Table(
             table.counted,
             tuple(self._said_row(key, table.rows[key]) for key in sorted(table.rows)),
@@ -298,32 +306,32 @@ class TableAlgebra:
             tuple(table.errors[place] for place in sorted(table.errors)),
         )
 
-    def _said_row(self, key: bytes, row: Row) -> _Row:
+    def _said_row(self, key: bytes, row: CollectedRow) -> _Row:
         if self._selects:
             return _Row(key, row.count, row.cells)
         pairs = zip(self._kinds, row.cells, strict=True)
         return _Row(key, row.count, tuple(kind.write(cell) for kind, cell in pairs))
 
-    def _read_row(self, row: _Row) -> Row:
+    def _read_row(self, row: _Row) -> CollectedRow:
         if row.count > COUNT_MAX or len(row.key) > KEY_MAX_BYTES:
             raise CodecError("", "a row out of bounds")
         if self._selects:
             if len(row.cells) > 1:
                 raise CodecError("", "a row of more than its columns")
-            return Row(row.count, row.cells)
+            return CollectedRow(row.count, row.cells)
         if len(row.cells) != len(self._kinds):
             raise CodecError("", f"{len(row.cells)} columns instead of {len(self._kinds)}")
         pairs = zip(self._kinds, row.cells, strict=True)
-        return Row(row.count, tuple(kind.read(cell) for kind, cell in pairs))
+        return CollectedRow(row.count, tuple(kind.read(cell) for kind, cell in pairs))
 
 
-def _both(first: RowError, second: RowError) -> RowError:
+def _both(first: ColumnError, second: ColumnError) -> ColumnError:
     least = min(first, second, key=lambda item: (item.who, item.text))
     count = min(first.count + second.count, COUNT_MAX)
-    return RowError(least.column, least.of_row, least.who, least.text, count)
+    return ColumnError(least.column, least.of_row, least.who, least.text, count)
 
 
-def _check_error(error: RowError) -> None:
+def _check_error(error: ColumnError) -> None:
     texts = (error.column, error.text)
     if any(len(text.encode()) > TEXT_MAX_BYTES for text in texts):
         raise RecordRefused(f"a text over {TEXT_MAX_BYTES} bytes")

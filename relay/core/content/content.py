@@ -15,7 +15,7 @@ from relay.core.effects import Effect, KeepBlob, LoadBlob, Noted
 from relay.core.events import BlobArrived
 from schemas.content import blobs
 from schemas.content.blobs import Reference
-from schemas.content.chunks import Manifest, chunk_references, read_manifest, read_root
+from schemas.content.manifest import Manifest, chunk_references, read_manifest, read_root
 from schemas.content.sealing import SealingKey
 from schemas.records.snapshots import SNAPSHOT_INNER, read_inner
 from schemas.values.identity import ContentHash
@@ -197,7 +197,7 @@ class Content:
                 want.retry_at = None
                 self._out.append(LoadBlob(want.reference, want.fresh))
 
-    def check(self) -> None:
+    def assert_invariants(self) -> None:
         """Assert that walks and wants are each other's reverse, and what is whole is held."""
         assert all(self._walks[owner].missing for owner in self._refused_since)
         missing = {(owner, a) for owner, walk in self._walks.items() for a in walk.missing}

@@ -99,7 +99,7 @@ class Sweeper:
             return
         self._go_on()
 
-    def check(self) -> None:
+    def assert_invariants(self) -> None:
         """Assert that something is under way only during a sweep, and that all of it is marked."""
         marked = self._marked or set()
         assert {reference.address for reference in self._unread} <= marked

@@ -8,7 +8,7 @@ from relay.core.destination.assignment import Assignment
 from relay.core.destination.object_outcome import not_delivered
 from relay.core.destination.tally import SAMPLES_MAX
 from relay.core.events import Instant
-from relay.core.gates import Admission, Candidate, admit, arm_name
+from relay.core.gates import Candidate, GateMatch, admit, arm_name
 from schemas.records.records import Gate, Profile, TakenArms
 from schemas.records.windows import next_opening, zone_fault
 from schemas.reports.reports import CELL_FORMER, ExceptionSample, Summary, cell
@@ -20,7 +20,7 @@ LOOK_AGAIN_SECONDS = 60.0
 """A clock may be set: so often who waits for a window looks at it."""
 
 
-class Admissions:
+class AdmittedArms:
     """What the gates of placements in force said last, and which of their arms were taken.
 
     Those of placements with windows are noted for the next run: a window that closed meanwhile must
@@ -34,11 +34,11 @@ class Admissions:
         self._noted = dict(noted)
         # Placements with windows.
         self._windowed: dict[MailKey, None] = dict.fromkeys(noted)
-        self._admitted: dict[MailKey, Admission] = {}
+        self._admitted: dict[MailKey, GateMatch] = {}
         # When to look at a placement again that waits for a window, in monotonic seconds.
         self._due: dict[MailKey, float] = {}
 
-    def judge(self, key: MailKey, gates: Sequence[Gate], who: Candidate, now: Instant) -> Admission:
+    def judge(self, key: MailKey, gates: Sequence[Gate], who: Candidate, now: Instant) -> GateMatch:
         """Look at a placement's gates."""
         admission = admit(gates, who, self._taken.get(key, ()), now.wall_ms)
         self._admitted[key] = admission
@@ -56,7 +56,7 @@ class Admissions:
                 self._due[key] = now.seconds + min(seconds, LOOK_AGAIN_SECONDS)
         return admission
 
-    def of(self, key: MailKey) -> Admission | None:
+    def of(self, key: MailKey) -> GateMatch | None:
         """What was said last; None if the gates are not known."""
         return self._admitted.get(key)
 
@@ -97,7 +97,7 @@ class Admissions:
 
 
 def in_wave(
-    summary: Summary, admission: Admission | None, profile: Profile, *, gated: bool
+    summary: Summary, admission: GateMatch | None, profile: Profile, *, gated: bool
 ) -> Summary:
     """What one destination says of a placement, with the wave in which it counts.
 

@@ -10,7 +10,7 @@ from relay.core.content.owners import ContentOwner, OwnerKind
 from relay.core.destination.customized_forms import Forms
 from relay.core.destination.removals import DROPPED
 from schemas.content.blobs import Reference
-from schemas.content.chunks import ManifestEntry
+from schemas.content.manifest import ManifestEntry
 from schemas.content.sealing import SealingKey
 from schemas.records.records import HINTED, DeltaBody
 from schemas.values.identity import MailKey

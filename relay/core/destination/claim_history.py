@@ -52,7 +52,7 @@ class ClaimHistory:
             else:
                 _discard(self._left, placement, key)
 
-    def check(self, left: Iterable[ObjectKey]) -> None:
+    def assert_invariants(self, left: Iterable[ObjectKey]) -> None:
         """Assert that both directions agree, and that just these objects are left over."""
         pairs = {(p, key) for p, keys in self._objects.items() for key in keys}
         assert pairs == {(p, key) for key, ps in self._placements.items() for p in ps}

@@ -13,7 +13,7 @@ from types import MappingProxyType
 
 from relay.core.destination.customized_forms import Form, Forms
 from schemas.content.blobs import Reference
-from schemas.content.chunks import (
+from schemas.content.manifest import (
     CLEANED,
     CREATE_ONLY,
     ON_REMOVAL_BITS,
@@ -55,7 +55,7 @@ class DesiredObject:
     key: ObjectKey
     reference: Reference
     order: int
-    # Those of `schemas.content.chunks`.
+    # Those of `schemas.content.manifest`.
     flags: int
     # Who asks for just this; nobody if it is implied: a Namespace that others need.
     placements: tuple[str, ...]
@@ -194,7 +194,7 @@ class ObjectOwnership:
         self._stale = {}
         return moved
 
-    def check(self) -> None:
+    def assert_invariants(self) -> None:
         """Assert that both directions agree, and that what is not stale was chosen."""
         pairs = {(p, key) for p, claims in self._by_placement.items() for key in claims}
         assert pairs == {(p, key) for key, claims in self._by_object.items() for p in claims}

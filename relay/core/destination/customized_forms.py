@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from schemas.content.blobs import Reference
-from schemas.content.chunks import TEMPLATE, Manifest, ManifestEntry
+from schemas.content.manifest import TEMPLATE, Manifest, ManifestEntry
 from schemas.objects.objects import ObjectKey
 from schemas.records.properties import Properties
 from schemas.values.identity import ContentHash, MailKey

@@ -13,7 +13,7 @@ from itertools import chain
 
 from relay.core.content.content import Content, manifest_of
 from relay.core.content.destination_keys import DestinationKeys
-from relay.core.destination.admissions import Admissions
+from relay.core.destination.admissions import AdmittedArms
 from relay.core.destination.assignment import Assignment, Resolution, following, hints, owner_of
 from relay.core.destination.claim_history import ClaimHistory
 from relay.core.destination.claims import DesiredObject, ObjectOwnership
@@ -24,7 +24,7 @@ from relay.core.destination.customized_forms import (
     customizes_nothing,
 )
 from relay.core.destination.health_rules import PlacementHealthRules
-from relay.core.destination.inputs import FormerRun, Inventory, OwnProfiles
+from relay.core.destination.inputs import FormerRun, OwnProfiles, SignedInventory
 from relay.core.destination.maintenance import PlaceMaintenance
 from relay.core.destination.object_outcome import (
     WAITING,
@@ -36,7 +36,7 @@ from relay.core.destination.object_outcome import (
 from relay.core.destination.order import CompleteContent, DependencyOrder, is_meant
 from relay.core.destination.removals import DROPPED, RemovalCauses
 from relay.core.destination.returned_states import returned_state
-from relay.core.destination.tally import SAMPLES_MAX, Judged, PlacementOutcome, Tally
+from relay.core.destination.tally import SAMPLES_MAX, Judged, ObjectTally, PlacementOutcome
 from relay.core.destination.traces import Traces
 from relay.core.destination.upsync import UpsyncWishes
 from relay.core.destination.withheld import WITHHELD, Withheld
@@ -64,7 +64,7 @@ CONTENT_REFUSED = "ContentRefused: a blob of this placement is missing or damage
 FROZEN, CLASH, SEALED = "Frozen", "Clash", "Sealed"
 
 
-class Destination:
+class LocalDestination:
     """The destination at one node.
 
     Holds no deltas itself: `evaluate` is told of each that may have changed. What happens to one
@@ -74,7 +74,7 @@ class Destination:
     def __init__(
         self,
         path: NodePath,
-        inventory: Inventory,
+        inventory: SignedInventory,
         content: Content,
         past: FormerRun,
         customize: Customize = customizes_nothing,
@@ -90,7 +90,7 @@ class Destination:
         self._content = content
         self._assigned: dict[MailKey, Assignment] = {}
         self.maintenance = PlaceMaintenance()
-        self.admissions = Admissions(past.taken)
+        self.admissions = AdmittedArms(past.taken)
         # What people call these placements.
         self._titles: dict[MailKey, str] = {}
         # Placements whose content is not all here, and since when only their head is.
@@ -102,7 +102,7 @@ class Destination:
         self._ownership = ObjectOwnership()
         # Placements that changed since the last `resolve`.
         self._changed: dict[MailKey, None] = {}
-        self._tallies: dict[MailKey, Tally] = {}
+        self._tallies: dict[MailKey, ObjectTally] = {}
         self._observed: dict[ObjectKey, ObjectObserved] = {}
         self._history = ClaimHistory()
         self.traces = Traces(self._history, str(path))
@@ -324,7 +324,7 @@ class Destination:
         for key, objects in delta.to_report.items():
             touched[key] = None
             if key in self._tallies:
-                self._tallies[key].stale(objects)
+                self._tallies[key].mark_dirty(objects)
         for object_key in delta.added_or_removed:
             if object_key in self.wanted:
                 self._causes.forget(object_key)
@@ -392,7 +392,7 @@ class Destination:
         self._order.observed(claimers, gone=not stays)
         self._forget_order(claimers)
         for placement in self._ownership.on(key):
-            self._tallies[placement].stale((key,))
+            self._tallies[placement].mark_dirty((key,))
         return claimers
 
     # What is reported.
@@ -495,11 +495,11 @@ class Destination:
         """Whether what an object returns is said under this placement."""
         return obj in self._ownership.booked.get(key, ())
 
-    def check(self) -> None:
+    def assert_invariants(self) -> None:
         """Assert that what is derived agrees with what it is derived from."""
-        self._ownership.check()
-        self._order.check()
-        self._history.check([key for key in self._observed if key not in self.wanted])
+        self._ownership.assert_invariants()
+        self._order.assert_invariants()
+        self._history.assert_invariants([key for key in self._observed if key not in self.wanted])
         assert self._tallies.keys() == self._assigned.keys()
         for key, assignment in self._assigned.items():
             assert assignment.entries is None or key not in self._awaiting
@@ -507,7 +507,7 @@ class Destination:
             assert (assignment.entries is None) == any(key in each for each in unready)
             assert self._ownership.of(key).keys() == {each.key for each in assignment.in_force}
         for tally in self._tallies.values():
-            tally.check()
+            tally.assert_invariants()
         assert set(self._withheld) <= self._assigned.keys()
 
     def _assign(self, key: MailKey, assignment: Assignment) -> None:
@@ -520,7 +520,7 @@ class Destination:
         )
         claimed = self._ownership.of(key)
         self._causes.lost([obj for obj in differ if obj not in claimed], assignment.cause)
-        self._tallies.setdefault(key, Tally()).stale(differ)
+        self._tallies.setdefault(key, ObjectTally()).mark_dirty(differ)
         self._changed[key] = None
 
     def _keep_as_is(self, key: MailKey, state: State, why: Iterable[ExceptionSample]) -> None:
@@ -563,7 +563,7 @@ class Destination:
             self._changed[key] = None
         return admission.arm
 
-    def _tally(self, key: MailKey) -> Tally:
+    def _tally(self, key: MailKey) -> ObjectTally:
         """The placement's objects as they are now."""
         tally, claims = self._tallies[key], self._ownership.of(key)
         tally.refresh(lambda obj: self._judged(key, obj) if obj in claims else None)

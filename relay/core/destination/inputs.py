@@ -12,7 +12,7 @@ from schemas.reports.reports import Done
 from schemas.values.identity import MailKey, NodePath
 
 
-class Inventory(NamedTuple):
+class SignedInventory(NamedTuple):
     """What the signed inventory says of a destination, whether or not its profile is in force."""
 
     # Whether a placement in force is meant for it.

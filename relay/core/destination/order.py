@@ -115,7 +115,7 @@ class DependencyOrder:
         for entry in ready.entries or ():
             self._applied.pop(entry.key, None)
 
-    def check(self) -> None:
+    def assert_invariants(self) -> None:
         """Assert that both directions agree."""
         pairs = {(key, other) for key, named in self._after.items() for other in named}
         assert pairs == {(key, other) for other, keys in self._needed_by.items() for key in keys}

@@ -32,7 +32,7 @@ class PlacementOutcome(NamedTuple):
         return Summary({self.state: 1}, {self.health: 1}, {self.arm: 1}, worst, oldest_ms=now_ms)
 
 
-class Tally:
+class ObjectTally:
     """The objects of one placement, counted by what becomes of them."""
 
     def __init__(self) -> None:
@@ -41,7 +41,7 @@ class Tally:
         self._samples: dict[ObjectKey, ExceptionSample] = {}
         self._stale: dict[ObjectKey, None] = {}
 
-    def stale(self, keys: Iterable[ObjectKey]) -> None:
+    def mark_dirty(self, keys: Iterable[ObjectKey]) -> None:
         """Judge these objects again when the tally is asked for next."""
         self._stale.update(dict.fromkeys(keys))
 
@@ -72,7 +72,7 @@ class Tally:
         """The first samples by rank, at most so many, looked for as they are asked for."""
         yield from nsmallest(most, self._samples.values(), key=lambda sample: sample.rank)
 
-    def check(self) -> None:
+    def assert_invariants(self) -> None:
         """Assert that the counts are those of the objects."""
         counts = Counter(what for judged in self._judged.values() for what in judged[:2])
         assert counts == Counter(self._counts)

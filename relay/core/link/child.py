@@ -12,12 +12,12 @@ from relay.core.link.progress import Answers
 from relay.core.link.session import (
     SILENT_AFTER_SECONDS,
     ChildSession,
+    ChildStatus,
     Presence,
     PresenceEvent,
-    Standing,
 )
 from relay.core.link.writer import Comparison, MailboxWriter
-from relay.core.records.accepted import Accepted, Version
+from relay.core.records.accepted import AcceptedRecord, Version
 from schemas.values.identity import SNAPSHOT_KEY, MailKey
 
 REACH_SECONDS = 60.0
@@ -31,7 +31,7 @@ class ChildFigures(NamedTuple):
 
     # The public keys by which it is let in, by spaces.
     nkey: str
-    standing: Standing
+    standing: ChildStatus
     # When it was heard last, ms since 1970, 0 if it never joined; and whether that is too long ago.
     heard_ms: int
     is_silent: bool
@@ -44,7 +44,7 @@ class ChildFigures(NamedTuple):
 class InFlight:
     """Inventory on its way to a child: it may change who is meant there."""
 
-    records: tuple[Accepted, ...]
+    records: tuple[AcceptedRecord, ...]
     # What leaves no message there is told by a snapshot above this generation.
     generation: int
     # Where the newest of it was written in the child's mailbox; None until that is confirmed.
@@ -52,7 +52,7 @@ class InFlight:
 
 
 @dataclass(slots=True)
-class Child:
+class ChildLink:
     """All that a node knows of one child."""
 
     nkey: str
@@ -102,7 +102,9 @@ class Child:
         """A report of it lies there."""
         self.said_at = max(self.said_at, sequence)
 
-    def send_inventory(self, key: MailKey, records: tuple[Accepted, ...], reached: int) -> None:
+    def send_inventory(
+        self, key: MailKey, records: tuple[AcceptedRecord, ...], reached: int
+    ) -> None:
         """Note these versions of a record as in flight; `reached` is the snapshot's generation."""
         former = self.in_flight.get(key)
         versions = (*(former.records if former is not None else ()), *records)
@@ -174,7 +176,7 @@ class Child:
         assert self.overdue is not None
         return self.overdue[1] + REACH_SECONDS * (self.levels + 1)
 
-    def is_in_sync_with(self, key: MailKey, bears_on: Callable[[Accepted], bool]) -> bool:
+    def is_in_sync_with(self, key: MailKey, bears_on: Callable[[AcceptedRecord], bool]) -> bool:
         """Whether its reports reflect all that bears on a placement, or it is not there."""
         if not self.session.is_there:
             return True

@@ -11,7 +11,7 @@ from itertools import chain, zip_longest
 from relay.core.effects import Effect, Noted, OpenCopies, SendWelcome, StoreOwn
 from relay.core.events import MailSlot, MailWritten
 from relay.core.instant import Instant
-from relay.core.link.child import Child, ChildFigures
+from relay.core.link.child import ChildFigures, ChildLink
 from relay.core.link.session import (
     HELLO_SECONDS,
     SILENT_AFTER_SECONDS,
@@ -21,7 +21,7 @@ from relay.core.link.session import (
     PresenceEvent,
 )
 from relay.core.link.writer import Comparison, MailboxWriter, Slot, Target
-from relay.core.records.accepted import Accepted, Version
+from relay.core.records.accepted import AcceptedRecord, Version
 from relay.core.records.judge import VerifiedSnapshot
 from schemas.records.records import Away
 from schemas.reports.link import Hello, Progress, Repair, Welcome, greeting
@@ -48,7 +48,7 @@ class Children:
         addresses: tuple[str, ...] = (),
     ) -> None:
         """`away` is who was silent or had left when the run before ended, as noted."""
-        self.by_name: dict[str, Child] = {}
+        self.by_name: dict[str, ChildLink] = {}
         self._incarnation = incarnation
         self._target = target
         self._out = out
@@ -116,7 +116,7 @@ class Children:
             session.presence = Presence.LEFT if away.left else Presence.SILENT
             session.since_ms = away.since_ms
         mailbox = MailboxWriter(name, self._target, self._out, self._note_head)
-        self.by_name[name] = Child(nkey, session, mailbox)
+        self.by_name[name] = ChildLink(nkey, session, mailbox)
         if self._reached is not None:
             mailbox.offer(self._reached, (), due=True)
         for slot in self._unclaimed.pop(name, ()):
@@ -199,8 +199,8 @@ class Children:
         self._answer(name, child, hello, repair)
         self._to_flush[name] = None
         is_back = child.session.presence is Presence.CATCHING_UP
-        begins = is_back and hello.incarnation != self._incarnation
-        return begins or identity is Identity.SUPERSEDES or repair is Repair.SAY
+        begins = is_back and hello.parent_run != self._incarnation
+        return begins or identity is Identity.SUPERSEDES or repair is Repair.REPORT_ALL
 
     def heard(self, name: str, now: float) -> None:
         """Something of the child's present run came."""
@@ -309,7 +309,9 @@ class Children:
         if any(self.by_name[name].mailbox.awaits(key) for name in self._awaiting):
             self.supplied(key)
 
-    def inventory_changes(self, name: str, key: MailKey, records: tuple[Accepted, ...]) -> None:
+    def inventory_changes(
+        self, name: str, key: MailKey, records: tuple[AcceptedRecord, ...]
+    ) -> None:
         """Inventory of a child changes: the versions before and after it."""
         child = self.by_name.get(name)
         if child is not None:
@@ -402,7 +404,7 @@ class Children:
     ) -> bool:
         """Take a child's progress, if all that it says agrees; `digest` is of its reports here."""
         child = self.by_name[name]
-        mine = progress.run == child.session.run and progress.incarnation == self._incarnation
+        mine = progress.run == child.session.run and progress.parent_run == self._incarnation
         if not mine or not child.session.is_there:
             return False
         if not 0 <= progress.through <= child.mailbox.last_sequence:
@@ -420,7 +422,7 @@ class Children:
         place = child.mailbox.place(progress.through)
         found = child.mailbox.compare(place, progress.snapshot, progress.mail)
         if child.is_to_read_again(found):
-            self._welcome(name, child, progress.run, progress.through, Repair.READ)
+            self._welcome(name, child, progress.run, progress.through, Repair.REREAD)
         if found is Comparison.DIFFERENT:
             return False
         child.through = max(child.through, place)
@@ -447,7 +449,7 @@ class Children:
                 yield from child.causes()
 
     def is_in_sync_with(
-        self, name: str, key: MailKey, bears_on: Callable[[Accepted], bool]
+        self, name: str, key: MailKey, bears_on: Callable[[AcceptedRecord], bool]
     ) -> bool:
         """Whether a child's reports reflect all that bears on a placement.
 
@@ -468,10 +470,10 @@ class Children:
         """How many messages wait to be written, or are on their way."""
         return sum(self.by_name[name].mailbox.load for name in self._open)
 
-    def check(self) -> None:
+    def assert_invariants(self) -> None:
         """Assert what must always hold."""
         for name, child in self.by_name.items():
-            child.mailbox.check()
+            child.mailbox.assert_invariants()
             assert child.through <= child.mailbox.last_sequence
             assert name in self._open or not any(True for _ in child.causes())
             assert (
@@ -487,9 +489,7 @@ class Children:
         assert wanted == {(key, name) for key, names in self._wanting.items() for name in names}
         assert self._asking.keys() == {name for _, name in wanted}
 
-    # How.
-
-    def _look_whether_open(self, name: str, child: Child) -> None:
+    def _look_whether_open(self, name: str, child: ChildLink) -> None:
         if any(True for _ in child.causes()):
             self._open[name] = None
         else:
@@ -503,7 +503,7 @@ class Children:
         if names is not None and names.pop(name, self) is None and not names:
             del self._heads[key]
 
-    def _note_wants(self, name: str, child: Child, wants: tuple[MailKey, ...]) -> None:
+    def _note_wants(self, name: str, child: ChildLink, wants: tuple[MailKey, ...]) -> None:
         for key in child.wants:
             self._wanting[key].pop(name, None)
             if not self._wanting[key]:
@@ -519,14 +519,14 @@ class Children:
         if at is not None and (self._look_at is None or at < self._look_at):
             self._look_at = at
 
-    def _repair(self, name: str, child: Child, hello: Hello, now: float) -> Repair:
-        same = hello.incarnation == self._incarnation
+    def _repair(self, name: str, child: ChildLink, hello: Hello, now: float) -> Repair:
+        same = hello.parent_run == self._incarnation
         place = child.mailbox.place(hello.sequence) if same else None
         found = child.mailbox.compare(place, hello.snapshot, hello.digest)
         if not same and found is not Comparison.EQUAL:
-            return Repair.READ
+            return Repair.REREAD
         if child.is_to_read_again(found):
-            return Repair.READ
+            return Repair.REREAD
         may_rewrite = now >= child.rewritten + REWRITE_EVERY_SECONDS and self._may_write
         if found is Comparison.DIFFERENT and may_rewrite:
             self._out.append(Noted("MailDiffers", name, "its mailbox is written again"))
@@ -536,14 +536,14 @@ class Children:
         if child.repeat_at is not None and child.repeat_at <= now:
             # Its answer may be lost, too.
             child.repeat_at = now + SAY_EVERY_SECONDS
-            return Repair.SAY
+            return Repair.REPORT_ALL
         return Repair.NONE
 
-    def _answer(self, name: str, child: Child, hello: Hello, repair: Repair) -> None:
+    def _answer(self, name: str, child: ChildLink, hello: Hello, repair: Repair) -> None:
         reached = self._reached
         known = reached is not None and (hello.newest_reign, hello.newest) >= reached.rank
         shows = bool(hello.shown) and (reached is None or hello.shown != reached.data)
-        same = hello.incarnation == self._incarnation
+        same = hello.parent_run == self._incarnation
         with_snapshot = not (same and known) or shows
         if hello.reports and repair is Repair.NONE and not with_snapshot:
             # It was welcomed, and learns nothing.
@@ -554,7 +554,7 @@ class Children:
     def _welcome(
         self,
         name: str,
-        child: Child,
+        child: ChildLink,
         run: str,
         sequence: int,
         repair: Repair,
@@ -567,14 +567,14 @@ class Children:
         said = Welcome(self._incarnation, run, end, snapshot, repair.value, self.addresses)
         self._out.append(SendWelcome(name, encode(said)))
 
-    def _silence(self, name: str, child: Child, since_ms: int, why: str) -> None:
+    def _silence(self, name: str, child: ChildLink, since_ms: int, why: str) -> None:
         child.session.happened(PresenceEvent.SILENCE)
         child.session.since_ms = since_ms
         self._note_away(name, Away(since_ms, left=False))
         self._out.append(Noted("Unreachable", name, why))
         self._changed(name)
 
-    def _leave(self, name: str, child: Child, now_ms: int) -> None:
+    def _leave(self, name: str, child: ChildLink, now_ms: int) -> None:
         child.session.happened(PresenceEvent.FAREWELL)
         child.session.since_ms = now_ms
         self._note_away(name, Away(now_ms, left=True))
@@ -592,7 +592,7 @@ class Children:
             self._noted_away[name] = away
         self._out.append(StoreOwn(key, encode(away) if away is not None else None))
 
-    def _fall_behind(self, name: str, child: Child, *, changes: bool = True) -> None:
+    def _fall_behind(self, name: str, child: ChildLink, *, changes: bool = True) -> None:
         """Count nothing that the child says until it has answered where its mailbox ends now."""
         child.fall_behind()
         if changes:

@@ -82,7 +82,7 @@ class MailDigest:
         for key, version in held:
             self.add(key, version)
 
-    def check(self, held: Iterable[tuple[MailKey, Version]]) -> None:
+    def assert_invariants(self, held: Iterable[tuple[MailKey, Version]]) -> None:
         """Assert the definition; `held` is all that was added."""
         terms = [
             version.digest_term

@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Iterable
 
 from relay.core.link.reader import MailboxReader
-from relay.core.link.session import ParentSession, Session, SessionEvent
+from relay.core.link.session import ParentSession, SessionEvent, SessionState
 from schemas.records.snapshots import NO_SNAPSHOT, SnapshotRank
 from schemas.reports.link import WANTS_MAX, Cursor, Hello, Progress, Repair, Welcome
 from schemas.values.identity import MailKey
@@ -34,7 +34,7 @@ class ParentLink:
 
     @property
     def stopped(self) -> bool:
-        return self.session.state is Session.STOPPED
+        return self.session.state is SessionState.STOPPED
 
     def note_shown(self, snapshot: SnapshotRank) -> None:
         """The parent shows a snapshot."""
@@ -52,7 +52,7 @@ class ParentLink:
 
     def welcomed(self, welcome: Welcome, now: float) -> int | None:
         """Take a welcome; the sequence to read the mailbox from, None: read on as it is."""
-        if self.session.state is Session.UNLINKED:
+        if self.session.state is SessionState.UNLINKED:
             # It was on its way when the link went.
             return None
         if not welcome.run:
@@ -73,7 +73,7 @@ class ParentLink:
             # What a former run of the parent showed, this one may have forgotten.
             self.shown_by_parent = NO_SNAPSHOT
         self.addresses = welcome.addresses
-        self._repeat_reports = self._repeat_reports or welcome.repair == Repair.SAY
+        self._repeat_reports = self._repeat_reports or welcome.repair == Repair.REPORT_ALL
         return self.reader.begin(welcome)
 
     def hello(  # noqa: PLR0913 - each is a field of it
@@ -98,7 +98,7 @@ class ParentLink:
         return Hello(
             run=self._run,
             home=self._home,
-            incarnation=reader.incarnation,
+            parent_run=reader.incarnation,
             sequence=reader.judged,
             digest=reader.digest,
             snapshot=snapshot,
@@ -126,7 +126,7 @@ class ParentLink:
         return tuple(named)
 
     def _parent_is_new(self, now: float) -> None:
-        if self.session.state is Session.UNLINKED:
+        if self.session.state is SessionState.UNLINKED:
             return
         self.session.happened(SessionEvent.PARENT_RESTARTED, now)
         self.reader.link_lost()

@@ -95,12 +95,12 @@ class MailboxReader:
         the end, else the mailbox is read from its start.
         """
         same = welcome.incarnation == self.incarnation
-        if same and self.state is not Reading.NONE and welcome.repair != Repair.READ:
+        if same and self.state is not Reading.NONE and welcome.repair != Repair.REREAD:
             # Mail may have come since the parent said where the mailbox ends.
             return None
         known = same and self._read <= welcome.last_sequence
         self.incarnation = welcome.incarnation
-        if welcome.repair == Repair.READ or not (known or self._agreed(welcome)):
+        if welcome.repair == Repair.REREAD or not (known or self._agreed(welcome)):
             return self._reread(welcome.last_sequence)
         if not known:
             self._read = welcome.last_sequence
@@ -136,7 +136,7 @@ class MailboxReader:
         self._go(ReadingEvent.AT_END)
         return news
 
-    def holds(self, key: MailKey, version: Version) -> None:
+    def put_version(self, key: MailKey, version: Version) -> None:
         """A slot of the mailbox holds this record, and the node holds it or a newer orphan."""
         self.forget(key)
         if version.full:
@@ -188,9 +188,9 @@ class MailboxReader:
             reached.reign,
         )
 
-    def check(self) -> None:
+    def assert_invariants(self) -> None:
         """Assert what must always hold."""
-        self._digest.check(self._full.items())
+        self._digest.assert_invariants(self._full.items())
         assert not self._full.keys() & self.heads.keys()
         assert self.judged <= self._read
 

@@ -19,7 +19,7 @@ STOPPED_RETRY_SECONDS = 60.0
 CATCHING_UP = "catching up"
 
 
-class Session(Enum):
+class SessionState(Enum):
     """A child's session, as the child sees it."""
 
     # There is no way to the parent.
@@ -40,24 +40,24 @@ class SessionEvent(Enum):
     PARENT_RESTARTED = auto()
 
 
-SESSION: dict[tuple[Session, SessionEvent], Session] = {
-    (Session.UNLINKED, SessionEvent.LINKED): Session.ASKING,
-    (Session.UNLINKED, SessionEvent.UNLINKED): Session.UNLINKED,
-    (Session.ASKING, SessionEvent.LINKED): Session.ASKING,
-    (Session.ASKING, SessionEvent.UNLINKED): Session.UNLINKED,
-    (Session.ASKING, SessionEvent.WELCOME): Session.WELCOMED,
-    (Session.ASKING, SessionEvent.STOP): Session.STOPPED,
-    (Session.ASKING, SessionEvent.PARENT_RESTARTED): Session.ASKING,
-    (Session.WELCOMED, SessionEvent.LINKED): Session.ASKING,
-    (Session.WELCOMED, SessionEvent.UNLINKED): Session.UNLINKED,
-    (Session.WELCOMED, SessionEvent.WELCOME): Session.WELCOMED,
-    (Session.WELCOMED, SessionEvent.STOP): Session.STOPPED,
-    (Session.WELCOMED, SessionEvent.PARENT_RESTARTED): Session.ASKING,
-    (Session.STOPPED, SessionEvent.LINKED): Session.ASKING,
-    (Session.STOPPED, SessionEvent.UNLINKED): Session.UNLINKED,
-    (Session.STOPPED, SessionEvent.WELCOME): Session.WELCOMED,
-    (Session.STOPPED, SessionEvent.STOP): Session.STOPPED,
-    (Session.STOPPED, SessionEvent.PARENT_RESTARTED): Session.ASKING,
+SESSION: dict[tuple[SessionState, SessionEvent], SessionState] = {
+    (SessionState.UNLINKED, SessionEvent.LINKED): SessionState.ASKING,
+    (SessionState.UNLINKED, SessionEvent.UNLINKED): SessionState.UNLINKED,
+    (SessionState.ASKING, SessionEvent.LINKED): SessionState.ASKING,
+    (SessionState.ASKING, SessionEvent.UNLINKED): SessionState.UNLINKED,
+    (SessionState.ASKING, SessionEvent.WELCOME): SessionState.WELCOMED,
+    (SessionState.ASKING, SessionEvent.STOP): SessionState.STOPPED,
+    (SessionState.ASKING, SessionEvent.PARENT_RESTARTED): SessionState.ASKING,
+    (SessionState.WELCOMED, SessionEvent.LINKED): SessionState.ASKING,
+    (SessionState.WELCOMED, SessionEvent.UNLINKED): SessionState.UNLINKED,
+    (SessionState.WELCOMED, SessionEvent.WELCOME): SessionState.WELCOMED,
+    (SessionState.WELCOMED, SessionEvent.STOP): SessionState.STOPPED,
+    (SessionState.WELCOMED, SessionEvent.PARENT_RESTARTED): SessionState.ASKING,
+    (SessionState.STOPPED, SessionEvent.LINKED): SessionState.ASKING,
+    (SessionState.STOPPED, SessionEvent.UNLINKED): SessionState.UNLINKED,
+    (SessionState.STOPPED, SessionEvent.WELCOME): SessionState.WELCOMED,
+    (SessionState.STOPPED, SessionEvent.STOP): SessionState.STOPPED,
+    (SessionState.STOPPED, SessionEvent.PARENT_RESTARTED): SessionState.ASKING,
 }
 
 
@@ -65,47 +65,47 @@ class ParentSession:
     """The child's side: when to say hello, and what state the session is in."""
 
     def __init__(self) -> None:
-        self.state = Session.UNLINKED
+        self.state = SessionState.UNLINKED
         # When the next hello is due, in monotonic seconds; None while there is no link.
         self.due: float | None = None
         self._attempts = 0
 
     @property
     def welcomed(self) -> bool:
-        return self.state is Session.WELCOMED
+        return self.state is SessionState.WELCOMED
 
     def happened(self, event: SessionEvent, now: float) -> None:
         """Go to the state that follows; a hello is due at once where the session begins anew."""
         former, self.state = self.state, SESSION[self.state, event]
         match self.state:
-            case Session.UNLINKED:
+            case SessionState.UNLINKED:
                 self.due = None
-            case Session.ASKING:
-                if event is not SessionEvent.PARENT_RESTARTED or former is not Session.ASKING:
+            case SessionState.ASKING:
+                if event is not SessionEvent.PARENT_RESTARTED or former is not SessionState.ASKING:
                     self._attempts = 0
                     self.due = now
-            case Session.WELCOMED:
+            case SessionState.WELCOMED:
                 self.due = now + HELLO_SECONDS if former is not self.state else self.due
-            case Session.STOPPED:
+            case SessionState.STOPPED:
                 self.due = now + STOPPED_RETRY_SECONDS
 
     def hurry(self, now: float) -> None:
         """Say the next hello now, if there is a session to say it in."""
-        if self.state is Session.WELCOMED:
+        if self.state is SessionState.WELCOMED:
             self.due = now
 
     def hello_sent(self, now: float) -> None:
         """A hello was said: when the next one is due."""
         match self.state:
-            case Session.ASKING:
+            case SessionState.ASKING:
                 delay = min(HELLO_RETRY_SECONDS * 2**self._attempts, HELLO_RETRY_MAX_SECONDS)
                 self._attempts += 1
                 self.due = now + delay
-            case Session.STOPPED:
+            case SessionState.STOPPED:
                 self.due = now + STOPPED_RETRY_SECONDS
-            case Session.UNLINKED:
+            case SessionState.UNLINKED:
                 self.due = None
-            case Session.WELCOMED:
+            case SessionState.WELCOMED:
                 self.due = now + HELLO_SECONDS
 
 
@@ -123,7 +123,7 @@ class Presence(Enum):
     IN_STEP = auto()
 
 
-class Standing(NamedTuple):
+class ChildStatus(NamedTuple):
     """How it is with a child, in its parent's words for people."""
 
     # Since when it is silent or has left, ms since 1970.
@@ -213,10 +213,10 @@ class ChildSession:
         return self.presence is Presence.IN_STEP
 
     @property
-    def standing(self) -> Standing:
+    def standing(self) -> ChildStatus:
         """The same for people."""
         left, joined = self.presence is Presence.LEFT, self.presence is not Presence.NEVER_JOINED
-        return Standing(self.since_ms, left, bool(self.run), joined, self.is_in_step)
+        return ChildStatus(self.since_ms, left, bool(self.run), joined, self.is_in_step)
 
     def identify(self, hello: Hello) -> Identity:
         """A run of the same home supersedes at once, one of another only who is not there."""

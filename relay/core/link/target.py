@@ -8,8 +8,8 @@ from collections.abc import Callable
 from relay.core.audience import Audience
 from relay.core.content.content import Content
 from relay.core.content.owners import ContentOwner, OwnerKind
-from relay.core.link.writer import Supply, Wish
-from relay.core.records.accepted import Accepted
+from relay.core.link.writer import SlotForm, Supply
+from relay.core.records.accepted import AcceptedRecord
 from relay.core.records.book import RecordBook
 from schemas.values.identity import KEYS_KEY, ContentHash, MailKey
 
@@ -40,21 +40,21 @@ class Targets:
         self._has_all_content = has_all_content
         self._carried: OrderedDict[MailKey, Carried] = OrderedDict()
 
-    def record(self, key: MailKey) -> Accepted | None:
+    def record(self, key: MailKey) -> AcceptedRecord | None:
         return self._book.get(key)
 
-    def wish(self, child: str, record: Accepted, *, has: Wish) -> Wish:
+    def wish(self, child: str, record: AcceptedRecord, *, has: SlotForm) -> SlotForm:
         key = record.key
         if key == KEYS_KEY:
-            return Wish.FULL
+            return SlotForm.FULL
         if record.kind in ("delta", "location"):
             # Who ever got a Location holds it as long as it is in force, and is to hold the newest.
-            kept = record.kind == "location" and has is Wish.FULL
+            kept = record.kind == "location" and has is SlotForm.FULL
             concerned = kept or record.opaque or self._audience.expected(key, child) > 0
             if concerned and record.full:
-                return Wish.FULL
-            return Wish.NOTHING if has is Wish.NOTHING else Wish.HEAD
-        return Wish.FULL if self._book.step_of(record) == child else Wish.NOTHING
+                return SlotForm.FULL
+            return SlotForm.NOTHING if has is SlotForm.NOTHING else SlotForm.HEAD
+        return SlotForm.FULL if self._book.step_of(record) == child else SlotForm.NOTHING
 
     def supply(self, key: MailKey) -> Supply:
         record = self._book.get(key)

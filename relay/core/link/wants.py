@@ -8,7 +8,7 @@ from itertools import islice
 from relay.core.link.children import Children
 from relay.core.records.book import RecordBook
 from relay.core.records.judge import SnapshotJudge
-from relay.core.records.snapshot import Listed, Unread
+from relay.core.records.snapshot import ListedAt, UnreadBlobs
 from schemas.records.snapshots import EntryKey, mail_entry_key
 from schemas.reports.link import WANTS_MAX
 from schemas.values.identity import MailKey
@@ -39,7 +39,7 @@ class Wants:
     def lack_listing(self) -> bool:
         """Whether a child wants what a part of the snapshot speaks of that was not read."""
         listed = map(self._judge.listing, self.places_below())
-        return any(isinstance(found, Unread) for found in listed)
+        return any(isinstance(found, UnreadBlobs) for found in listed)
 
     def _below(self) -> Iterator[MailKey]:
         """What children in session want, as much as one hello may name."""
@@ -50,7 +50,7 @@ class Wants:
         held, place = self._book.get(key), _place_of(key)
         found = self._judge.listing(place) if place else None
         above = held.generation if held is not None else 0
-        return isinstance(found, Listed) and found.generation > above
+        return isinstance(found, ListedAt) and found.generation > above
 
     def _may_be_wanted(self, key: MailKey) -> bool:
         held = self._book.get(key)

@@ -16,7 +16,7 @@ from typing import Protocol
 from relay.core.effects import ClearMail, Effect, WriteMail
 from relay.core.events import MailSlot
 from relay.core.link.digest import MailDigest
-from relay.core.records.accepted import Accepted, Version
+from relay.core.records.accepted import AcceptedRecord, Version
 from relay.core.records.judge import VerifiedSnapshot
 from schemas.records.records import slot_term
 from schemas.records.snapshots import SnapshotRank
@@ -27,7 +27,7 @@ CHECKPOINTS_MAX = 64
 CHECKPOINT_SECONDS = 60.0
 
 
-class Wish(Enum):
+class SlotForm(Enum):
     """What a slot should hold of a record."""
 
     NOTHING = auto()
@@ -63,11 +63,11 @@ class HeadListener(Protocol):
 class Target(Protocol):
     """What the node that owns the mailboxes wishes them to hold."""
 
-    def record(self, key: MailKey) -> Accepted | None:
+    def record(self, key: MailKey) -> AcceptedRecord | None:
         """The record that is held under the key."""
         ...
 
-    def wish(self, child: str, record: Accepted, *, has: Wish) -> Wish:
+    def wish(self, child: str, record: AcceptedRecord, *, has: SlotForm) -> SlotForm:
         """What a child should have of it, which `has` so much of it, or asks for a head."""
         ...
 
@@ -370,9 +370,9 @@ class MailboxWriter:
         slots = self.slots.items()
         return ((key, it.version) for key, it in slots if self._is_counted(key, it.version))
 
-    def check(self) -> None:
+    def assert_invariants(self) -> None:
         """Assert what must always hold."""
-        self._digest.check(self._counted())
+        self._digest.assert_invariants(self._counted())
         assert self._in_flight.keys() <= self.slots.keys()
         assert all(slot.sequence <= self.last_sequence for slot in self.slots.values())
         assert self.end == max((slot.sequence for slot in self.slots.values()), default=0)
@@ -393,16 +393,16 @@ class MailboxWriter:
 
     def _make_equal(self, key: MailKey, cause: int) -> None:
         record, slot = self._target.record(key), self.slots.get(key)
-        wish = Wish.NOTHING
+        wish = SlotForm.NOTHING
         if record is not None:
             wish = self._target.wish(self.child, record, has=self._has(key))
-        if record is None or wish is Wish.NOTHING:
+        if record is None or wish is SlotForm.NOTHING:
             self._wanted.pop(key, None)
             if slot is not None:
                 self._take(record.generation if record is not None else 0)
                 self._erase(key, slot)
             return
-        full = wish is Wish.FULL
+        full = wish is SlotForm.FULL
         if (
             slot is not None
             and slot.version.generation == record.generation
@@ -419,24 +419,24 @@ class MailboxWriter:
                 return
         before = slot.version.generation if slot is not None else 0
         # The child may lose something by this, once a snapshot covers it.
-        if record.last_loss > before or (wish is Wish.HEAD and record.kind == "delta"):
+        if record.last_loss > before or (wish is SlotForm.HEAD and record.kind == "delta"):
             self._take(record.last_loss or record.generation)
         # A delta holds up nobody's progress: until it is answered it counts as pending.
         self._write(key, record, wish, _NO_CAUSE if full and record.kind == "delta" else cause)
 
-    def _has(self, key: MailKey) -> Wish:
+    def _has(self, key: MailKey) -> SlotForm:
         """What the slot holds; a head also if the child only asks for it."""
         slot = self.slots.get(key)
         if slot is None:
-            return Wish.HEAD if key in self._wanted else Wish.NOTHING
-        return Wish.FULL if slot.version.full else Wish.HEAD
+            return SlotForm.HEAD if key in self._wanted else SlotForm.NOTHING
+        return SlotForm.FULL if slot.version.full else SlotForm.HEAD
 
     def _take(self, generation: int) -> None:
         if generation not in self._uncovered[-1:]:
             heappush(self._uncovered, generation)
 
-    def _write(self, key: MailKey, record: Accepted, wish: Wish, cause: int) -> None:
-        full = wish is Wish.FULL
+    def _write(self, key: MailKey, record: AcceptedRecord, wish: SlotForm, cause: int) -> None:
+        full = wish is SlotForm.FULL
         self._wanted.pop(key, None)
         self._put(
             WriteMail(

@@ -5,12 +5,12 @@ from __future__ import annotations
 from enum import Enum, auto
 
 from relay.core.events import MailArrived
-from relay.core.records.accepted import Accepted, Version, read_record
+from relay.core.records.accepted import AcceptedRecord, Version, read_record
 from relay.core.records.book import RecordBook
 from relay.core.records.judge import SnapshotJudge, VerifiedSnapshot
 from relay.core.records.root_walk import RootsRefused
-from relay.core.records.trust import Trust, Verdict
-from relay.core.records.verdict import Admission, HeldRecord
+from relay.core.records.trust import Trust, TrustVerdict
+from relay.core.records.verdict import HeldRecord, RecordAcceptance
 from schemas.records.records import NodeRecord, Record
 from schemas.records.signing import Envelope, decode_envelope
 from schemas.records.snapshots import SnapshotRecord, read_snapshot, snapshot_source
@@ -22,13 +22,13 @@ from schemas.values.value import Value
 class NewVersion(Value, frozen=True):
     """Believed, and in force instead of what is held."""
 
-    accepted: Accepted
+    accepted: AcceptedRecord
 
 
 class HeldVersion(Value, frozen=True):
     """Believed, and held already: the mailbox shows it, in full or as a head."""
 
-    accepted: Accepted
+    accepted: AcceptedRecord
 
 
 class Superseded(Value, frozen=True):
@@ -38,7 +38,7 @@ class Superseded(Value, frozen=True):
 class ListedBelow(Value, frozen=True):
     """Believed and listed, and not taken: what is held is newer, and orphaned."""
 
-    accepted: Accepted
+    accepted: AcceptedRecord
 
 
 class MissingInput(Enum):
@@ -52,17 +52,17 @@ class Undecided(Value, frozen=True):
     """Not to be judged yet."""
 
     missing: MissingInput
-    accepted: Accepted | None = None
+    accepted: AcceptedRecord | None = None
 
 
-class Refusal(Value, frozen=True):
+class RecordRefusal(Value, frozen=True):
     """Never to be acted on."""
 
     reason: str
     detail: str
 
 
-Ruling = NewVersion | HeldVersion | Superseded | ListedBelow | Undecided | Refusal
+Ruling = NewVersion | HeldVersion | Superseded | ListedBelow | Undecided | RecordRefusal
 
 
 class Acceptance:
@@ -77,26 +77,28 @@ class Acceptance:
         self._book = book
         self._judge = judge
 
-    def snapshot(self, data: bytes, *, kept: bool = False) -> VerifiedSnapshot | Refusal:
+    def snapshot(self, data: bytes, *, kept: bool = False) -> VerifiedSnapshot | RecordRefusal:
         """Read a signed snapshot, whatever the bytes are; `kept` is one of the own stream."""
         try:
             envelope = decode_envelope(data)
             if envelope.kind != "snapshot":
-                return Refusal("WrongKind", f"a {envelope.kind} where a snapshot is expected")
+                return RecordRefusal("WrongKind", f"a {envelope.kind} where a snapshot is expected")
             record = read_snapshot(envelope.payload)
         except (RecordRefused, CodecError) as error:
-            return Refusal("Unreadable", str(error))
+            return RecordRefusal("Unreadable", str(error))
         named = Record(snapshot_source(self._tree), record.generation, "", "")
         trust = self._trust
         verdict = trust.recalls(envelope) if kept else trust.judge(envelope, named)
-        if verdict is not Verdict.BELIEVED:
+        if verdict is not TrustVerdict.BELIEVED:
             return _unbelieved(verdict)
         return verified_snapshot(record, data, envelope.payload_hash)
 
-    def recall(self, data: bytes, hops: tuple[int, ...]) -> Accepted | Refusal:
+    def recall(self, data: bytes, hops: tuple[int, ...]) -> AcceptedRecord | RecordRefusal:
         """Read a record of the own stream, whatever the bytes are: it was believed before."""
         read = self._read(data, hops)
-        return read if isinstance(read, Refusal) else self._believed(*read, kept=True) or read[1]
+        return (
+            read if isinstance(read, RecordRefusal) else self._believed(*read, kept=True) or read[1]
+        )
 
     def judge(self, event: MailArrived, *, keys_read: bool, admits_new: bool) -> Ruling:
         """What to make of a message that is no snapshot.
@@ -104,11 +106,13 @@ class Acceptance:
         With `keys_read` no key is on its way any more; without `admits_new` nothing new is taken.
         """
         read = self._read(event.data, event.hops)
-        if isinstance(read, Refusal):
+        if isinstance(read, RecordRefusal):
             return read
         envelope, accepted = read
         if accepted.key != event.key:
-            return Refusal("WrongKey", f"it says {accepted.record.source} under key {event.key}")
+            return RecordRefusal(
+                "WrongKey", f"it says {accepted.record.source} under key {event.key}"
+            )
         refused = self._believed(envelope, accepted)
         if refused is not None:
             return (
@@ -116,27 +120,27 @@ class Acceptance:
             )
         record = accepted.record
         if isinstance(record, NodeRecord) and not self._is_below(record.path):
-            return Refusal("NotMine", "a node that is not below this one")
+            return RecordRefusal("NotMine", "a node that is not below this one")
         return self._against_held(accepted, admits_new=admits_new)
 
     def _believed(
-        self, envelope: Envelope, accepted: Accepted, *, kept: bool = False
-    ) -> Refusal | None:
+        self, envelope: Envelope, accepted: AcceptedRecord, *, kept: bool = False
+    ) -> RecordRefusal | None:
         """Why a message is not believed; None if it is. `kept` is one of the own stream."""
         trust = self._trust
         if accepted.kind == "keys":
             try:
                 (trust.recall if kept else trust.follow)(envelope)
             except RootsRefused as refused:
-                return Refusal(refused.reason, refused.detail)
+                return RecordRefusal(refused.reason, refused.detail)
             return None
         verdict = trust.recalls(envelope) if kept else trust.judge(envelope, accepted.record)
-        return None if verdict is Verdict.BELIEVED else _unbelieved(verdict)
+        return None if verdict is TrustVerdict.BELIEVED else _unbelieved(verdict)
 
-    def _against_held(self, accepted: Accepted, *, admits_new: bool) -> Ruling:
+    def _against_held(self, accepted: AcceptedRecord, *, admits_new: bool) -> Ruling:
         known = self._book.get(accepted.key)
         if known is not None and known.kind != accepted.kind:
-            return Refusal("WrongKind", f"a {accepted.kind} where a {known.kind} is held")
+            return RecordRefusal("WrongKind", f"a {accepted.kind} where a {known.kind} is held")
         if known is not None and accepted.generation == known.generation:
             return (
                 NewVersion(accepted) if accepted.full and not known.full else HeldVersion(accepted)
@@ -154,28 +158,30 @@ class Acceptance:
             return Undecided(MissingInput.SNAPSHOT, accepted)
         return self._by_snapshot(accepted, known.held if known is not None else None)
 
-    def _by_snapshot(self, accepted: Accepted, held: HeldRecord | None) -> Ruling:
+    def _by_snapshot(self, accepted: AcceptedRecord, held: HeldRecord | None) -> Ruling:
         """What the newest snapshot makes of a record that may take the place of the one held."""
         match self._judge.admit(accepted.entry_key, accepted.generation, held):
-            case Admission.TAKEN:
+            case RecordAcceptance.TAKEN:
                 return NewVersion(accepted)
-            case Admission.LISTED_BELOW:
+            case RecordAcceptance.LISTED_BELOW:
                 return ListedBelow(accepted)
-            case Admission.UNREAD:
+            case RecordAcceptance.UNREAD:
                 return Undecided(MissingInput.SNAPSHOT, accepted)
-            case Admission.SUPERSEDED:
+            case RecordAcceptance.SUPERSEDED:
                 return Superseded()
 
     def _is_below(self, path: NodePath) -> bool:
         return path != self._path and self._path.holds(path)
 
-    def _read(self, data: bytes, hops: tuple[int, ...]) -> tuple[Envelope, Accepted] | Refusal:
+    def _read(
+        self, data: bytes, hops: tuple[int, ...]
+    ) -> tuple[Envelope, AcceptedRecord] | RecordRefusal:
         try:
             envelope, accepted = read_record(data, hops)
         except RecordRefused as error:
-            return Refusal("Unreadable", str(error))
+            return RecordRefusal("Unreadable", str(error))
         if accepted.kind in ("snapshot", "ask") or accepted.key == SNAPSHOT_KEY:
-            return Refusal("WrongKind", f"a {accepted.kind} in a slot of records")
+            return RecordRefusal("WrongKind", f"a {accepted.kind} in a slot of records")
         return envelope, accepted
 
 
@@ -184,9 +190,9 @@ def verified_snapshot(record: SnapshotRecord, data: bytes, payload_hash: bytes) 
     return VerifiedSnapshot(record, data, payload_hash, Version(record.generation, 0, full=True))
 
 
-def _unbelieved(verdict: Verdict) -> Refusal:
-    return Refusal(verdict.name.title().replace("_", ""), verdict.value)
+def _unbelieved(verdict: TrustVerdict) -> RecordRefusal:
+    return RecordRefusal(verdict.name.title().replace("_", ""), verdict.value)
 
 
-UNKNOWN_KEY = _unbelieved(Verdict.UNKNOWN_KEY)
+UNKNOWN_KEY = _unbelieved(TrustVerdict.UNKNOWN_KEY)
 """Of what a newer `keys` record may still settle."""

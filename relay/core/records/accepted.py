@@ -40,7 +40,7 @@ class Version(Value, frozen=True, gc=False):
         return Version(self.generation, self.digest_term, full=False)
 
 
-class Accepted(Value, frozen=True):
+class AcceptedRecord(Value, frozen=True):
     """A record that a node believes."""
 
     key: MailKey
@@ -100,12 +100,12 @@ class Accepted(Value, frozen=True):
             return decode_envelope(self.data).bare().encode()
         return self.data
 
-    def head(self) -> Accepted:
+    def head(self) -> AcceptedRecord:
         """The same without its body."""
         return read_record(self.head_data(), self.hops)[1]
 
 
-def read_record(data: bytes, hops: tuple[int, ...] = ()) -> tuple[Envelope, Accepted]:
+def read_record(data: bytes, hops: tuple[int, ...] = ()) -> tuple[Envelope, AcceptedRecord]:
     """Decode a message; raises RecordRefused, whatever the bytes are."""
     envelope = decode_envelope(data)
     body, opaque = None, False
@@ -122,7 +122,7 @@ def read_record(data: bytes, hops: tuple[int, ...] = ()) -> tuple[Envelope, Acce
     return envelope, _accepted(envelope, record, body, data, hops, opaque=opaque)
 
 
-def accept_own(signed: SignedRecord, data: bytes, hops: tuple[int, ...] = ()) -> Accepted:
+def accept_own(signed: SignedRecord, data: bytes, hops: tuple[int, ...] = ()) -> AcceptedRecord:
     """A record that this process signed: nothing of it is decoded, and no signature is checked."""
     envelope, record, body = signed
     opaque = envelope.kind == "delta" and envelope.body is not None and body is None
@@ -139,17 +139,17 @@ def _accepted(
     hops: tuple[int, ...],
     *,
     opaque: bool,
-) -> Accepted:
+) -> AcceptedRecord:
     key = KEYS_KEY if envelope.kind == "keys" else record.source.key
     hashed = envelope.payload_hash
     full = not isinstance(record, LocationHead)
     if envelope.kind == "delta":
         full = body is not None or opaque
     version = Version(record.generation, slot_term(key, record.generation, hashed), full)
-    return Accepted(key, envelope.kind, record, data, hashed, version, body, hops, opaque)
+    return AcceptedRecord(key, envelope.kind, record, data, hashed, version, body, hops, opaque)
 
 
-def to_keep(accepted: Accepted, incarnation: str = "", sequence: int = 0) -> StoreOwn:
+def to_keep(accepted: AcceptedRecord, incarnation: str = "", sequence: int = 0) -> StoreOwn:
     """The effect that keeps a record, with where in the parent's stream it was read."""
     return StoreOwn(
         key=accepted.key,
@@ -164,6 +164,6 @@ def to_keep(accepted: Accepted, incarnation: str = "", sequence: int = 0) -> Sto
     )
 
 
-def is_delta(accepted: Accepted | None) -> TypeGuard[Accepted]:
+def is_delta(accepted: AcceptedRecord | None) -> TypeGuard[AcceptedRecord]:
     """Whether this is a placement's delta."""
     return accepted is not None and accepted.kind == "delta"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from relay.core.records.accepted import Accepted, is_delta
+from relay.core.records.accepted import AcceptedRecord, is_delta
 from schemas.records.records import DeltaHead, NodeRecord, Profile
 from schemas.values.identity import MailKey, NodePath
 
@@ -14,7 +14,7 @@ class RecordBook:
     """The newest record of each key, found by child and by kind."""
 
     def __init__(self, path: NodePath) -> None:
-        self._by_key: dict[MailKey, Accepted] = {}
+        self._by_key: dict[MailKey, AcceptedRecord] = {}
         self._path = path
         self._deltas: dict[MailKey, None] = {}
         self._locations: dict[MailKey, None] = {}
@@ -26,7 +26,7 @@ class RecordBook:
         self._depths: dict[str, Counter[int]] = {}
 
     @property
-    def by_key(self) -> Mapping[MailKey, Accepted]:
+    def by_key(self) -> Mapping[MailKey, AcceptedRecord]:
         """All records."""
         return self._by_key
 
@@ -35,10 +35,10 @@ class RecordBook:
         """The keys of deltas that are under a rollout."""
         return self._gated
 
-    def get(self, key: MailKey) -> Accepted | None:
+    def get(self, key: MailKey) -> AcceptedRecord | None:
         return self._by_key.get(key)
 
-    def hold(self, accepted: Accepted) -> None:
+    def put(self, accepted: AcceptedRecord) -> None:
         """Hold a record, in place of the one of its key."""
         self.drop(accepted.key)
         self._by_key[accepted.key] = accepted
@@ -53,7 +53,7 @@ class RecordBook:
             self._through.setdefault(step, {})[accepted.key] = None
             self._depths.setdefault(step, Counter())[_depth(accepted)] += 1
 
-    def drop(self, key: MailKey) -> Accepted | None:
+    def drop(self, key: MailKey) -> AcceptedRecord | None:
         """Hold nothing of the key any more."""
         former = self._by_key.pop(key, None)
         if former is None:
@@ -67,7 +67,7 @@ class RecordBook:
             self._depths[step][_depth(former)] -= 1
         return former
 
-    def deltas(self) -> list[Accepted]:
+    def deltas(self) -> list[AcceptedRecord]:
         return [self._by_key[key] for key in self._deltas]
 
     def is_location(self, key: MailKey) -> bool:
@@ -88,7 +88,7 @@ class RecordBook:
         at = self._path.child(child)
         return len(found) == 1 and isinstance(found[0], Profile) and found[0].path == at
 
-    def step_of(self, accepted: Accepted) -> str | None:
+    def step_of(self, accepted: AcceptedRecord) -> str | None:
         """The child to which a profile or node is passed on; None if that is nobody."""
         return way_of(self._path, accepted)
 
@@ -96,7 +96,7 @@ class RecordBook:
         """The deltas and Locations: a snapshot lists them by their keys, all others by a path."""
         return (*self._deltas, *self._locations)
 
-    def check(self) -> None:
+    def assert_invariants(self) -> None:
         """Assert that the indexes agree with what is held."""
         assert self._deltas.keys() == {k for k, a in self._by_key.items() if is_delta(a)}
         locations = {k for k, a in self._by_key.items() if a.kind == "location"}
@@ -112,12 +112,12 @@ class RecordBook:
         assert depths == {s: +counts for s, counts in self._depths.items() if +counts}
 
 
-def _depth(accepted: Accepted) -> int:
+def _depth(accepted: AcceptedRecord) -> int:
     record = accepted.record
     return len(record.path.names) if isinstance(record, Profile | NodeRecord) else 0
 
 
-def way_of(path: NodePath, accepted: Accepted) -> str | None:
+def way_of(path: NodePath, accepted: AcceptedRecord) -> str | None:
     """The child of `path` that a profile goes to, or the record of a node deeper than its child."""
     record = accepted.record
     if isinstance(record, Profile):

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from relay.core.records.accepted import Accepted, Version
-from relay.core.records.snapshot import Interest, Listed, Listing, SnapshotView
+from relay.core.records.accepted import AcceptedRecord, Version
+from relay.core.records.snapshot import ListedAt, SnapshotInterest, SnapshotListing, SnapshotView
 from relay.core.records.snapshot_reading import SnapshotReading, WholeReading
-from relay.core.records.verdict import Admission, HeldRecord, Standing, admit, standing
+from relay.core.records.verdict import HeldRecord, RecordAcceptance, RecordStanding, admit, standing
 from schemas.content.blobs import Reference
 from schemas.records.records import Profile
 from schemas.records.snapshots import (
@@ -128,8 +128,8 @@ class SnapshotJudge:
 
     def __init__(
         self,
-        held: Mapping[MailKey, Accepted],
-        interest: Callable[[], Interest],
+        held: Mapping[MailKey, AcceptedRecord],
+        interest: Callable[[], SnapshotInterest],
         path: NodePath | None = None,
     ) -> None:
         self._held = held
@@ -266,19 +266,21 @@ class SnapshotJudge:
             judgement.reading = self._read(judgement.snapshot)
             judgement.standings = None
 
-    def admit(self, key: EntryKey, generation: int, held: HeldRecord | None = None) -> Admission:
+    def admit(
+        self, key: EntryKey, generation: int, held: HeldRecord | None = None
+    ) -> RecordAcceptance:
         """Whether a record is taken in place of the one held, by the newest snapshot."""
         newest = self.newest
         if newest is None:
-            return Admission.UNREAD
+            return RecordAcceptance.UNREAD
         if self._view is None or self._view.record is not newest.record:
             self._view = SnapshotView(newest.record, self._nodes)
         try:
             return admit(key, generation, self._view, held)
         except SnapshotRefused:
-            return Admission.UNREAD
+            return RecordAcceptance.UNREAD
 
-    def listing(self, key: EntryKey) -> Listing | None:
+    def listing(self, key: EntryKey) -> SnapshotListing | None:
         """What the newest snapshot lists for a key; None if there is none."""
         if (newest := self.newest) is None:
             return None
@@ -289,7 +291,7 @@ class SnapshotJudge:
         record = self._held.get(key)
         return 0 if record is None or self.standings.orphaned.get(key) else record.generation
 
-    def accepted(self, record: Accepted) -> None:
+    def accepted(self, record: AcceptedRecord) -> None:
         """A record came into force in place of the one that was judged."""
         if self._baseline is not None:
             self._baseline.taken[record.key] = None
@@ -370,28 +372,28 @@ class SnapshotJudge:
             self._baseline = Baseline(reading.whole(), standings, newer)
         return standings
 
-    def _standings(self, records: Iterable[Accepted], view: SnapshotView) -> Standings:
+    def _standings(self, records: Iterable[AcceptedRecord], view: SnapshotView) -> Standings:
         standings = Standings()
         judged = {it.entry_key: it for it in records if it.generation <= view.generation}
         for key, listing in view.generations_of(judged):
             record = judged[key]
-            if listing == Listed(record.generation):
+            if listing == ListedAt(record.generation):
                 continue
             match standing(record.held, listing, view):
-                case Standing.OUTDATED | Standing.UNREAD:
+                case RecordStanding.OUTDATED | RecordStanding.UNREAD:
                     standings.outdated[record.key] = None
-                case Standing.ORPHANED:
-                    below = listing.generation if isinstance(listing, Listed) else 0
+                case RecordStanding.ORPHANED:
+                    below = listing.generation if isinstance(listing, ListedAt) else 0
                     standings.orphaned[record.key] = below
-                case Standing.DROPPED if self._moved_here(record, view):
+                case RecordStanding.DROPPED if self._moved_here(record, view):
                     standings.outdated[record.key] = None
-                case Standing.DROPPED:
+                case RecordStanding.DROPPED:
                     standings.dropped[record.key] = record.generation
-                case Standing.IN_FORCE:
+                case RecordStanding.IN_FORCE:
                     pass
         return standings
 
-    def _moved_here(self, record: Accepted, view: SnapshotView) -> bool:
+    def _moved_here(self, record: AcceptedRecord, view: SnapshotView) -> bool:
         """Whether a destination held as elsewhere is listed at the own path: its profile is late.
 
         A parent that withholds that has its child keep what it has.
@@ -399,7 +401,7 @@ class SnapshotJudge:
         profile, path = record.record, self._path
         if path is None or not isinstance(profile, Profile) or profile.path == path:
             return False
-        return isinstance(view.generation_of(path_entry_key(path, record.key)), Listed)
+        return isinstance(view.generation_of(path_entry_key(path, record.key)), ListedAt)
 
     def _forget_nodes(self) -> None:
         """Keep of what was read what the reached snapshot needs: all was judged by it last."""
@@ -408,7 +410,7 @@ class SnapshotJudge:
             self._nodes = {address: self._nodes[address] for address in addresses}
         self._view = None
 
-    def check(self) -> None:
+    def assert_invariants(self) -> None:
         """Assert that who was not judged again stands as if he had been."""
         baseline = self._baseline
         if baseline is None:

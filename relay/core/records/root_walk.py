@@ -53,7 +53,7 @@ class RootWalk:
         self.roots = replace(offered, since=known.since)
         return record
 
-    def check(self) -> None:
+    def assert_invariants(self) -> None:
         """Assert that each step led to the next version."""
         assert self.roots.version == self._first + self._steps
         assert 1 <= self.roots.threshold <= len(self.roots.keys)

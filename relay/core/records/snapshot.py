@@ -23,7 +23,7 @@ from schemas.values.identity import ContentHash, NodePath
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class ListedAt:
     """In force at this generation."""
 
     generation: int
@@ -35,17 +35,17 @@ class NotListed:
 
 
 @dataclass(frozen=True, slots=True)
-class Unread:
+class UnreadBlobs:
     """These blobs would tell; there may be more behind them."""
 
     missing: tuple[Reference, ...]
 
 
 NOT_LISTED = NotListed()
-Listing: TypeAlias = Listed | NotListed | Unread
+SnapshotListing: TypeAlias = ListedAt | NotListed | UnreadBlobs
 
 
-class Interest:
+class SnapshotInterest:
     """Which part of the tree a node needs: these keys, and all at its path and below."""
 
     __slots__ = ("_first", "_keys", "_last")
@@ -57,16 +57,16 @@ class Interest:
         self._last = b"" if subtree is None else self._first + b"\xff"
 
     @classmethod
-    def everything(cls) -> Interest:
+    def everything(cls) -> SnapshotInterest:
         interest = cls()
         interest._last = b"\xff"
         return interest
 
-    def differing(self, other: Interest) -> Interest:
+    def differing(self, other: SnapshotInterest) -> SnapshotInterest:
         """The keys of one of them alone; both are of one subtree."""
         if self._keys == other._keys:
-            return Interest()
-        return Interest(list(set(self._keys).symmetric_difference(other._keys)))
+            return SnapshotInterest()
+        return SnapshotInterest(list(set(self._keys).symmetric_difference(other._keys)))
 
     def concerns(self, subtree: Subtree) -> bool:
         """Whether a key of it would stand below there, listed or not."""
@@ -93,18 +93,20 @@ class SnapshotView:
     def generation(self) -> int:
         return self.record.generation
 
-    def generation_of(self, key: EntryKey) -> Listing:
+    def generation_of(self, key: EntryKey) -> SnapshotListing:
         """What it lists for the key, or the one blob that is missing on the way there."""
         at = self.record.tree
         while (plain := self.nodes.get(at.address)) is not None:
             if not at.height:
                 found = at.leaf(plain).generation_of(key)
-                return NOT_LISTED if found is None else Listed(found)
+                return NOT_LISTED if found is None else ListedAt(found)
             node = at.inner(plain)
             at = at.child(node, node.position(key))
-        return Unread((at.reference,))
+        return UnreadBlobs((at.reference,))
 
-    def generations_of(self, keys: Iterable[EntryKey]) -> Iterator[tuple[EntryKey, Listing]]:
+    def generations_of(
+        self, keys: Iterable[EntryKey]
+    ) -> Iterator[tuple[EntryKey, SnapshotListing]]:
         """The same for many keys, ascending; each blob is read once."""
         ordered = sorted(keys)
         waiting = [(self.record.tree, 0, len(ordered))]
@@ -112,29 +114,29 @@ class SnapshotView:
             at, low, high = waiting.pop()
             plain = self.nodes.get(at.address)
             if plain is None:
-                unread = Unread((at.reference,))
+                unread = UnreadBlobs((at.reference,))
                 for key in ordered[low:high]:
                     yield key, unread
             elif not at.height:
                 listed = {entry.key: entry.generation for entry in at.leaf(plain).entries}
                 for key in ordered[low:high]:
                     found = listed.get(key)
-                    yield key, NOT_LISTED if found is None else Listed(found)
+                    yield key, NOT_LISTED if found is None else ListedAt(found)
             else:
                 below = self._split(at, at.inner(plain), ordered, low, high)
                 waiting.extend(reversed(list(below)))
 
-    def term_of(self, term: Term) -> TermEntry | Unread | None:
+    def term_of(self, term: Term) -> TermEntry | UnreadBlobs | None:
         """The entry of a term, None if the centre does not know it."""
         if self._terms is None:
             reference = self.record.terms_reference
             plain = self.nodes.get(reference.address)
             if plain is None:
-                return Unread((reference,))
+                return UnreadBlobs((reference,))
             self._terms = {entry.term: entry for entry in read_terms(plain).terms}
         return self._terms.get(term)
 
-    def subtrees(self, interest: Interest) -> Iterator[tuple[Subtree, bytes | None]]:
+    def subtrees(self, interest: SnapshotInterest) -> Iterator[tuple[Subtree, bytes | None]]:
         """The nodes that the interest needs, with their bytes if they are here, breadth first.
 
         Nothing is known of what lies below one that is not here.
@@ -149,15 +151,15 @@ class SnapshotView:
                     below.extend(children_for(subtree, plain, interest))
             level = below
 
-    def entries(self) -> Iterator[Entry] | Unread:
+    def entries(self) -> Iterator[Entry] | UnreadBlobs:
         """All entries, ascending; what is missing if not all nodes are here."""
-        everything = Interest.everything()
+        everything = SnapshotInterest.everything()
         missing = [tree.reference for tree, plain in self.subtrees(everything) if plain is None]
         if missing:
-            return Unread(tuple(missing))
+            return UnreadBlobs(tuple(missing))
         return self.listed(everything)
 
-    def listed(self, interest: Interest) -> Iterator[Entry]:
+    def listed(self, interest: SnapshotInterest) -> Iterator[Entry]:
         """The entries of all leaves that the interest needs and that are here, ascending."""
         for subtree, plain in self.subtrees(interest):
             if plain is not None and not subtree.height:
@@ -175,7 +177,7 @@ class SnapshotView:
             low = end
 
 
-def children_for(subtree: Subtree, plain: bytes, interest: Interest) -> Iterator[Subtree]:
+def children_for(subtree: Subtree, plain: bytes, interest: SnapshotInterest) -> Iterator[Subtree]:
     """The children of an inner node that the interest needs; raises SnapshotRefused."""
     node = subtree.inner(plain)
     for at in range(len(node.children)):

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, MutableMapping
 from dataclasses import dataclass
 
-from relay.core.records.snapshot import Interest, children_for
+from relay.core.records.snapshot import SnapshotInterest, children_for
 from schemas.content.blobs import Reference
 from schemas.records.snapshots import Entry, EntryKey, SnapshotRecord, Subtree, read_terms
 from schemas.values.identity import ContentHash
@@ -22,7 +22,7 @@ class WholeReading:
     """What was read of a snapshot to its end: all nodes that its interest needs."""
 
     record: SnapshotRecord
-    interest: Interest
+    interest: SnapshotInterest
     addresses: frozenset[ContentHash]
 
 
@@ -35,7 +35,7 @@ class SnapshotReading:
     def __init__(
         self,
         record: SnapshotRecord,
-        interest: Interest,
+        interest: SnapshotInterest,
         nodes: MutableMapping[ContentHash, bytes],
         earlier: WholeReading | None = None,
     ) -> None:
@@ -45,7 +45,9 @@ class SnapshotReading:
         self.earlier = earlier
         # The plain bytes that the node keeps; what is read is put there.
         self._nodes = nodes
-        self._otherwise = Interest() if earlier is None else interest.differing(earlier.interest)
+        self._otherwise = (
+            SnapshotInterest() if earlier is None else interest.differing(earlier.interest)
+        )
         # What it went through, and what it left aside: the earlier one has it, and all below it.
         self._fresh: list[Subtree] = []
         self._shared: set[ContentHash] = set()

@@ -134,7 +134,7 @@ class SnapshotTree:
                 assert found is not None
                 yield from self._blobs(found, known)
 
-    def check(self) -> None:
+    def assert_invariants(self) -> None:
         """Assert that each level is what the rule makes of the level below."""
         items: list[_Item] = list(self.entries())
         assert len(items) == self.count

@@ -16,7 +16,7 @@ from schemas.records.signing import Envelope
 from schemas.values.identity import KeyId, TreeId
 
 
-class Verdict(Enum):
+class TrustVerdict(Enum):
     """What a signature proves now; with UNKNOWN_KEY a newer `keys` record may still settle it."""
 
     BELIEVED = "believed"
@@ -34,17 +34,17 @@ class Trust:
     roots: Roots
     granted: dict[KeyId, KeyGrant] = field(default_factory=dict)
 
-    def judge(self, envelope: Envelope, record: Record) -> Verdict:
+    def judge(self, envelope: Envelope, record: Record) -> TrustVerdict:
         """Whether to believe a record, not of kind keys, that the envelope's payload says."""
         grant = self.granted.get(envelope.key_id)
         if grant is None:
-            return Verdict.UNKNOWN_KEY
+            return TrustVerdict.UNKNOWN_KEY
         if grant.is_revoked:
-            return Verdict.REVOKED_KEY
+            return TrustVerdict.REVOKED_KEY
         if not grant.covers(envelope.kind, record):
-            return Verdict.OUT_OF_SCOPE
+            return TrustVerdict.OUT_OF_SCOPE
         fits = envelope.verify(self.tree, grant.public_key)
-        return Verdict.BELIEVED if fits else Verdict.FORGED
+        return TrustVerdict.BELIEVED if fits else TrustVerdict.FORGED
 
     def follow(self, envelope: Envelope) -> None:
         """Believe the roots of a `keys` message, by way of its forerunners; raises RootsRefused."""
@@ -54,18 +54,18 @@ class Trust:
         """Believe a `keys` message that this node kept; raises RootsRefused."""
         self.roots = recall(self.tree, self.roots, envelope)
 
-    def recalls(self, envelope: Envelope) -> Verdict:
+    def recalls(self, envelope: Envelope) -> TrustVerdict:
         """Whether to go on holding a record that was believed before it was kept.
 
         Its key may have ended or been revoked since: nothing goes because of that.
         """
         grant = self.granted.get(envelope.key_id)
         if grant is None:
-            return Verdict.BELIEVED if self.granted else Verdict.UNKNOWN_KEY
+            return TrustVerdict.BELIEVED if self.granted else TrustVerdict.UNKNOWN_KEY
         fits = envelope.verify(self.tree, grant.public_key)
-        return Verdict.BELIEVED if fits else Verdict.FORGED
+        return TrustVerdict.BELIEVED if fits else TrustVerdict.FORGED
 
-    def check(self) -> None:
+    def assert_invariants(self) -> None:
         """Assert that the roots can sign, and that each grant stands under its own key."""
         assert 1 <= self.roots.threshold <= len(self.roots.keys)
         assert all(key == grant.key_id for key, grant in self.granted.items())

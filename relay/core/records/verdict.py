@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from enum import Enum, auto
 
-from relay.core.records.snapshot import Listed, Listing, NotListed, SnapshotView, Unread
+from relay.core.records.snapshot import (
+    ListedAt,
+    NotListed,
+    SnapshotListing,
+    SnapshotView,
+    UnreadBlobs,
+)
 from schemas.records.snapshots import EntryKey, SnapshotRecord, Term
 from schemas.values.value import Value
 
 
-class Standing(Enum):
+class RecordStanding(Enum):
     """What becomes of a record that is held."""
 
     # The snapshot lists it, or is older than it.
@@ -25,7 +31,7 @@ class Standing(Enum):
     UNREAD = auto()
 
 
-class Admission(Enum):
+class RecordAcceptance(Enum):
     """What becomes of a record that is not held, or above what is held."""
 
     TAKEN = auto()
@@ -44,58 +50,68 @@ class HeldRecord(Value, frozen=True):
     term: Term
 
 
-def standing(record: HeldRecord, listing: Listing, view: SnapshotView) -> Standing:
+def standing(record: HeldRecord, listing: SnapshotListing, view: SnapshotView) -> RecordStanding:
     """What becomes of a record that is held, and listed so; raises SnapshotRefused."""
     if record.generation > view.generation:
-        return Standing.IN_FORCE
+        return RecordStanding.IN_FORCE
     match listing:
-        case Unread():
-            return Standing.UNREAD
-        case Listed(generation) if generation >= record.generation:
-            return Standing.IN_FORCE if generation == record.generation else Standing.OUTDATED
-        case Listed():
-            return _unless_orphaned(Standing.OUTDATED, record, view)
+        case UnreadBlobs():
+            return RecordStanding.UNREAD
+        case ListedAt(generation) if generation >= record.generation:
+            return (
+                RecordStanding.IN_FORCE
+                if generation == record.generation
+                else RecordStanding.OUTDATED
+            )
+        case ListedAt():
+            return _unless_orphaned(RecordStanding.OUTDATED, record, view)
         case NotListed():
-            return _unless_orphaned(Standing.DROPPED, record, view)
+            return _unless_orphaned(RecordStanding.DROPPED, record, view)
 
 
-def _unless_orphaned(verdict: Standing, record: HeldRecord, view: SnapshotView) -> Standing:
+def _unless_orphaned(
+    verdict: RecordStanding, record: HeldRecord, view: SnapshotView
+) -> RecordStanding:
     """The verdict on what the snapshot knows of; what it does not know is orphaned."""
     term = view.term_of(record.term)
-    if isinstance(term, Unread):
-        return Standing.UNREAD
-    return verdict if term is not None and term.covers(record.generation) else Standing.ORPHANED
+    if isinstance(term, UnreadBlobs):
+        return RecordStanding.UNREAD
+    return (
+        verdict if term is not None and term.covers(record.generation) else RecordStanding.ORPHANED
+    )
 
 
 def admit(
     key: EntryKey, generation: int, view: SnapshotView, held: HeldRecord | None = None
-) -> Admission:
+) -> RecordAcceptance:
     """Whether a record is taken in place of the one held, if any; raises SnapshotRefused."""
     if generation > view.generation:
-        return Admission.TAKEN
+        return RecordAcceptance.TAKEN
     listing = view.generation_of(key)
     match listing:
-        case Unread():
-            return Admission.UNREAD
-        case Listed(listed) if listed != generation:
-            return Admission.SUPERSEDED
+        case UnreadBlobs():
+            return RecordAcceptance.UNREAD
+        case ListedAt(listed) if listed != generation:
+            return RecordAcceptance.SUPERSEDED
         case NotListed():
-            return Admission.SUPERSEDED
-        case Listed():
+            return RecordAcceptance.SUPERSEDED
+        case ListedAt():
             return _in_place_of(held, listing, view)
 
 
-def _in_place_of(held: HeldRecord | None, listing: Listed, view: SnapshotView) -> Admission:
+def _in_place_of(
+    held: HeldRecord | None, listing: ListedAt, view: SnapshotView
+) -> RecordAcceptance:
     """Whether what is listed takes the place of what is held."""
     if held is None or held.generation <= listing.generation:
-        return Admission.TAKEN
+        return RecordAcceptance.TAKEN
     match standing(held, listing, view):
-        case Standing.ORPHANED:
-            return Admission.LISTED_BELOW
-        case Standing.UNREAD:
-            return Admission.UNREAD
+        case RecordStanding.ORPHANED:
+            return RecordAcceptance.LISTED_BELOW
+        case RecordStanding.UNREAD:
+            return RecordAcceptance.UNREAD
         case _:
-            return Admission.TAKEN
+            return RecordAcceptance.TAKEN
 
 
 def admits_new(

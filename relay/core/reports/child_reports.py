@@ -63,11 +63,11 @@ UNSENT_MAX, UNSENT_BYTES_MAX = 1000, 2**20
 """So many reports are kept of one child on placements that it was not sent from here."""
 
 
-class RolloutFacts(NamedTuple):
+class ExpectedWaves(NamedTuple):
     """What a node knows besides of a placement under a rollout."""
 
     # What was reported of this generation, or of a later one, counts as it says.
-    steady: int
+    rollout_since: int
     # The names in force.
     names: Callable[[], GateNames]
     # Whether its content cannot be had here, so that nobody is sent the present step.
@@ -80,7 +80,7 @@ class RolloutFacts(NamedTuple):
     maintained: Callable[[], Waves] = Counter
 
 
-class Facts(NamedTuple):
+class ExpectedCounts(NamedTuple):
     """What a node knows of one child and one placement, besides the child's report."""
 
     # For how many destinations at and below the child the placement is meant.
@@ -93,7 +93,7 @@ class Facts(NamedTuple):
     # Whether the child is one destination, with nothing below it.
     edge: bool
     # None without a rollout.
-    rollout: RolloutFacts | None = None
+    rollout: ExpectedWaves | None = None
     # At how many of these destinations a person works. Costs as much as there are.
     maintained: Callable[[], int] = int
 
@@ -104,10 +104,10 @@ class CollectedTaker(Protocol):
     def take(self, key: MailKey, child: str, part: int, said: tuple[Collected, ...]) -> bool:
         """Keep what a child says in a part; whether it said another thing there."""
 
-    def stale(self, key: MailKey, child: str) -> None:
+    def mark_dirty(self, key: MailKey, child: str) -> None:
         """Something else is known of a child and a placement."""
 
-    def stale_child(self, child: str) -> None:
+    def mark_child_dirty(self, child: str) -> None:
         """Something else is known of a child in all placements."""
 
     def forget_child(self, child: str) -> None:
@@ -120,7 +120,7 @@ class ChildReports:
     def __init__(
         self,
         place: Callable[[str], int],
-        facts: Callable[[str, MailKey], Facts],
+        facts: Callable[[str, MailKey], ExpectedCounts],
         collected: CollectedTaker,
         below: Callable[[str], int] = lambda _child: 1,
     ) -> None:
@@ -212,21 +212,21 @@ class ChildReports:
         fold.set_results(place, {**fold.results_of(place), part.part: part.results})
         self._collected.take(part.key, child, part.part, part.collected)
         if not fold.has_row(place):
-            fold.stale(place)
+            fold.mark_dirty(place)
         self.touch(part.key)
         return size > 0
 
-    def expect_all(self, child: str, run: str) -> None:
+    def void_until_repeated(self, child: str, run: str) -> None:
         """All that the child reported is void until this run says it, or says it again.
 
         For a run that is new, and for one that is told to say everything again. Whoever calls this
         sees to it that the child is not in step meanwhile.
         """
-        self._digests.expect_all(self._at(child), run_number(run))
+        self._digests.void_until_repeated(self._at(child), run_number(run))
         self._emptied.discard(self._at(child))
 
-    def forget_unsaid(self, child: str, run: str) -> list[str]:
-        """Forget what the present run did not say since `expect_all`; the slots to erase."""
+    def drop_void(self, child: str, run: str) -> list[str]:
+        """Forget what the run did not say since `void_until_repeated`; the slots to erase."""
         place = self._at(child)
         if not self._digests.is_present(place, run_number(run)) or not self._digests.has_void(
             place
@@ -292,20 +292,20 @@ class ChildReports:
         """Look again at what a child counts for: its facts for this placement changed."""
         place = self._at(child)
         self._refused_since.pop(place, None)
-        self._fold(key).stale(place)
+        self._fold(key).mark_dirty(place)
         if self._noted.of(place, key) and self._was_sent(place, key):
             # It counts now: as the digests differ without it, the child says it again.
             self._drop_note(place, key)
-        self._collected.stale(key, child)
+        self._collected.mark_dirty(key, child)
         self.touch(key)
 
     def refresh_child(self, child: str) -> None:
         """Look again at a child in all that it has a row in: its presence changed."""
         place = self._at(child)
-        self._collected.stale_child(child)
+        self._collected.mark_child_dirty(child)
         for key, fold in self._folds.items():
             if fold.has_row(place):
-                fold.stale(place)
+                fold.mark_dirty(place)
                 self.touch(key)
 
     def forget_child(self, child: str) -> None:
@@ -331,7 +331,7 @@ class ChildReports:
     # What follows.
 
     def touch(self, key: MailKey) -> None:
-        """Something else may be to be reported of the placement."""
+        """Mark the placement's report as possibly changed."""
         self._dirty[key] = None
 
     def take_dirty(self) -> dict[MailKey, None]:
@@ -382,16 +382,16 @@ class ChildReports:
         place = self._at(child)
         return self._parts.noted(place) + self._noted.noted(place)
 
-    def check(self) -> None:
+    def assert_invariants(self) -> None:
         """Assert that folds and digests agree with the rows."""
-        self._parts.check()
-        self._noted.check()
-        self._unsent.check()
+        self._parts.assert_invariants()
+        self._noted.assert_invariants()
+        self._unsent.assert_invariants()
         for place, name in enumerate(self._names):
             assert all(self.knows(name, key) for key in self._unsent.placements(place))
         held: dict[int, list[tuple[str, int, int]]] = {}
         for key, fold in self._folds.items():
-            fold.check()
+            fold.assert_invariants()
             assert not fold.is_empty, key
             for place in range(len(self._names)):
                 row = fold.reported(place)
@@ -400,7 +400,7 @@ class ChildReports:
                 assert self._parts.of(place, key).keys() == fold.results_of(place).keys()
         for place in range(len(self._names)):
             later = (*self._parts.all_of(place), *self._noted.all_of(place))
-            self._digests.check(place, [*held.get(place, ()), *later])
+            self._digests.assert_invariants(place, [*held.get(place, ()), *later])
 
     def _admits(self, place: int, report: Report) -> bool:
         """Whether a child reports on what it was sent, or on little that it was not."""
@@ -517,7 +517,7 @@ class ChildReports:
                     return self._reported(held, facts)
                 return self._expected(_PENDING, facts)
 
-    def _reported(self, held: Reported, facts: Facts) -> Counted:
+    def _reported(self, held: Reported, facts: ExpectedCounts) -> Counted:
         summary = held.summary
         if summary is None or held.gone or (facts.edge and not _is_of_one(summary)):
             # An edge is one destination: it speaks for no other, and for no less than itself.
@@ -530,13 +530,13 @@ class ChildReports:
             summary = reduce.as_older_generation(
                 summary, "pending" if facts.expected else "leaving"
             )
-        elif held.generation >= rollout.steady and not (rollout.refused or answered):
+        elif held.generation >= rollout.rollout_since and not (rollout.refused or answered):
             summary = reduce.as_former_step(summary, rollout.names().arms)
         else:
             return self._expected(_PENDING, facts)
         return Counted(self._shapes.shared(summary), dated=True)
 
-    def _expected(self, one: Summary, facts: Facts) -> Counted:
+    def _expected(self, one: Summary, facts: ExpectedCounts) -> Counted:
         """What counts without a report: each destination that the placement is meant for."""
         if not facts.expected:
             return Counted(reduce.EMPTY)

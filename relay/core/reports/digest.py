@@ -76,7 +76,7 @@ class ReportDigests:
         known = child.runs.get(child.run) if child and child.run is not None else None
         return digest_bytes(known.sum if known else 0)
 
-    def expect_all(self, place: int, run: int) -> None:
+    def void_until_repeated(self, place: int, run: int) -> None:
         """All is to be said again: by another run than before, or by the same one."""
         child = self._children.setdefault(place, _Child())
         known = child.runs.get(run, _Run())
@@ -129,7 +129,7 @@ class ReportDigests:
         """Forget all that a child said."""
         self._children.pop(place, None)
 
-    def check(self, place: int, held: list[tuple[str, int, int]]) -> None:
+    def assert_invariants(self, place: int, held: list[tuple[str, int, int]]) -> None:
         """Assert that the child's sum is that of its slots: each slot, its run and revision."""
         child = self._children.get(place, _Child())
         current = [each for each in held if not child.is_void(*each[1:])]

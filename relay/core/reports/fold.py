@@ -149,7 +149,7 @@ class Fold:
         block.summaries[at] = said.summary
         self._set(block, at, flags)
 
-    def stale(self, place: int) -> None:
+    def mark_dirty(self, place: int) -> None:
         """Look at a child anew when the whole is asked for next."""
         block, at = self._row(place)
         if not block.flags[at] & _STALE:
@@ -221,7 +221,7 @@ class Fold:
             self._total = merge_all(b.sum for b in self._blocks.values() if b.sum is not None)
         return self._total
 
-    def check(self) -> None:
+    def assert_invariants(self) -> None:
         """Assert that sums and rows agree."""
         rows = 0
         for number, block in self._blocks.items():

@@ -162,7 +162,7 @@ def own_cells(cells: Mapping[str, int], waves: frozenset[str]) -> dict[str, int]
 def _read_progress(data: bytes) -> Progress:
     progress = decode(Progress, data, PART_MAX_BYTES)
     check_run(progress.run)
-    check_run(progress.incarnation)
+    check_run(progress.parent_run)
     if len(progress.digest) != DIGEST_BYTES:
         raise RecordRefused(f"progress: a digest of {len(progress.digest)} bytes")
     if len(progress.mail) not in (0, DIGEST_BYTES):

@@ -20,7 +20,7 @@ INLINE_MAX_BYTES = 4096
 """What collectors collected goes along with the counts if it is no more than this."""
 
 
-class Part(NamedTuple):
+class PartRows(NamedTuple):
     """What one later part of a report says."""
 
     results: tuple[ObjectResult, ...] = ()
@@ -39,7 +39,7 @@ def inlined(
 
 def split_results(
     results: Iterable[ObjectResult], collected: Iterable[Collected] = ()
-) -> tuple[int, dict[int, Part]]:
+) -> tuple[int, dict[int, PartRows]]:
     """How many parts there are, and what is in each.
 
     The part is chosen by the hash of the object's key, and of the collector, so what is said of an
@@ -84,7 +84,7 @@ def _fits(listed: list[_Sized]) -> bool:
     return len(listed) == 1 or sum(item.size for item in listed) <= ROOM_BYTES
 
 
-def _crowded(listed: list[_Sized]) -> Part:
+def _crowded(listed: list[_Sized]) -> PartRows:
     """What fits one part: the largest statuses and rows go, then whole results from the end."""
     kept, size = list(listed), sum(item.size for item in listed)
     for at in sorted(range(len(kept)), key=lambda at: kept[at].size, reverse=True):
@@ -96,7 +96,7 @@ def _crowded(listed: list[_Sized]) -> Part:
     while size > ROOM_BYTES:
         size -= kept.pop().size
     items = [each.item for each in kept]
-    return Part(
+    return PartRows(
         tuple(item for item in items if isinstance(item, ObjectResult)),
         tuple(item for item in items if isinstance(item, Collected)),
     )

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 from typing import NamedTuple
 
-from relay.core.reports.parts import Part, split_results
+from relay.core.reports.parts import PartRows, split_results
 from schemas.reports.collectors import Collected
 from schemas.reports.reports import COUNT_MAX, ObjectResult, ReportPart, part_key
 from schemas.values.identity import MailKey
@@ -49,7 +49,7 @@ def result_size(item: ObjectResult | Collected) -> int:
     return RESULT_BYTES + len(item.status or b"")
 
 
-def size_of(part: ReportPart | Part) -> int:
+def size_of(part: ReportPart | PartRows) -> int:
     """How many bytes of memory a later part takes, about; it may be a fortieth on the wire."""
     results, collected = map(result_size, part.results), map(result_size, part.collected)
     return max(PART_MIN_BYTES, sum(results) + sum(collected))
@@ -77,7 +77,7 @@ class Allotted:
 
     def sizes(self) -> tuple[int, ...]:
         """How many bytes of memory each part takes, from the first one on."""
-        return tuple(size_of(self.parts.get(1 + at, Part())) for at in range(self.count))
+        return tuple(size_of(self.parts.get(1 + at, PartRows())) for at in range(self.count))
 
     def fit(self, room: int) -> None:
         """Leave out what finds no room: statuses and rows first, from the end."""
@@ -156,7 +156,7 @@ class SenderRoom:
         self._short = short
         return smaller + larger
 
-    def check(self) -> None:
+    def assert_invariants(self) -> None:
         """Assert that the sums are those of the placements, and within the room."""
         assert self._wanted_sum == sum(self._wanted.values())
         assert self._used_sum == sum(self._used.values())
@@ -261,7 +261,7 @@ class PartBudget:
         self._parts.pop(place, None)
         self._totals.pop(place, None)
 
-    def check(self) -> None:
+    def assert_invariants(self) -> None:
         """Assert that the totals are those of the parts."""
         for place, totals in self._totals.items():
             said = [it for each in self._parts.get(place, {}).values() for it in each.values()]

@@ -9,7 +9,7 @@ from relay.core.effects import Effect, SendReport
 from relay.core.reports.child_reports import UNSENT_MAX
 from relay.core.reports.digest import content_of, digest_bytes, report_term, run_number
 from relay.core.reports.intake import bounded
-from relay.core.reports.parts import Part, inlined
+from relay.core.reports.parts import PartRows, inlined
 from relay.core.reports.room import Allotted, SenderRoom, room_of
 from schemas.records.records import DIGEST_MODULUS
 from schemas.reports.collectors import Collected
@@ -118,7 +118,9 @@ class ReportSender:
         grows = [new - old for new, old in zip_longest(sizes, former, fillvalue=0)]
         for at in sorted(range(len(grows)), key=grows.__getitem__):
             part, is_there = at + 1, at < count
-            said = ReportPart(key, part, self._run, revision, generation, *parts.get(part, Part()))
+            said = ReportPart(
+                key, part, self._run, revision, generation, *parts.get(part, PartRows())
+            )
             self._say(part_key(key, part), encode(said) if is_there else b"", is_there=is_there)
         if count >= len(former):
             self._say(key, encode(report), is_there=not gone)
@@ -149,9 +151,9 @@ class ReportSender:
             self.sent_progress = progress
             self._out.append(SendReport(PROGRESS_KEY, encode(progress)))
 
-    def check(self) -> None:
+    def assert_invariants(self) -> None:
         """Assert that the digest is that of the slots."""
-        self._room.check()
+        self._room.assert_invariants()
         terms = (report_term(slot, self._number, each) for slot, each in self._slots.items())
         assert self._sum == sum(terms) % DIGEST_MODULUS
         kept = {

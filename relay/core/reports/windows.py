@@ -103,7 +103,7 @@ class ReportThrottle:
         self._end(now, until)
         return True
 
-    def check(self) -> None:
+    def assert_invariants(self) -> None:
         """Assert that whatever waits is reported in the end."""
         assert self.ends is not None or not (self._waiting or self._hurried)
 

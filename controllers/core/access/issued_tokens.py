@@ -332,7 +332,7 @@ class IssuedTokens:
         """When one that waits is to ask again, so that many do not ask too often."""
         return max(AGAIN_SECONDS_MIN, self._waiting_all // ASKED_A_SECOND)
 
-    def check(self) -> None:
+    def assert_invariants(self) -> None:
         """Assert what always holds."""
         assert len(self.tokens) <= TOKENS_MAX
         assert self._waiting_all == sum(self._waiting.values())

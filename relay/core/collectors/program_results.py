@@ -19,7 +19,7 @@ from relay.core.collectors.ports import (
     Member,
     Sent,
 )
-from relay.core.collectors.tables import Outcome, Table, TableAlgebra
+from relay.core.collectors.tables import CollectedTable, Outcome, TableAlgebra
 from relay.core.collectors.turns import Unfinished
 from relay.core.collectors.upsynced import UpsyncedObject
 from schemas.objects.objects import ObjectKey
@@ -66,7 +66,7 @@ class ProgramTraits(NamedTuple):
     uses_report_time: bool
 
 
-class Item:
+class ProgramResults:
     """The merge of all children's shares; evaluates what only this node knows."""
 
     def __init__(
@@ -97,7 +97,9 @@ class Item:
         # What was evaluated of a share that is not whole yet; of many objects, what is still so.
         self._evaluated: dict[tuple[ObjectKey, bool, str], tuple[CopyView, Outcome]] = {}
         self._read: dict[bytes, Any] = {}
-        self._leaves: dict[ObjectKey, tuple[UpsyncedObject, Table, Table | None]] = {}
+        self._leaves: dict[
+            ObjectKey, tuple[UpsyncedObject, CollectedTable, CollectedTable | None]
+        ] = {}
         self._said: Collected | None = None
         self._shown: Any = None
 
@@ -109,7 +111,7 @@ class Item:
         """Whether it is over an object that comes up from a destination."""
         return self.program.source is not None and self.program.source.matches(key)
 
-    def stale(self, child: str) -> None:
+    def mark_dirty(self, child: str) -> None:
         """Look again at what a child has."""
         self._stale[child] = None
 
@@ -132,7 +134,7 @@ class Item:
             return False
         return True
 
-    def succeed(self, former: Item) -> None:
+    def succeed(self, former: ProgramResults) -> None:
         """Show what another one showed, until this one is evaluated."""
         self._shown = former._shown
         for key in (*former._sent, WHOLE):
@@ -162,8 +164,8 @@ class Item:
         self._shown = self._algebra.empty if share is None else share.rows
         return self._shown
 
-    def check(self) -> None:
-        self._tree.check()
+    def assert_invariants(self) -> None:
+        self._tree.assert_invariants()
 
     def _is_said_of_same(self) -> bool:
         """Whether what was said counts just who is meant: what the one here returned is new."""
@@ -267,7 +269,7 @@ class Item:
             unreached = self._value(said.unreached) if said.unreached else None
         except RecordRefused:
             return None
-        said_tables = [table for table in (rows, unreached) if isinstance(table, Table)]
+        said_tables = [table for table in (rows, unreached) if isinstance(table, CollectedTable)]
         if edge is None:
             return SubtreeRows(members, rows, unreached)
         if not all(self._is_of(edge.who, table) for table in said_tables):
@@ -275,15 +277,15 @@ class Item:
         return SubtreeRows(members, self._of_one(rows), self._of_one(unreached))
 
     def _of_one(self, said: Any) -> Any:
-        return self._tables.of_one(said) if isinstance(said, Table) else said
+        return self._tables.of_one(said) if isinstance(said, CollectedTable) else said
 
     def _untold(self, child: str) -> Any:
         if self.program.is_aggregate:
             return Aggregate()
         expected = self._context.standing(child, self._placement).expected
-        return Table(expected * len(self._sent), truncated=True)
+        return CollectedTable(expected * len(self._sent), truncated=True)
 
-    def _is_of(self, who: bytes, table: Table) -> bool:
+    def _is_of(self, who: bytes, table: CollectedTable) -> bool:
         """Whether a table of one destination names no other one."""
         named = [error.who for error in table.errors.values()]
         if self.program.select:
@@ -343,7 +345,7 @@ class Item:
 
     def _leaf_of(
         self, key: ObjectKey, upsynced: UpsyncedObject, member: Member
-    ) -> tuple[Table, Table | None]:
+    ) -> tuple[CollectedTable, CollectedTable | None]:
         place = self._place(key)
         seen = CopyView(member.name, upsynced.plain, upsynced.since_ms, self._context.wall_ms())
         here = self._tables.leaf(self._outcome(key, seen), member.who, place)
@@ -370,14 +372,14 @@ class Item:
             return SubtreeRows(total, rows)
         return SubtreeRows(total, rows, self._blank_rows(members, reachable=False))
 
-    def _blank_rows(self, members: Sequence[Member], *, reachable: bool) -> Table:
+    def _blank_rows(self, members: Sequence[Member], *, reachable: bool) -> CollectedTable:
         self._evaluate_blanks(members[:BLANKS_MAX], reachable=reachable)
         tables = []
         for key in self._sent:
             place = self._place(key)
             if self._lacking[key, reachable]:
                 # Their rows cannot be said here: that many are known, and no more of them.
-                tables.append(Table(len(members), truncated=True))
+                tables.append(CollectedTable(len(members), truncated=True))
                 continue
             if self._traits.uses_inventory:
                 for member in members[:BLANKS_MAX]:
@@ -385,7 +387,7 @@ class Item:
                     outcome = self._outcome(key, seen)
                     tables.append(self._tables.leaf(outcome, member.who, place))
                 if len(members) > BLANKS_MAX:
-                    tables.append(Table(len(members) - BLANKS_MAX, truncated=True))
+                    tables.append(CollectedTable(len(members) - BLANKS_MAX, truncated=True))
                 continue
             whos = [member.who + place for member in members]
             tables.append(self._tables.many(self._blanks[key, reachable], sorted(whos)))
