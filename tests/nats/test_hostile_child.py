@@ -249,8 +249,8 @@ async def test_junk_without_end_fills_no_log(tmp_path, caplog):
             count += 1
             await liar.client.publish(subjects.answer(liar.path, str(count)), b"junk")
             await liar.progress(INT_MAX)
-            if not count % 10:
-                await in_force(liar.client)
+            # Its parent's server syncs each word: what comes faster is not read one by one.
+            await in_force(liar.client)
         answers_max = (time.monotonic() - began) / NOTE_EVERY_SECONDS + 1
     lines = [record.getMessage() for record in caplog.records if record.name == "leafcast.relay"]
     assert 0 < sum(": BadAnswer: " in line for line in lines) <= answers_max
