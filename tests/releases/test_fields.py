@@ -68,9 +68,11 @@ def _said(program: str, environment: dict[str, str], told: str = "") -> str:
 @pytest.mark.slow
 def test_fields_are_added_at_the_end_and_those_that_are_new_are_named(releases):
     last, present = (json.loads(_said(FIELDS, releases[which])) for which in (True, False))
-    changed = {kind: fields for kind, fields in present.items() if fields != last.get(kind, fields)}
-    assert {kind: fields[len(last[kind]) :] for kind, fields in changed.items()} == ADDED
-    assert all(fields[: len(last[kind])] == last[kind] for kind, fields in changed.items())
+    # A field has its place on the wire; here it may have another name by now.
+    known = {kind: len(fields) for kind, fields in last.items() if kind in present}
+    assert all(count <= len(present[kind]) for kind, count in known.items())
+    added = {kind: present[kind][count:] for kind, count in known.items()}
+    assert {kind: fields for kind, fields in added.items() if fields} == ADDED
 
 
 @pytest.mark.slow
