@@ -349,7 +349,9 @@ async def test_what_is_read_at_a_start_is_read_in_turns_and_once(monkeypatch):
     first = {BUILT_IN_KINDS.key_of(obj): obj for obj in objects}
     clock = LateClock()
     translator = PlacementTranslator(
-        SimpleNamespace(listen=lambda _listener: None, records={}, keys=None),
+        SimpleNamespace(
+            listen=lambda _listener: None, records={}, keys=None, continuity=lambda _space: None
+        ),
         SimpleNamespace(),
         SimpleNamespace(),
         clock,
