@@ -411,6 +411,6 @@ class Child:
     def _interest(self) -> SnapshotInterest:
         return SnapshotInterest([accepted.entry_key for accepted in self.records.values()])
 
-    def check(self) -> None:
+    def assert_invariants(self) -> None:
         self.reader.assert_invariants()
         self.judge.assert_invariants()
