@@ -253,6 +253,19 @@ def _contents(widget: Json) -> list[Case]:
             [_copy(None), _copy({"replicas": 3, "updatedReplicas": 1})],
         ),
         ("a Pod without status", {**KEY, "group": "", "resource": "pods"}, [_copy(None)]),
+        (
+            "a Deployment that tells no generation, of generation 0 and 3",
+            KEY,
+            [_copy({"replicas": 3}, content, 0), _copy({"replicas": 3}, content, 3)],
+        ),
+        (
+            "a generation in digits, and one that is no number",
+            widget,
+            [
+                _copy({"observedGeneration": "7"}, content, 7),
+                _copy({"observedGeneration": "all"}, content, 0),
+            ],
+        ),
         ("a custom resource without status", widget, [_copy(None), _copy({"a": 1})]),
         (
             "a ReplicaSet that fails",

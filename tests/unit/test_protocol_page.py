@@ -11,7 +11,7 @@ import pytest
 
 import schemas
 from schemas.reports import causes
-from schemas.values.wire import WireRecord
+from schemas.values.wire import INT_MAX, WireRecord
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGE = (DOCS / "protocol.md").read_text()
@@ -60,6 +60,7 @@ TABLE_OF = re.compile(r"^ *%% ([\w.]+)$", re.MULTILINE)
 ARROW = re.compile(r"^ *(\w+) --> (\w+): (.+)$", re.MULTILINE)
 RECORD = re.compile(r"^#### `(\w+)`.*\n\n(?:(?!\|).+\n)*\n?((?:\|.*\n)+)", re.MULTILINE)
 FIELD = re.compile(r"^\| (\d+) \| `(\w+)` \|", re.MULTILINE)
+DEFAULT = re.compile(r"^\| \d+ \| `(\w+)` \| ([^|]+) \|", re.MULTILINE)
 FIGURE = re.compile(r"^\| [^|]+ \| ([\d,.]+) ?(\w*) \| `([\w.]+)` \|$", re.MULTILINE)
 RULE = re.compile(r"^- \*\*([A-Z]\d+)\*\* ((?:.+\n)(?:  .+\n)*)", re.MULTILINE)
 NAMED_RULE = re.compile(r"\b([A-Z]\d+)\b")
@@ -98,8 +99,8 @@ def record_tables() -> list[tuple[str, str]]:
     return RECORD.findall(ALL)
 
 
-@pytest.mark.parametrize(("name", "rows"), record_tables(), ids=[n for n, _ in record_tables()])
-def test_a_record_has_the_fields_of_its_table_at_their_places(name: str, rows: str):
+def record_of(name: str) -> type[msgspec.Struct]:
+    """The one record of this name."""
     found = [
         vars(module)[name]
         for module in (import_module(f"schemas.{each}") for each in RECORD_MODULES)
@@ -107,8 +108,43 @@ def test_a_record_has_the_fields_of_its_table_at_their_places(name: str, rows: s
     ]
     assert len(found) == 1
     assert issubclass(found[0], msgspec.Struct)
-    fields = [(str(at), field) for at, field in enumerate(found[0].__struct_fields__)]
+    return found[0]
+
+
+@pytest.mark.parametrize(("name", "rows"), record_tables(), ids=[n for n, _ in record_tables()])
+def test_a_record_has_the_fields_of_its_table_at_their_places(name: str, rows: str):
+    fields = [(str(at), field) for at, field in enumerate(record_of(name).__struct_fields__)]
     assert FIELD.findall(rows) == fields
+
+
+def default_cell(field: msgspec.structs.FieldInfo) -> str:
+    """A field's default as the tables say it."""
+    if field.default_factory is not msgspec.NODEFAULT:
+        value = field.default_factory()
+    else:
+        value = field.default
+    match value:
+        case msgspec.NODEFAULT:
+            return "\N{EN DASH}"
+        case None:
+            return "nil"
+        case bool():
+            return str(value).lower()
+        case int():
+            return "2^63 - 1" if value == INT_MAX else f"{value:,}"
+        case "" | b"":
+            return '`""`'
+        case () | {}:
+            return f"`{'[]' if value == () else '{}'}`"
+        case _:
+            return f"`{value}`"
+
+
+@pytest.mark.parametrize(("name", "rows"), record_tables(), ids=[n for n, _ in record_tables()])
+def test_a_table_has_the_default_of_each_field(name: str, rows: str):
+    fields = msgspec.structs.fields(record_of(name))
+    expected = [(field.name, default_cell(field)) for field in fields]
+    assert DEFAULT.findall(rows) == expected
 
 
 def subclasses(kind: type) -> set[type]:
