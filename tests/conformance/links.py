@@ -31,6 +31,7 @@ KEYS = [
     Source("edge.kubestellar.io/EdgePlacement", "wds", "", name).key
     for name in ("shop", "web", "db")
 ]
+GIVEN: dict[str, Json] = {"now_ms": 1_700_000_000_000}
 KINDS = {"hello": Hello, "welcome": Welcome, "progress": Progress, "cursor": Cursor}
 MACHINES = {
     "session": (SESSION, SessionState, SessionEvent),
@@ -191,7 +192,7 @@ def answer(given: Json) -> Json:
     if isinstance(said, Hello):
         progress = said.progress
         shown["progress"] = None if progress is None else fields_of(progress)
-        shown["copies_as_of_ms"] = copies_as_of(said.copies, 1_700_000_000_000)
+        shown["copies_as_of_ms"] = copies_as_of(said.copies, given["now_ms"])
     return shown
 
 

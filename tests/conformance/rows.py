@@ -34,6 +34,8 @@ GIVEN: dict[str, Json] = {
     "name": "s1",
     "destination": "inv-mb-u1",
     "reachable": True,
+    "returned_ms": 1_600_000_000_000,
+    "reported_ms": 1_700_000_000_000,
 }
 SELECT = Program(
     "selected",
@@ -316,12 +318,12 @@ def _row(given: Json) -> Json:
     bound = _evaluator().bind(program, codec.canonical(given["object"]))
     status = given["status"]
     said = None if status is None else codec.canonical(status)
-    moments = (0, 1_700_000_000_000) if said is None else (1_600_000_000_000, 1_700_000_000_000)
+    moments = (0 if said is None else given["returned_ms"], given["reported_ms"])
     outcome = bound.outcome(CopyView(given["name"], said, *moments, given["reachable"]))
     member = Member(given["name"], DestinationId(given["destination"]))
     algebra = TableAlgebra(program)
     table = algebra.write(algebra.leaf(outcome, member.who))
-    return {"id": program.id, "table": table.hex(), "shown": as_json(codec.unpack(table))}
+    return {"id": program.id, **_shown(table)}
 
 
 def _merged(given: Json) -> Json:
@@ -331,7 +333,15 @@ def _merged(given: Json) -> Json:
     except RecordRefused:
         return {"verdict": "refused"}
     table = algebra.write(algebra.merge(tables))
-    return {"verdict": "merged", "table": table.hex(), "shown": as_json(codec.unpack(table))}
+    return {"verdict": "merged", **_shown(table)}
+
+
+def _shown(table: bytes) -> Json:
+    """A table's bytes and fields. Texts of errors are each program's own, and so are bytes then."""
+    *fields, errors = codec.unpack(table)
+    bare = [[column, of_row, who, "", count] for column, of_row, who, _text, count in errors]
+    shown = {"shown": as_json([*fields, bare])}
+    return shown if errors else {**shown, "table": table.hex()}
 
 
 def _aggregated(given: Json) -> Json:
