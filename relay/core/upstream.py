@@ -306,7 +306,10 @@ class Upstream:
                 self._show(accepted)
             case NewVersion(accepted) if not self._is_withheld(accepted):
                 self._take(accepted, event)
-            case Superseded() | NewVersion():
+            case Superseded():
+                # The mailbox holds that, and not what the node holds.
+                reader.forget(event.key)
+            case NewVersion():
                 pass
 
     def _is_withheld(self, accepted: AcceptedRecord) -> bool:

@@ -25,6 +25,7 @@ class PowerDisk:
     def __init__(self, image: Path, folder: Path) -> None:
         self.image = image
         self.folder = folder
+        self._cuts = 0
         if os.geteuid() != 0 or shutil.which("mkfs.ext4") is None:
             pytest.skip("cutting the power of a disk needs root, and mkfs.ext4 (package e2fsprogs)")
         with image.open("wb") as whole:
@@ -53,12 +54,25 @@ class PowerDisk:
             os.close(descriptor)
 
     def power_on(self) -> None:
-        _run("umount", str(self.folder))
+        """Mount what the disk holds.
+
+        A copy of it: where another mount namespace still has the file system, it is mounted as it
+        is there, with its power cut.
+        """
+        self._unmount()
+        self._cuts += 1
+        image = self.image.with_suffix(f".{self._cuts}")
+        _run("cp", "--sparse=always", str(self.image), str(image))
+        self.image.unlink()
+        self.image = image
         self.mount()
 
     def close(self) -> None:
-        subprocess.run(["umount", "-l", str(self.folder)], capture_output=True, check=False)
+        self._unmount()
         self.image.unlink(missing_ok=True)
+
+    def _unmount(self) -> None:
+        subprocess.run(["umount", "-l", str(self.folder)], capture_output=True, check=False)
 
 
 async def cut_power(member: Member, disk: PowerDisk) -> None:

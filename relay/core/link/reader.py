@@ -138,6 +138,10 @@ class MailboxReader:
 
     def put_version(self, key: MailKey, version: Version) -> None:
         """A slot of the mailbox holds this record, and the node holds it or a newer orphan."""
+        former = self._full.get(key)
+        if former is not None and version.full and former.digest_term == version.digest_term:
+            # To count it anew would count what the snapshot excludes.
+            return
         self.forget(key)
         if version.full:
             self._full[key] = version
