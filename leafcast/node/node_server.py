@@ -57,6 +57,7 @@ class NodeServer:
         self._server: EmbeddedServer | ExternalServer | None = None
         self._listen_requested = asyncio.Event()
         self._removals = 0
+        self._mended: set[str] = set()
 
     @property
     def server(self) -> EmbeddedServer | ExternalServer:
@@ -128,13 +129,19 @@ class NodeServer:
         )
 
     async def _mend(self, bucket: str) -> None:
-        """Make a bucket whole whose files are damaged: what cannot be read is lost."""
+        """Make a bucket whole whose files are damaged: what cannot be read is lost.
+
+        Once in the life of the process, before anybody writes to it.
+        """
+        if bucket in self._mended:
+            return
         label = f"leafcast {self._identity.path} mending"
         connection = Connection(self.server.url, self.seeds.space, label, "_INBOX.mending")
         await connection.open()
         try:
             names = stream_of(bucket), mark_of_loss(bucket)
             await mend_if_damaged(connection, self._world.clock, *names)
+            self._mended.add(bucket)
         finally:
             await connection.close()
 
