@@ -130,6 +130,21 @@ def left_here(place: DataDir, grant: KeptGrant) -> JoinedFolder | None:
 
     None in a new folder; raises DataDirUnusable.
     """
+    found = node_in(place, grant.tree)
+    if found is None:
+        return None
+    if found.path == grant.path:
+        return found
+    if found.path not in grant.former:
+        raise DataDirUnusable(place.folder, *misfit(found, grant.path))
+    return found.at(grant.path)
+
+
+def node_in(place: DataDir, tree: TreeId) -> JoinedFolder | None:
+    """The node of this tree whose folder it is; None if no node ran there.
+
+    Raises DataDirUnusable if it holds anything else.
+    """
     remedy = "name another --data-dir"
     if place.tree() is not None:
         raise DataDirUnusable(place.folder, "a whole tree of `leafcast up` lies there", remedy)
@@ -139,14 +154,10 @@ def left_here(place: DataDir, grant: KeptGrant) -> JoinedFolder | None:
         if place.folder.is_dir() and any(it.name not in ASKING for it in place.folder.iterdir()):
             raise DataDirUnusable(place.folder, "it holds something else", remedy) from None
         return None
-    if found.tree != grant.tree:
+    if found.tree != tree:
         reason = f"it belongs to {found.path} of another tree"
         raise DataDirUnusable(place.folder, reason, remedy)
-    if found.path == grant.path:
-        return found
-    if found.path not in grant.former:
-        raise DataDirUnusable(place.folder, *misfit(found, grant.path))
-    return found.at(grant.path)
+    return found
 
 
 def cluster_of(place: JoinedFolder, named: SpaceSetting | None) -> SpaceSetting:

@@ -11,18 +11,21 @@ import json
 import platform
 import shutil
 from collections.abc import Callable
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from leafcast.data_dir import DataDir, DataDirUnusable, make_private
+from leafcast.join.default_folder import folder_of_token
 from leafcast.join.folder import (
+    FILE,
     GRANT_FILE,
     REQUEST_FILE,
     REQUEST_FOLDER,
     JoinedFolder,
     left_here,
     misfit,
-    read_joined,
+    node_in,
 )
 from leafcast.join.joined_node import REFUSED_SECONDS, JoinFailed
 from leafcast.join.kept_grant import (
@@ -116,8 +119,11 @@ class JoinRequester:
 
     def granted_before(self) -> KeptGrant | None:
         """What an earlier start with this very token came to in this folder; None if damaged."""
+        return self._granted_in(self._folder)
+
+    def _granted_in(self, folder: Path) -> KeptGrant | None:
         try:
-            kept, asked = read_grant(self._folder / GRANT_FILE), self._former_request()
+            kept, asked = read_grant(folder / GRANT_FILE), _pending_in(folder)
         except GrantUnreadable:
             return None
         # A former release remembered the token with the request.
@@ -132,39 +138,78 @@ class JoinRequester:
         """
         make_private(self._folder)
         place = DataDir(self._folder.absolute())
-        if place.tree() is not None:
-            reason = "a whole tree of `leafcast up` lies there"
-            raise DataDirUnusable(place.folder, reason, "name another --data-dir")
-        with place.locked():
-            former = self._former_node()
-            asked = self._remembered()
-            self._key, said = public_nkey(asked.seed), platform.node()[:HOST_NAME_MAX]
-            request = JoinRequest(self._path, self._key, said if said.isprintable() else "")
-            signed = sign_request(self._token, request, seed_entropy(asked.seed))
+        with ExitStack() as locks:
+            locks.enter_context(place.locked())
+            former = self._former_node(place)
+            elsewhere = self._asked_elsewhere(locks)
+            kept = self._granted_in(elsewhere) if elsewhere is not None else None
+            if kept is None:
+                kept = await self._granted(place, former, elsewhere)
             try:
-                grant = await self._ask(signed)
-            except JoinFailed as failed:
-                if former is not None and self._path in former.former:
-                    raise DataDirUnusable(place.folder, *misfit(former, self._path)) from failed
+                found = left_here(place, kept)
+            except DataDirUnusable:
+                self._leave(kept)
                 raise
-            finally:
-                shutil.rmtree(self._folder / REQUEST_FOLDER, ignore_errors=True)
-            kept = kept_grant(grant, asked.seed, self._token.token_id)
-            left_here(place, kept)
+            if found is None and elsewhere is not None and (elsewhere / FILE).exists():
+                reason = f"the node that joined with this token has {elsewhere}"
+                raise DataDirUnusable(place.folder, reason, f"say --data-dir {elsewhere}")
             write_grant(self._folder / GRANT_FILE, kept)
             (self._folder / REQUEST_FILE).unlink(missing_ok=True)
+            if elsewhere is not None:
+                # The node's key is here from now on, and no other folder may come with it.
+                shutil.rmtree(elsewhere)
         return kept
 
-    def _former_node(self) -> JoinedFolder | None:
-        """The node whose folder this is already; raises DataDirUnusable if of another tree."""
+    async def _granted(
+        self, place: DataDir, former: JoinedFolder | None, elsewhere: Path | None
+    ) -> KeptGrant:
+        """Ask until it is granted; raises JoinFailed or DataDirUnusable."""
+        asked = self._remembered(elsewhere)
+        self._key, said = public_nkey(asked.seed), platform.node()[:HOST_NAME_MAX]
+        request = JoinRequest(self._path, self._key, said if said.isprintable() else "")
+        signed = sign_request(self._token, request, seed_entropy(asked.seed))
         try:
-            found = read_joined(self._folder)
-        except FileNotFoundError:
-            return None
-        if found.tree != self._token.tree:
-            reason = f"it belongs to {found.path} of another tree"
-            raise DataDirUnusable(self._folder, reason, "name another --data-dir")
+            grant = await self._ask(signed)
+        except JoinFailed as failed:
+            if former is not None and self._path in former.former:
+                raise DataDirUnusable(place.folder, *misfit(former, self._path)) from failed
+            raise
+        finally:
+            shutil.rmtree(self._folder / REQUEST_FOLDER, ignore_errors=True)
+        return kept_grant(grant, asked.seed, self._token.token_id)
+
+    def _former_node(self, place: DataDir) -> JoinedFolder | None:
+        """The node whose folder this is already; raises DataDirUnusable if no token leads there."""
+        found = node_in(place, self._token.tree)
+        # Only the token of a move names another path than its node had, and that names one.
+        if found is not None and found.path != self._path and self._token.path is None:
+            raise DataDirUnusable(place.folder, *misfit(found, self._path))
         return found
+
+    def _asked_elsewhere(self, locks: ExitStack) -> Path | None:
+        """The folder where this token was used before its node's own was named; locked.
+
+        Raises DataDirUnusable while a process uses that.
+        """
+        folder = folder_of_token(self._token, self._path).absolute()
+        if folder == self._folder.absolute() or not folder.is_dir():
+            return None
+        asked = _pending_in(folder)
+        is_asked = asked is not None and asked.seed and asked.token == self._token.token_id
+        if not is_asked and self._granted_in(folder) is None:
+            return None
+        locks.enter_context(DataDir(folder).locked())
+        return folder
+
+    def _leave(self, kept: KeptGrant) -> None:
+        """Keep the grant where a start in the node's own folder finds it: this is another's."""
+        folder = folder_of_token(self._token, self._path).absolute()
+        if folder == self._folder.absolute() or (folder / FILE).exists():
+            return
+        with suppress(OSError, DataDirUnusable):
+            make_private(folder)
+            write_grant(folder / GRANT_FILE, kept)
+            (self._folder / REQUEST_FILE).unlink(missing_ok=True)
 
     async def _ask(self, request: SignedRequest) -> Grant:
         seed, _ = entrance_pair(self._token.tree)
@@ -251,9 +296,9 @@ class JoinRequester:
             self._told = what
             self._say(said)
 
-    def _remembered(self) -> PendingRequest:
+    def _remembered(self, elsewhere: Path | None) -> PendingRequest:
         """The request of an earlier start with this token, or a new one, written down."""
-        asked = self._former_request()
+        asked = _pending_in(elsewhere or self._folder)
         if asked is None or asked.token != self._token.token_id or not asked.seed:
             seed, _ = new_user_nkey(self._dice.entropy(32))
             asked = PendingRequest(self._token.token_id, str(self._path), seed)
@@ -266,12 +311,13 @@ class JoinRequester:
     def _keep(self, asked: PendingRequest) -> None:
         atomic_write(self._folder / REQUEST_FILE, request_text(asked))
 
-    def _former_request(self) -> PendingRequest | None:
-        """What the folder remembers; nothing if it is damaged, for then a new key is asked with."""
-        try:
-            return read_pending((self._folder / REQUEST_FILE).read_bytes())
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, BadNkey):
-            return None
+
+def _pending_in(folder: Path) -> PendingRequest | None:
+    """What a folder remembers; nothing if it is damaged, for then a new key is asked with."""
+    try:
+        return read_pending((folder / REQUEST_FILE).read_bytes())
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, BadNkey):
+        return None
 
 
 def request_text(asked: PendingRequest) -> str:
