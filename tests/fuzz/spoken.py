@@ -13,7 +13,6 @@ from controllers.core.workloads.transforms import TransformFailed, Transforms, t
 from leafcast.ask.api import Api
 from leafcast.ask.decode import BadAnswer, read_copies, read_objects, read_orphans
 from leafcast.ask.destinations import page_of
-from leafcast.ask.plan_changes import BadChange, pack_change, read_change
 from leafcast.ask.remote import checked_answer
 from leafcast.ask.resource_names import ResourceKinds, UnknownKind
 from leafcast.changes.forms import (
@@ -24,6 +23,7 @@ from leafcast.changes.forms import (
     read_apply,
     read_key,
 )
+from leafcast.changes.plan_changes import pack_change, read_change
 from leafcast.cli.commands.label import read_words
 from leafcast.cli.label_selectors import BadLabelText, read_labels
 from leafcast.cli.resource_arguments import BadResourceArguments, read_arguments
@@ -280,7 +280,7 @@ WORDS = (
 def change(data: bytes) -> None:
     """What `plan` hands to the centre, in its wrapping and without."""
     for text in (text_of(data), base64.b64encode(zlib.compress(data)).decode()):
-        with suppress(BadChange):
+        with suppress(BadBatch, TooLargeBatch):
             written, inventory, named = read_change(text)
             assert read_change(pack_change({**written, **inventory}, named))[2] == named
 

@@ -9,10 +9,10 @@ from typing import Any, TypeVar
 
 import click
 
-from leafcast.ask.plan_changes import Written
-from leafcast.ask.plans import losses
 from leafcast.ask.session import CallFailed, Session
+from leafcast.changes.plan_changes import Written
 from leafcast.changes.wishes import PlannedWrite
+from leafcast.cli.apply.plans import losses
 from leafcast.cli.options.objects import refuse
 from leafcast.show.sanitize import sanitize
 from relay.space_port import Object

@@ -10,11 +10,11 @@ from typing import Any
 
 import click
 
-from leafcast.ask.plan_changes import Written
-from leafcast.ask.plans import PlannedChange, planned
 from leafcast.ask.session import Session
 from leafcast.changes.forms import Placing
+from leafcast.changes.plan_changes import Written
 from leafcast.cli.apply.batch import judged
+from leafcast.cli.apply.plans import PlannedChange, planned
 from leafcast.cli.apply.warnings import warnings
 from leafcast.cli.commands.delete import DeleteRequest, judged_deletion
 from leafcast.cli.exit_codes import exit_code_two

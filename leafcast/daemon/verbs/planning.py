@@ -1,4 +1,4 @@
-"""The verbs of `leafcast plan`: a change is handed over in parts, planned, and told page by page.
+"""The verbs of `leafcast plan`: a change is planned, and the plan is told page by page.
 
 A plan is what the centre keeps of it: the newest few, until they are ended.
 """
@@ -18,14 +18,9 @@ from controllers.core.planning.losses import losses
 from controllers.core.planning.plan import Plan, PlanRow
 from controllers.planning import make_plan, weigh_change
 from leafcast.ask.api import Api, ApiError
-from leafcast.ask.plan_changes import (
-    CHANGE_BYTES_MAX,
-    BadChange,
-    Written,
-    read_change,
-    words_of,
-)
 from leafcast.centre.centre import Centre, running
+from leafcast.changes.forms import BadBatch, TooLargeBatch, key_words
+from leafcast.changes.plan_changes import Written, read_change
 from relay.ports import BusBroken, SpaceError
 from schemas.objects.objects import ObjectKey
 from schemas.records.placements import title
@@ -36,13 +31,12 @@ ROWS_MAX = 500
 CAUGHT_UP_SECONDS_MAX = 5.0
 
 
-@dataclass(slots=True)
-class _Planning:
-    """A plan under way: what was handed over, then what came of it."""
+@dataclass(frozen=True, slots=True)
+class _KeptPlan:
+    """A plan that was made, and the rows of it that were not told yet."""
 
-    parts: list[str] = field(default_factory=list)
-    plan: Plan | None = None
-    rows: Iterator[PlanRow] = field(default_factory=lambda: iter(()))
+    plan: Plan
+    rows: Iterator[PlanRow]
     # One question at a time: rows come in order.
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -53,51 +47,33 @@ class PlanVerbs:
     def __init__(self, centre: Centre) -> None:
         self._centre = centre
         self._numbers = count(1)
-        self._plans: dict[int, _Planning] = {}
+        self._plans: dict[int, _KeptPlan] = {}
 
-    async def begin(self) -> dict[str, Any]:
-        """A new plan's number; the oldest gives way if there are many."""
+    async def make(self, change: str) -> dict[str, Any]:
+        """Plan a change: the plan's number, how much it is, and the first rows of each action.
+
+        The oldest plan gives way if there are many.
+        """
+        controllers = running(self._centre.controllers)
+        await _caught_up(controllers)
+        trial, made = await make_plan(controllers, *await _read(change))
+        asked_for = await asyncio.to_thread(_asked_for, trial)
         while len(self._plans) >= PLANS_MAX:
             del self._plans[min(self._plans)]
         number = next(self._numbers)
-        self._plans[number] = _Planning()
-        return {"plan": number}
+        self._plans[number] = _KeptPlan(made, made.rows())
+        summary = _summary(trial, made)
+        return {"plan": number, **summary, "notes": [*summary["notes"], *asked_for]}
 
-    async def put(self, plan: int, part: str) -> dict[str, Any]:
-        """Take the next part of a change: in all it is base64 of compressed JSON."""
-        planning = self._of(plan)
-        planning.parts.append(part)
-        if sum(map(len, planning.parts)) > CHANGE_BYTES_MAX:
-            del self._plans[plan]
-            raise _too_large()
-        return {}
-
-    async def make(self, plan: int) -> dict[str, Any]:
-        """Plan what was handed over; how much it is, and the first rows of each action."""
-        planning = self._of(plan)
-        async with planning.lock:
-            controllers = running(self._centre.controllers)
-            await _caught_up(controllers)
-            workloads, inventory, named = _change("".join(planning.parts))
-            planning.parts.clear()
-            trial, made = await make_plan(controllers, workloads, inventory, named)
-            planning.plan, planning.rows = made, made.rows()
-            asked_for = await asyncio.to_thread(_asked_for, trial)
-            summary = _summary(trial, made)
-            return {**summary, "notes": [*summary["notes"], *asked_for]}
-
-    async def weigh(self, plan: int) -> dict[str, Any]:
+    async def weigh(self, change: str) -> dict[str, Any]:
         """What the change would take of which placements: copies, at how many places.
 
         It is `large` if it would be held, were it only inferred.
         """
-        planning = self._of(plan)
-        async with planning.lock:
-            controllers = running(self._centre.controllers)
-            await _caught_up(controllers)
-            workloads, inventory, _ = _change("".join(planning.parts))
-            planning.parts.clear()
-            found = await weigh_change(controllers, workloads, inventory)
+        controllers = running(self._centre.controllers)
+        await _caught_up(controllers)
+        workloads, inventory, _ = await _read(change)
+        found = await weigh_change(controllers, workloads, inventory)
         return {
             "losses": [
                 {"placement": name, **asdict(loss), "large": loss.is_large}
@@ -107,9 +83,9 @@ class PlanVerbs:
 
     async def rows(self, plan: int) -> dict[str, Any]:
         """The next rows; none if there are no more."""
-        planning = self._of(plan)
-        async with planning.lock:
-            found = await asyncio.to_thread(lambda: list(islice(planning.rows, ROWS_MAX)))
+        kept = self._of(plan)
+        async with kept.lock:
+            found = await asyncio.to_thread(lambda: list(islice(kept.rows, ROWS_MAX)))
         return {"rows": [_row_form(row) for row in found]}
 
     async def objects(self, plan: int, path: str) -> dict[str, Any]:
@@ -117,16 +93,13 @@ class PlanVerbs:
 
         An object is null where it is not meant, or not known. `kept` is what is kept in step.
         """
-        planning = self._of(plan)
-        if planning.plan is None:
-            raise _gone()
-        where, made = NodePath.parse(path), planning.plan
-        async with planning.lock:
-            found = await asyncio.to_thread(lambda: list(made.objects(where)))
+        kept, where = self._of(plan), NodePath.parse(path)
+        async with kept.lock:
+            found = await asyncio.to_thread(lambda: list(kept.plan.objects(where)))
         return {
             "objects": [
                 {
-                    "key": words_of(it.key),
+                    "key": key_words(it.key),
                     "before": it.before,
                     "after": it.after,
                     "kept": it.kept,
@@ -140,17 +113,16 @@ class PlanVerbs:
         self._plans.pop(plan, None)
         return {}
 
-    def _of(self, plan: int) -> _Planning:
+    def _of(self, plan: int) -> _KeptPlan:
         if plan not in self._plans:
-            raise _gone()
+            message = "the centre does not know this plan any more"
+            raise ApiError("NotFound", message, "plan again")
         return self._plans[plan]
 
 
 def register_planning(api: Api, centre: Centre) -> None:
     """Answer the verbs of plans about this tree."""
     verbs = PlanVerbs(centre)
-    api.register("plan-begin", verbs.begin)
-    api.register("plan-put", verbs.put)
     api.register("plan-make", verbs.make)
     api.register("plan-weigh", verbs.weigh)
     api.register("plan-rows", verbs.rows)
@@ -167,10 +139,13 @@ async def _caught_up(controllers: Controllers) -> None:
     raise ApiError("NotReady", "the centre has not read its objects yet", "ask again in a moment")
 
 
-def _change(text: str) -> tuple[Written, Written, list[ObjectKey]]:
+async def _read(change: Any) -> tuple[Written, Written, list[ObjectKey]]:
+    """A change as `read_change` has it; raises ApiError."""
     try:
-        return read_change(text)
-    except BadChange as error:
+        return await asyncio.to_thread(read_change, change)
+    except TooLargeBatch as error:
+        raise ApiError("TooLarge", str(error), "plan some of its files at a time") from error
+    except BadBatch as error:
         raise ApiError("Invalid", f"it is no change: {error}", "use `leafcast plan`") from error
 
 
@@ -203,17 +178,8 @@ def _asked_for(trial: DryRun) -> list[str]:
 def _row_form(row: PlanRow) -> dict[str, Any]:
     return {
         "destination": str(row.path),
-        "key": words_of(row.key),
+        "key": key_words(row.key),
         "action": row.action,
         "why": row.why,
         "fields": list(row.fields),
     }
-
-
-def _too_large() -> ApiError:
-    message = f"a change has at most {CHANGE_BYTES_MAX} bytes"
-    return ApiError("TooLarge", message, "plan some of its files at a time")
-
-
-def _gone() -> ApiError:
-    return ApiError("NotFound", "the centre does not know this plan any more", "plan again")

@@ -1,4 +1,4 @@
-"""A plan at the centre, as the command line asks for it: handed over in parts, read by pages."""
+"""A plan at the centre, as the command line asks for it, and reads it by pages."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
-from leafcast.ask.plan_changes import Written, pack_change
 from leafcast.ask.session import CallFailed, Session
+from leafcast.changes.plan_changes import Written, pack_change
 from schemas.objects.objects import ObjectKey
 
-PART_CHARACTERS = 256 * 1024
 PLAN_SECONDS = 600.0
 
 Form = dict[str, Any]
@@ -51,29 +50,18 @@ async def planned(
     session: Session, written: Written, named: Iterable[ObjectKey]
 ) -> AsyncIterator[PlannedChange]:
     """Have the centre plan a change, and forget it in the end. Raises CallFailed."""
-    async with _handed_over(session, written, named) as number:
-        summary = await session.call("plan-make", seconds=PLAN_SECONDS, plan=number)
+    change = pack_change(written, named)
+    summary = await session.call("plan-make", seconds=PLAN_SECONDS, change=change)
+    number = summary.pop("plan")
+    try:
         yield PlannedChange(session, number, summary)
+    finally:
+        with suppress(CallFailed):
+            await session.call("plan-end", plan=number)
 
 
 async def losses(session: Session, written: Written) -> list[Form]:
     """What a change would take of which placements; raises CallFailed."""
-    async with _handed_over(session, written, ()) as number:
-        answer = await session.call("plan-weigh", seconds=PLAN_SECONDS, plan=number)
+    change = pack_change(written, ())
+    answer = await session.call("plan-weigh", seconds=PLAN_SECONDS, change=change)
     return list(answer["losses"])
-
-
-@asynccontextmanager
-async def _handed_over(
-    session: Session, written: Written, named: Iterable[ObjectKey]
-) -> AsyncIterator[int]:
-    number = (await session.call("plan-begin"))["plan"]
-    try:
-        text = pack_change(written, named)
-        for at in range(0, len(text), PART_CHARACTERS):
-            part = text[at : at + PART_CHARACTERS]
-            await session.call("plan-put", plan=number, part=part)
-        yield int(number)
-    finally:
-        with suppress(CallFailed):
-            await session.call("plan-end", plan=number)
