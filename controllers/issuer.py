@@ -33,6 +33,7 @@ from controllers.space_marks import SpaceContinuity
 from relay.core.records.root_walk import RootsRefused
 from relay.core.records.trust import Trust
 from relay.ports import Clock, Dice
+from relay.waking import until_due
 from schemas.records.records import KeysRecord, Record
 from schemas.records.signed_records import SignedRecord
 from schemas.records.signing import Envelope
@@ -288,19 +289,9 @@ class Issuer:
             self._told(gone)
 
     async def _until_due(self) -> None:
-        while (left := self._core.due - self._clock.now().seconds) > 0:
+        while self._core.due > self._clock.now().seconds:
             self._changed.clear()
-            async with asyncio.TaskGroup() as group:
-                waits = [
-                    group.create_task(self._clock.sleep(left)),
-                    group.create_task(self._wait_for_change()),
-                ]
-                await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-                for wait in waits:
-                    wait.cancel()
-
-    async def _wait_for_change(self) -> None:
-        await self._changed.wait()
+            await until_due(self._changed, self._clock, self._core.due)
 
     async def _follow_shown(self) -> None:
         """Go above a snapshot of this tree that someone has and the ledger lost."""

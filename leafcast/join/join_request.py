@@ -75,7 +75,6 @@ from schemas.values.wire import encode
 FORMAT = 1
 ANSWER_SECONDS = 12.0
 RETRY_SECONDS = 1.0
-KEY_SHOWN = 12
 DOUBTS_MAX = 4
 """So often an answer that no one vouches for is doubted before it is believed."""
 

@@ -6,12 +6,10 @@ that one bad object would hold up the others.
 
 from __future__ import annotations
 
-import asyncio
 import heapq
 import itertools
 from dataclasses import dataclass
 
-from relay.ports import Clock
 from relay.syncer.plan import Action, ApplyObject, InspectObject, PruneObject, rank
 from schemas.objects.objects import ObjectKey
 
@@ -148,16 +146,3 @@ def key_of(action: Action) -> ObjectKey:
             return done.key
         case InspectObject(key):
             return key
-
-
-async def woken(wake: asyncio.Event, clock: Clock, seconds: float | None) -> None:
-    """Wait until something happens, or for so many seconds; None: for whatever happens."""
-    if seconds is None:
-        await wake.wait()
-        return
-    async with asyncio.TaskGroup() as group:
-        waiting = group.create_task(wake.wait())
-        timer = group.create_task(clock.sleep(seconds))
-        await asyncio.wait((waiting, timer), return_when=asyncio.FIRST_COMPLETED)
-        waiting.cancel()
-        timer.cancel()

@@ -53,10 +53,10 @@ from relay.syncer.record import GATHER_SECONDS, AppliedObjects, DoneStore
 from relay.syncer.ruled import RuledObjects, RuleOf, no_rule
 from relay.syncer.stalled import StalledObjects
 from relay.syncer.surroundings import Surroundings
-from relay.syncer.waking import until_due
 from relay.syncer.watched_kinds import Scope, WatchedKinds, scope_of
 from relay.syncer.wave_barrier import WaveBarrier
 from relay.turns import in_turns
+from relay.waking import until_due
 from schemas.objects.objects import ObjectKey
 from schemas.reports.reports import Done
 from schemas.values.wire import replace

@@ -41,6 +41,7 @@ from relay.syncer.mirror import (
     SendCopy,
 )
 from relay.syncer.watched_kinds import KindName, Scope, scope_of
+from relay.waking import until_due
 from schemas.objects.objects import ObjectKey
 from schemas.reports.missing_rights import FORBIDDEN, reported
 from schemas.reports.upsync import ANY, UpsyncClause, copy_key, encode_copy
@@ -392,15 +393,8 @@ class Upsyncer:
         if self._say_at > self._now():
             due.append(self._say_at)
         at = min((each for each in due if each is not None), default=None)
-        if at is None:
-            await self._wake.wait()
-            return
-        async with asyncio.TaskGroup() as group:
-            waiting = group.create_task(self._wake.wait())
-            timer = group.create_task(self._clock.sleep(max(at - self._now(), 0.01)))
-            await asyncio.wait((waiting, timer), return_when=asyncio.FIRST_COMPLETED)
-            waiting.cancel()
-            timer.cancel()
+        soonest = self._now() + 0.01
+        await until_due(self._wake, self._clock, None if at is None else max(at, soonest))
 
     def _now(self) -> float:
         return self._clock.now().seconds

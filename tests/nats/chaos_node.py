@@ -29,7 +29,7 @@ from importlib import import_module
 from pathlib import Path
 
 from relay.adapters import clock as adapter
-from relay.adapters.jetstream import stream_rekey
+from relay.adapters.jetstream import stream_copy
 from relay.adapters.spaces.embedded_space import EmbeddedSpace
 from relay.core.events import Event, Instant, MailArrived
 from relay.shell.inbox import Inbox
@@ -57,16 +57,16 @@ def use_clock(file: Path) -> None:
 
 def die_rekeying(batches: int) -> None:
     """Be killed before so manieth batch is carried over."""
-    honest, left = stream_rekey._Copy.flush, [batches]
-    stream_rekey.BATCH_MESSAGES = 10
+    honest, left = stream_copy.StreamCopy.flush, [batches]
+    stream_copy.BATCH_MESSAGES = 10
 
-    async def flush(copy: stream_rekey._Copy) -> None:
+    async def flush(copy: stream_copy.StreamCopy) -> None:
         left[0] -= bool(copy.batch)
         if not left[0]:
             os.kill(os.getpid(), signal.SIGKILL)
         await honest(copy)
 
-    stream_rekey._Copy.flush = flush
+    stream_copy.StreamCopy.flush = flush
 
 
 def keep_tally(file: Path) -> None:

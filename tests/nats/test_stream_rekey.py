@@ -4,7 +4,7 @@ import pytest
 
 from leafcast.node.credentials.account_seeds import account_seeds
 from relay.adapters.clock import SystemClock, SystemDice
-from relay.adapters.jetstream import stream_rekey
+from relay.adapters.jetstream import stream_copy, stream_rekey
 from relay.adapters.jetstream.connection import Connection
 from relay.adapters.jetstream.publish import REPLACES, Outgoing, Publisher, header_lines
 from relay.adapters.jetstream.stream_reader import StreamReader
@@ -72,7 +72,7 @@ async def test_broken_off_at_any_step_it_ends_the_same(tmp_path, monkeypatch):
             await connection.close()
         # Its server has another name and domain now.
         second = first.rename(tmp_path / NEW.domain)
-        monkeypatch.setattr(stream_rekey, "BATCH_MESSAGES", 10)
+        monkeypatch.setattr(stream_copy, "BATCH_MESSAGES", 10)
         async with EmbeddedServer(second, NEW, seeds, guard=guard, clock=clock) as server:
             steps, done = 0, False
             while not done:

@@ -11,18 +11,18 @@ import json
 import logging
 from base64 import b64decode
 from contextlib import suppress
-from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from relay.adapters.jetstream.connection import Connection, JetStreamRefused
 from relay.adapters.jetstream.publish import EXPECTED_SEQUENCE, Outgoing, Publisher, header_lines
+from relay.adapters.jetstream.stream_copy import StreamCopy
 from relay.adapters.jetstream.stream_reader import Stored, StreamDamaged, StreamReader
+from relay.adapters.jetstream.streams import delete_stream
 from relay.ports import Clock
 
-BATCH_MESSAGES, BATCH_BYTES = 500, 4 * 1024 * 1024
 MARKED_SECONDS = 24 * 3600
 _SPARE, _WHOLE, _HEADERS = "_MEND", "_whole", "Lc-Mended"
-_NO_STREAM = 10059
 # What the server says of a stream beside what it was told.
 _SAID_BY_SERVER = ("metadata",)
 
@@ -50,10 +50,12 @@ async def mend_stream(
     """
     info = await connection.api(f"STREAM.INFO.{stream}")
     spare = f"{stream}{_SPARE}"
-    await _delete(connection, spare)
+    await delete_stream(connection, spare)
     config: dict[str, Any] = {"name": spare, "subjects": [_aside(stream, ">")], "storage": "file"}
     await connection.api(f"STREAM.CREATE.{spare}", **config)
-    aside = await _Copy.begun(connection, stream, back=False)
+    publisher = Publisher(connection)
+    await publisher.start()
+    aside = StreamCopy(publisher, partial(_put_aside, stream))
     with suppress(StreamDamaged):
         await StreamReader(connection, clock, stream).read_all(aside.take)
     if mark is not None:
@@ -61,7 +63,7 @@ async def mend_stream(
     await aside.flush()
     kept = {name: value for name, value in info["config"].items() if name not in _SAID_BY_SERVER}
     told = json.dumps({"config": kept, "last": info["state"]["last_seq"]}).encode()
-    await aside.publisher.publish([Outgoing(_aside(stream, _WHOLE), told)])
+    await publisher.publish([Outgoing(_aside(stream, _WHOLE), told)])
     logger.warning(
         "%s: %d of its %d messages can be read, and are kept",
         stream,
@@ -87,52 +89,30 @@ async def _bring_back(connection: Connection, clock: Clock, stream: str) -> None
         whole = {}
     if whole:
         told = json.loads(b64decode(whole["message"]["data"]))
-        await _delete(connection, stream)
+        await delete_stream(connection, stream)
         config = {**told["config"], "first_seq": told["last"] + 1}
         await connection.api(f"STREAM.CREATE.{stream}", **config)
-        back = await _Copy.begun(connection, stream, back=True)
-        await StreamReader(connection, clock, spare).read_all(back.take)
-        await back.flush()
-    await _delete(connection, spare)
-
-
-@dataclass(slots=True)
-class _Copy:
-    """Messages of a stream on their way aside, or `back`."""
-
-    connection: Connection
-    publisher: Publisher
-    stream: str
-    back: bool
-    batch: list[Outgoing] = field(default_factory=list)
-    size: int = 0
-    copied: int = 0
-
-    @classmethod
-    async def begun(cls, connection: Connection, stream: str, *, back: bool) -> _Copy:
         publisher = Publisher(connection)
         await publisher.start()
-        return cls(connection, publisher, stream, back)
+        back = StreamCopy(publisher, partial(_brought_back, stream))
+        await StreamReader(connection, clock, spare).read_all(back.take)
+        await back.flush()
+    await delete_stream(connection, spare)
 
-    async def take(self, stored: Stored) -> None:
-        subject, headers = _aside(self.stream, stored.subject), dict(stored.headers)
-        if self.back:
-            subject = stored.subject.removeprefix(_aside(self.stream, ""))
-            if subject == _WHOLE:
-                return
-            headers = json.loads(headers[_HEADERS])
-            headers.pop(EXPECTED_SEQUENCE, None)
-        else:
-            headers = {_HEADERS: json.dumps(headers)}
-        self.batch.append(Outgoing(subject, stored.data, header_lines(headers)))
-        self.size += len(stored.data)
-        if len(self.batch) >= BATCH_MESSAGES or self.size >= BATCH_BYTES:
-            await self.flush()
 
-    async def flush(self) -> None:
-        await self.publisher.publish(self.batch)
-        self.copied += len(self.batch)
-        self.batch, self.size = [], 0
+def _put_aside(stream: str, stored: Stored) -> Outgoing:
+    headers = {_HEADERS: json.dumps(dict(stored.headers))}
+    return Outgoing(_aside(stream, stored.subject), stored.data, header_lines(headers))
+
+
+def _brought_back(stream: str, stored: Stored) -> Outgoing | None:
+    """The message as it was put aside; None of the one that says that the copy is whole."""
+    subject = stored.subject.removeprefix(_aside(stream, ""))
+    if subject == _WHOLE:
+        return None
+    headers = json.loads(dict(stored.headers)[_HEADERS])
+    headers.pop(EXPECTED_SEQUENCE, None)
+    return Outgoing(subject, stored.data, header_lines(headers))
 
 
 def _aside(stream: str, subject: str) -> str:
@@ -146,14 +126,6 @@ async def _names(connection: Connection) -> list[str]:
         names += page.get("streams") or []
         if len(names) >= page["total"] or not page.get("streams"):
             return names
-
-
-async def _delete(connection: Connection, stream: str) -> None:
-    try:
-        await connection.api(f"STREAM.DELETE.{stream}")
-    except JetStreamRefused as error:
-        if error.code != _NO_STREAM:
-            raise
 
 
 async def _ignore(_stored: Stored) -> None:

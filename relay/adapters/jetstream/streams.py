@@ -177,8 +177,13 @@ async def erase_child(connection: Connection, path: NodePath, child: str) -> Non
     await purge(connection, "MAIL", subjects.child_mail(whole))
     await purge(connection, "STAT", subjects.stat(whole, "*"))
     await purge(connection, "STAT", subjects.node_self(whole))
+    await delete_stream(connection, child)
+
+
+async def delete_stream(connection: Connection, stream: str) -> None:
+    """Delete a stream, if it is there."""
     try:
-        await connection.api(f"STREAM.DELETE.{child}")
+        await connection.api(f"STREAM.DELETE.{stream}")
     except JetStreamRefused as error:
         if error.code != _NO_STREAM:
             raise

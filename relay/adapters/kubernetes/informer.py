@@ -29,6 +29,7 @@ from relay.ports import (
     first_of,
     number_of,
 )
+from relay.waking import until_due
 from schemas.objects.objects import ObjectKey
 
 PAGE_OBJECTS_MAX = 500
@@ -274,12 +275,8 @@ class KindInformer:
         if moved is None:
             await self._context.clock.sleep(seconds)
             return
-        async with asyncio.TaskGroup() as group:
-            woken = group.create_task(moved.wait())
-            paused = group.create_task(self._context.clock.sleep(seconds))
-            await asyncio.wait((woken, paused), return_when=asyncio.FIRST_COMPLETED)
-            woken.cancel()
-            paused.cancel()
+        clock = self._context.clock
+        await until_due(moved, clock, clock.now().seconds + seconds)
 
     async def _tell_unserved(self, reason: str, message: str) -> None:
         said = Unserved(self.interest, reason, message)

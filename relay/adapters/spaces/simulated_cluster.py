@@ -29,6 +29,7 @@ from relay.ports import (
     SpaceEvent,
     Tell,
 )
+from relay.waking import until_due
 from schemas.objects.objects import BUILT_IN_KINDS, KindTable, ObjectKey
 from schemas.objects.selectors import LabelSelector
 
@@ -203,19 +204,7 @@ class SimulatedCluster:
                 held = self._due.get(key)
                 if held and held[0] == due:
                     await self._end(key, held)
-            await self._until_due()
-
-    async def _until_due(self) -> None:
-        if not self._timers:
-            await self._wake.wait()
-            return
-        seconds = max(self._timers[0][0] - self._clock.now().seconds, 0)
-        async with asyncio.TaskGroup() as group:
-            waiting = group.create_task(self._wake.wait())
-            timer = group.create_task(self._clock.sleep(seconds))
-            await asyncio.wait((waiting, timer), return_when=asyncio.FIRST_COMPLETED)
-            waiting.cancel()
-            timer.cancel()
+            await until_due(self._wake, self._clock, self._timers[0][0] if self._timers else None)
 
     async def _end(self, key: ObjectKey, held: tuple[float, str, int]) -> None:
         try:
