@@ -59,7 +59,7 @@ class Batch:
     """What is to be written, in rounds: nothing of one leans on another of it.
 
     A round is begun once the one before it is done; none is begun after a refusal, unless the batch
-    goes on. `pages` are what else its command is to be told of it, in turn.
+    goes on: it is `cut_short` then. `pages` are what else its command is to be told of it, in turn.
     """
 
     rounds: Sequence[Sequence[Step]]
@@ -68,6 +68,7 @@ class Batch:
     at_once: int = 1
     pages: Sequence[str] = ()
     done: int = 0
+    cut_short: bool = False
     asked_at: float = 0.0
     held_at: float | None = None
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -100,7 +101,8 @@ class Batches:
         """Write on for a while: `{results, done, warning}`.
 
         A result is `{after}` or `{refused}`, or None of what was not begun. With the last one a
-        person's word on removals counts: so many copies of each placement. Raises NotJudged.
+        person's word on removals counts, unless the batch was cut short: so many copies of each
+        placement. Raises NotJudged.
         """
         batch = self._batch(name)
         results: list[Json | None] = []
@@ -117,11 +119,13 @@ class Batches:
                 batch.asked_at = self._now()
                 is_refused = any(it is None or "refused" in it for it in outcomes)
                 if (is_refused and not batch.goes_on) or name not in self._batches:
-                    batch.done = len(batch.rounds)
+                    batch.done, batch.cut_short = len(batch.rounds), True
             if batch.done < len(batch.rounds):
                 return {"results": results, "done": False, "warning": ""}
             self._batches.pop(name, None)
-        return {"results": results, "done": True, "warning": self._end(name, confirmed)}
+        # What was confirmed follows from the whole change: of a part of it other copies would go.
+        warning = self._end(name, {} if batch.cut_short else confirmed)
+        return {"results": results, "done": True, "warning": warning}
 
     def end(self, name: Any) -> None:
         """Forget a batch, whether it was written or not."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -14,10 +13,11 @@ from leafcast.changes.targets import ObjectToDelete, rollouts_of
 from leafcast.changes.turns import in_turns
 from leafcast.changes.writing import in_rounds
 from relay.objects.serving import DEFINITIONS, NAMESPACES
-from relay.space_errors import NOT_FOUND, SpaceError
+from relay.space_errors import NOT_FOUND, Conflict, SpaceError
 from relay.space_port import Object, Space
 from schemas.objects.objects import CRD_GROUP, ObjectKey
 from schemas.records.placements import placement_at
+from schemas.values.wording import namespace_first
 
 AT_ONCE = 16
 """So many deletions are under way at a time."""
@@ -32,7 +32,7 @@ async def with_contents(spaces: SpacePair, named: Mapping[ObjectKey, str]) -> li
     """What goes if these objects do, by key and uid, in the order in which it does.
 
     What a Namespace holds, or a definition defines, goes before it. What is not there is left out.
-    Raises SpaceError.
+    Raises SpaceError; its reason is Conflict if a later namesake has another uid than was named.
     """
     definitions = (await spaces.workloads.list(CRD_GROUP, "customresourcedefinitions")).objects
 
@@ -41,10 +41,11 @@ async def with_contents(spaces: SpacePair, named: Mapping[ObjectKey, str]) -> li
 
     live = [obj for obj in await in_turns(list(named), read) if obj is not None]
     kinds = ResourceKinds([*definitions, *live])
-    targets = [ObjectToDelete.of(kinds.of(obj), obj) for obj in live]
     targets = sorted(
-        (replace(it, uid=named[it.key] or it.uid) for it in targets), key=lambda it: it.rank
+        (ObjectToDelete.of(kinds.of(obj), obj) for obj in live), key=lambda target: target.rank
     )
+    for target in targets:
+        _check_uid(target, named[target.key])
     uids = {target.uid for target in targets}
     inside: list[ObjectToDelete] = []
     for target in targets:
@@ -54,6 +55,13 @@ async def with_contents(spaces: SpacePair, named: Mapping[ObjectKey, str]) -> li
         inside += [ObjectToDelete.of(kinds.of(obj), obj) for obj in fresh]
         uids |= {obj["metadata"]["uid"] for obj in fresh}
     return [*sorted(inside, key=lambda it: it.rank), *targets]
+
+
+def _check_uid(target: ObjectToDelete, uid: str) -> None:
+    """Refuse a later namesake before anything that it holds goes; raises SpaceError."""
+    if uid and uid != target.uid:
+        now = f"its uid is {target.uid}, not {uid}: it is another object"
+        raise Conflict("Conflict", f"{namespace_first(str(target.key))}: {now}")
 
 
 async def _contents(space: Space, target: ObjectToDelete) -> Sequence[Object]:

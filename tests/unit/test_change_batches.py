@@ -100,6 +100,19 @@ async def test_what_a_person_confirmed_is_let_go_before_anything_goes_out(kept, 
     assert paused.said == [("hold", name), ("confirm", {"shop": 80}), ("release", name)]
 
 
+@pytest.mark.parametrize("ended", [False, True])
+async def test_what_a_person_confirmed_does_not_count_if_the_change_was_cut_short(
+    kept, paused, ended
+):
+    def end():
+        kept.end(name)
+
+    cut = step({}, after=end) if ended else step(error=SpaceError("Forbidden", "no"))
+    name = kept.keep(one_by_one(cut, step({})))
+    assert (await kept.write(name, {"shop": 80}))["done"]
+    assert {word for word, _ in paused.said} == {"hold", "release"}
+
+
 async def test_while_the_centre_starts_it_is_written_and_what_is_held_then_is_said(clock):
     def starting():
         raise BusBroken("the centre is starting")
@@ -174,12 +187,15 @@ async def test_what_a_namespace_holds_goes_before_it_though_nobody_named_it(spac
     assert [obj["kind"] for obj in left] == ["EdgePlacement"]
 
 
-async def test_what_came_in_the_place_of_an_object_is_not_deleted_for_it(spaces, kept):
-    key = ObjectKey("", "configmaps", "shop", "a")
-    targets = await with_contents(spaces, {key: "another"})
-    results, _ = await whole(kept, kept.keep(batch_of(spaces, targets, 1)))
-    assert results[0]["refused"]["reason"] == "Conflict"
-    assert await spaces.workloads.get(key) is not None
+@pytest.mark.parametrize(
+    "key",
+    [ObjectKey("", "namespaces", "", "shop"), ObjectKey("", "configmaps", "shop", "a")],
+    ids=str,
+)
+async def test_what_came_in_the_place_of_an_object_is_refused_with_all_that_it_holds(spaces, key):
+    with pytest.raises(SpaceError) as refused:
+        await with_contents(spaces, {key: "another"})
+    assert refused.value.reason == "Conflict"
 
 
 async def test_what_a_rollout_keeps_back_of_a_placement_that_goes_too_is_no_question(spaces):
