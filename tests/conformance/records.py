@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-
 from relay.core.events import MailArrived
 from relay.core.records.acceptance import (
     Acceptance,
@@ -21,23 +19,18 @@ from relay.core.records.judge import SnapshotJudge
 from relay.core.records.snapshot import SnapshotInterest
 from relay.core.records.trust import Trust
 from schemas.records.records import (
-    DeltaBody,
-    Gate,
     KeysRecord,
     LocationRecord,
-    encode_payload,
 )
 from schemas.records.roots import Roots
 from schemas.records.signing import Envelope, Signer
-from schemas.values import codec
 from schemas.values.identity import KeyId, MailKey, NodePath, TreeId
 from tests.conformance.forms import Case, Json, fields_of
+from tests.conformance.record_forms import forms, odd_forms, odd_keys, of
 from tests.conformance.signed import (
-    BODY,
     HERE,
     KEYS,
     LOCATION,
-    MANIFEST,
     NARROW,
     OTHER_TREE,
     PINNED,
@@ -76,35 +69,14 @@ GIVEN: dict[str, Json] = {
 }
 
 
-def of(
-    name: str,
-    rule: str,
-    envelope: Envelope | bytes,
-    verdict: str,
-    why: str = "",
-    *,
-    slot: str = "",
-    **given: Json,
-) -> Case:
-    """A case; without a slot the message lies in the one of its source."""
-    data = envelope if isinstance(envelope, bytes) else envelope.encode()
-    if given.get("held") == []:
-        # Without keys no snapshot can be believed.
-        given["snapshot"] = None
-    return Case(
-        name,
-        rule,
-        {**given, "slot": slot or PLACEMENT.key, "message": data.hex()},
-        {"verdict": verdict, "why": why},
-    )
-
-
 def cases() -> list[Case]:
     """All vectors, in the order of the file."""
     return [
         *_signed(),
         *_granted(),
-        *_forms(),
+        *forms(),
+        *odd_forms(),
+        *odd_keys(),
         *_kinds(),
         *_held(),
         *_listed(),
@@ -210,58 +182,6 @@ def _granted() -> list[Case]:
             slot=profile(NodePath.parse("/emea/s2")).source.key,
         ),
     ]
-
-
-def _forms() -> list[Case]:
-    good = message("delta", delta())
-    parts = codec.unpack(good.encode(), lists=True)
-    payload = codec.unpack(good.payload, lists=True)
-    longer = SIGNER.seal("delta", codec.pack([*payload, "later", 7]), BODY.encode())
-    shorter = SIGNER.seal("delta", codec.pack(payload[:7]), BODY.encode())
-    unreadable = SIGNER.seal(
-        "delta", codec.pack([*payload[:5], "none", *payload[6:]]), BODY.encode()
-    )
-    negative = SIGNER.seal("delta", codec.pack([payload[0], -1, *payload[2:]]), BODY.encode())
-    large = SIGNER.seal("delta", codec.pack([payload[0], 2**63, *payload[2:]]), BODY.encode())
-    no_term = SIGNER.seal("delta", codec.pack([*payload[:2], "term", *payload[3:]]), BODY.encode())
-    other_body = Envelope("delta", good.key_id, good.payload, good.signature, BODY.encode() + b"\0")
-    narrow = DeltaBody((MANIFEST,), (Gate(MANIFEST, below=500),))
-    hashed = hashlib.sha256(narrow.encode()).digest()
-    bounded = SIGNER.seal("delta", encode_payload(delta(body_hash=hashed)), narrow.encode())
-    selector = [["env", "In", ["prod"], "later"]]
-    wider = [["location", selector, "inv"]]
-    unknown = SIGNER.seal("delta", codec.pack([*payload[:5], wider, *payload[6:]]), BODY.encode())
-    return [
-        of("version 1", "E1", codec.pack([1, *parts[1:]]), "refused"),
-        of("version 3", "E1", codec.pack([3, *parts[1:]]), "refused"),
-        of("a kind that there is not", "E1", codec.pack([2, "rumour", *parts[2:]]), "refused"),
-        of("no msgpack", "E1", b"\xc1", "refused"),
-        of("nothing at all", "E1", b"", "refused"),
-        of("five fields", "E1", codec.pack(parts[:5]), "refused"),
-        of("a byte behind it", "E1", good.encode() + b"\0", "refused"),
-        of(
-            "the signature is a text", "E1", codec.pack([*parts[:4], "s" * 64, parts[5]]), "refused"
-        ),
-        of("fields of a later version at the end", "E4", longer, "taken"),
-        of("without its last field", "E4", shorter, "taken"),
-        of("a delta of which only the first four fields are readable", "E5", unreadable, "taken"),
-        of("a requirement of a selector with a field more", "E4", unknown, "taken"),
-        of("a generation below 0", "E6", negative, "refused"),
-        of("a generation of 2^63", "E6", large, "refused"),
-        of("a term that is no 16 hex digits", "E4", no_term, "refused"),
-        of("a body of another hash", "E9", other_body, "refused"),
-        of("the last gate does not admit all", "E9", bounded, "taken"),
-        of("a head, without body", "E5", good.bare(), "taken"),
-        of("the slot of another key", "E3", good, "refused", "", slot=LOCATION.key),
-        of("the slot of keys", "E3", good, "refused", "", slot="_keys"),
-        of("the slot of the snapshot", "E3", good, "refused", "", slot="_snapshot"),
-        of("an ask in a mailbox", "E3", _ask(), "refused"),
-    ]
-
-
-def _ask() -> Envelope:
-    fields = [["leafcast.io/Ask", TREE, "", "c" * 26], 200, "", "", "node", "/emea", 9, {}, b""]
-    return SIGNER.seal("ask", codec.pack(fields))
 
 
 def _kinds() -> list[Case]:

@@ -75,6 +75,17 @@ def _rows() -> list[Case]:
     text = Program(
         "t", combined=(CombinedField("sum", "SUM", "'12.5'"), CombinedField("no", "SUM", "'x'"))
     )
+    edges = Program(
+        "e",
+        combined=(
+            CombinedField("wide", "SUM", "'18446744073709551617'"),
+            CombinedField("vast", "SUM", "'1e999'"),
+            CombinedField("not", "MAX", "[1]"),
+            CombinedField("third", "QUANTILE", "0.1", "0.5"),
+            CombinedField("least", "QUANTILE", "'2.2250738585072014e-308'", "0.5"),
+            CombinedField("below", "QUANTILE", "-9223372036854775807", "0.5"),
+        ),
+    )
     whole = Program("all", combined=(CombinedField("n", "COUNT", ""),))
     secret = {
         "apiVersion": "v1",
@@ -101,6 +112,7 @@ def _rows() -> list[Case]:
         row("a filter that gives a number", number, None),
         row("a column that fails", odd, {"readyReplicas": 3}),
         row("a text that is a number, and one that is none", text, None),
+        row("numbers at their edges, and errors of two columns", edges, None),
         row("a count of all", whole, None),
         row("values of a Secret are empty texts", hidden, None, object=secret),
         row("values of a Secret, where they may be read", reading, None, object=secret),
