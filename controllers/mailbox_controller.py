@@ -198,8 +198,9 @@ class MailboxController:
     async def reconcile(self, keys: frozenset[InventoryKey]) -> list[InventoryKey]:
         """Register these, and say in conditions what is wrong; those to be tried again."""
         try:
-            unseen = self._registry.unseen
-            self._registry.lost = await self._continuity.lost(self._space, unseen)
+            self._registry.lost = await self._continuity.lost(
+                self._space, lambda: self._registry.unseen
+            )
         except SpaceError:
             return [*keys]
         objects = {key for key in keys if isinstance(key, ObjectKey)}

@@ -454,11 +454,6 @@ class PlacementTranslator:
 
     async def reconcile(self, names: frozenset[str]) -> frozenset[str]:
         """Bring what the ledger says of these up to date; those to be looked at again."""
-        try:
-            unseen = self.workloads.unseen_keys
-            self.workloads.lost = await self._continuity.lost(self._space, unseen)
-        except SpaceError:
-            return names
         names, undecided = await self._vanishing.judge(self._placements, names)
         again = undecided if await self._complete(names) else names | undecided
         waiting = await self._preparation.prepare(self._placements, names, self._is_sealed)
@@ -467,6 +462,12 @@ class PlacementTranslator:
         names, again = names - waiting, again - waiting
         generations = self.workloads.generations(names)
         await self._read_targets(names)
+        try:
+            self.workloads.lost = await self._continuity.lost(
+                self._space, lambda: self.workloads.unseen_keys
+            )
+        except SpaceError:
+            return names | again
         todo, issued = names, False
         while todo:
             works = self._placements.next(todo, self._clock.now().wall_ms)
@@ -483,7 +484,7 @@ class PlacementTranslator:
             for work in works:
                 await self._notes.remember(work)
         await self._notes.settle(names)
-        await self._continuity.keep(issued=issued, whole=not self.workloads.unseen_keys)
+        await self._continuity.keep(issued=issued, whole=self.workloads.is_whole)
         self.observed.update(generations)
         for name in names - generations.keys():
             self.observed.pop(name, None)

@@ -5,6 +5,7 @@ So does one whose files are damaged. What such a space does not show was not del
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING
 
@@ -56,25 +57,28 @@ class SpaceContinuity:
             self._lacks_some(number)
         self._seen = number
 
-    async def lost(self, space: Space, unseen: AbstractSet[ObjectKey]) -> frozenset[ObjectKey]:
-        """Of what no list shows, what nobody deleted; raises SpaceError while nobody can tell.
+    async def lost(
+        self, space: Space, unseen: Callable[[], frozenset[ObjectKey]]
+    ) -> frozenset[ObjectKey]:
+        """Of what no list shows now, what nobody deleted; raises SpaceError while none can tell.
 
         A space that was rolled back, or lost some, lost all that it does not know to be deleted,
         until nothing is missing.
         """
-        if unseen <= self._asked:
-            self._lost &= unseen
-            return self._lost
-        fresh, deleted = unseen - self._asked, frozenset[ObjectKey]()
-        if isinstance(space, RecordingSpace):
-            absence = await space.absence(fresh)
-            deleted = absence.deleted
-            if absence.lost or absence.read_to < self._known_to:
-                self._lacks_some(self._seen)
-        if self._mark is not None and self._mark.rolled_back:
-            self._lost |= fresh - deleted
-        self._asked = frozenset(unseen)
-        self._lost &= unseen
+        # What was seen meanwhile is asked about anew.
+        self._asked &= unseen()
+        while fresh := unseen() - self._asked:
+            known = frozenset[ObjectKey]()
+            if isinstance(space, RecordingSpace):
+                absence = await space.absence(fresh)
+                known = absence.deleted | absence.present
+                if absence.lost or absence.read_to < self._known_to:
+                    self._lacks_some(self._seen)
+            self._lost -= fresh
+            if self._mark is not None and self._mark.rolled_back:
+                self._lost |= fresh - known
+            self._asked |= fresh
+        self._lost &= unseen()
         return self._lost
 
     def _lacks_some(self, revision: int) -> None:

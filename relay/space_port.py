@@ -152,6 +152,8 @@ class Absence:
 
     # Somebody deleted these.
     deleted: frozenset[ObjectKey] = frozenset()
+    # These are there: a list did not ask for them.
+    present: frozenset[ObjectKey] = frozenset()
     # Nobody did: what was stored of these is damaged or lost.
     lost: frozenset[ObjectKey] = frozenset()
     # The number of the newest revision that can be read.

@@ -1,6 +1,7 @@
 """What a nats-server's damaged files hold no more is missed and named; nothing else is."""
 
 import asyncio
+import random
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -169,3 +170,40 @@ async def subjects_of(connection, *, damaged=False):
     else:
         await reading
     return read
+
+
+async def test_a_large_object_that_lost_a_part_is_lost_and_can_be_said_again(tmp_path, clock):
+    big = {"a": random.Random(1).randbytes(700_000).hex()}
+    with running_server(tmp_path) as url:
+        async with embedded(url, clock, "kept") as space:
+            await space.apply(config_map("big", **big), "me")
+            await space.apply(config_map("small", a="1"), "me")
+    flip(block(tmp_path, "KV_kept"), f"$KV.kept.p.{path_of(key('big'))}".encode(), 5_000)
+    with running_server(tmp_path) as url:
+        async with connected(url) as connection:
+            names = bucket.stream_of("kept"), bucket.mark_of_loss("kept")
+            await mend_if_damaged(connection, SystemClock(), *names)
+        async with embedded(url, clock, "kept") as space:
+            listed = (await space.list("", "configmaps")).objects
+            assert [obj["metadata"]["name"] for obj in listed] == ["small"]
+            assert (await space.absence([key("big")])).lost == {key("big")}
+            made = await space.apply(config_map("big", **big), "me")
+            assert await space.get(key("big")) == made
+            assert (await space.absence([key("big")])).present == {key("big")}
+
+
+async def test_a_bucket_that_lost_its_newest_says_so_whatever_is_written_then(tmp_path, clock):
+    with running_server(tmp_path) as url:
+        async with embedded(url, clock, "kept") as space:
+            for name in NAMES:
+                await space.apply(config_map(name, a="v" * 50), "me")
+            known_to = int((await space.revision()).partition(".")[0])
+    file = block(tmp_path, "KV_kept")
+    data = file.read_bytes()
+    file.write_bytes(data[: data.rindex(path_of(key("middle")).encode())])
+    with running_server(tmp_path) as url:
+        async with embedded(url, clock, "kept") as space:
+            for at in range(6):
+                await space.apply(config_map(f"new{at}", a="1"), "me")
+            absence = await space.absence([key("last")])
+            assert absence.read_to < known_to

@@ -96,11 +96,9 @@ class MemorySpace:
     async def absence(self, keys: Collection[ObjectKey]) -> Absence:
         entries = {key: self._entries.get(key) for key in keys}
         deleted = {key for key, entry in entries.items() if entry and entry.deleted_at is not None}
-        return Absence(
-            frozenset(deleted),
-            frozenset(key for key in keys if key in self.damaged),
-            self._revision,
-        )
+        present = {key for key, entry in entries.items() if entry} - deleted
+        lost = self.damaged.intersection(keys) - present
+        return Absence(frozenset(deleted), frozenset(present), frozenset(lost), self._revision)
 
     def damage(self, key: ObjectKey) -> None:
         """Lose an object, as when the disk does; no watcher is told."""

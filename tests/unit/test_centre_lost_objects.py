@@ -81,3 +81,22 @@ async def test_a_lost_destination_is_held_though_others_are_seen(centre):
 
 def profiles(centre) -> set[str]:
     return {record.path.name for record in centre.relay.held().values()}
+
+
+async def test_a_lost_namespace_takes_nothing_of_those_it_was_selected_by(centre):
+    labelled = {"matchLabels": {"team": "web"}}
+    for name in ("shop", "other"):
+        labels = {"name": name, "labels": {"team": "web"}}
+        await centre.wds.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": labels}, USER)
+    await centre.apply(
+        config("a"),
+        placement(clause={"namespaceSelectors": [labelled], "resources": ["configmaps"]}),
+    )
+    await centre.wds.apply(config("z", namespace="other"), USER)
+    async with centre.running():
+        await centre.relay.until(holds("a", "z"))
+    centre.wds.damage(ObjectKey("", "namespaces", "", "shop"))
+    async with centre.running():
+        obj = await centre.until_status(SHOP, lambda obj: condition(obj, "RemovalHeld"))
+        assert LOST in condition(obj, "RemovalHeld")["message"]
+        assert set(await centre.relay.entries(centre.relay.delta("shop"))) == {"a", "z"}

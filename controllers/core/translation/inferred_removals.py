@@ -33,7 +33,7 @@ def held_back(
     missed = inferred - unread
     kinds |= _told_by_one_deletion(workloads, name, missed, kinds)
     held = hold_objects(before, missed, kinds, shown, missed & workloads.undefined)
-    if lost := missed & workloads.lost:
+    if lost := workloads.lost_among(missed):
         held = HeldRemoval(held.items | lost, held.reason or LOST)
     stays = held.items | unread
     # What stays needs its definition, though that is not seen any more.

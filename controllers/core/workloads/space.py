@@ -323,8 +323,20 @@ class Workloads:
 
     @property
     def unseen_keys(self) -> frozenset[ObjectKey]:
-        """All that a list did not show, placements too."""
-        return frozenset({*self.unseen, *map(placement_key, self.unseen_placements)})
+        """All that a list did not show, with placements, and Namespaces of what is in force."""
+        namespaces = {ObjectKey(*_NAMESPACES, "", name) for name in self.unseen_namespaces}
+        return frozenset({*self.unseen, *map(placement_key, self.unseen_placements), *namespaces})
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing is missing of what is in force."""
+        return not (self.unseen or self.unseen_placements or self.lost)
+
+    def lost_among(self, keys: AbstractSet[ObjectKey]) -> frozenset[ObjectKey]:
+        """Those of these that the space lost, or whose Namespace it lost."""
+        namespaces = {key.name for key in self.lost if key.group_resource == _NAMESPACES}
+        namespaces &= self.unseen_namespaces
+        return frozenset(key for key in keys if key in self.lost or key.namespace in namespaces)
 
     def is_accepted(self, placement: str) -> bool:
         """Whether someone let this placement's removals pass since the last whole list."""

@@ -68,6 +68,8 @@ class BucketEntry:
     deleted: bool
     # Where the value lies if it does not lie at the key itself.
     parts: Parts | None = None
+    # Something is there, and cannot be read any more: the value is empty.
+    broken: bool = False
 
 
 class Bucket:
@@ -129,7 +131,7 @@ class Bucket:
         return int(info.created.timestamp() * 1000) if info.created else None
 
     async def read(self, key: str) -> BucketEntry | None:
-        """What lies at the key, be it deleted; None if nothing does, or it is damaged."""
+        """What lies at the key, be it deleted or broken; None if nothing does."""
         read = 0
         for _ in range(READS_MAX):
             with _bus_errors():
@@ -141,10 +143,17 @@ class Bucket:
                 return entry
             if message.seq == read:
                 # Nobody wrote it anew, and it is not whole.
-                return None
+                return self._broken(key, message)
             read = message.seq or 0
         said = f"the entry at {key} was written anew at each of {READS_MAX} reads: try again"
         raise SpaceError("ServiceUnavailable", said)
+
+    @staticmethod
+    def _broken(key: str, message: RawStreamMsg) -> BucketEntry:
+        parts = None
+        with suppress(SpaceError):
+            parts = parts_named(key, message.data or b"")
+        return BucketEntry(key, b"", message.seq or 0, deleted=False, parts=parts, broken=True)
 
     async def write(
         self,
@@ -276,7 +285,7 @@ class Bucket:
                     # Its parts are gone if it was written anew meanwhile.
                     entry = entry or await self.read(key)
                     seen.add(key)
-                    if entry:
+                    if entry and not entry.broken:
                         yield entry
                 if position >= end or not message:
                     end, looks = await self._last_matching(pattern), looks + 1
@@ -297,7 +306,7 @@ class Bucket:
         """What lies at each key that matches and was not seen."""
         for key in await self._keys(pattern):
             entry = None if key in seen else await self.read(key)
-            if entry:
+            if entry and not entry.broken:
                 yield entry
 
     async def _last_matching(self, pattern: str) -> int:

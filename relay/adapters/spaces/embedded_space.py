@@ -90,10 +90,14 @@ class EmbeddedSpace:
         self._dice = dice
         self._serving = Serving()
         self._as_written = as_written
+        # The newest revision that could be read as it was opened.
+        self._read_to = 0
 
     async def open(self) -> None:
         """Make the bucket if it is missing and learn the kinds defined in it; raises SpaceError."""
         await self._bucket.open()
+        # Before anybody writes, which would hide that the newest is gone.
+        self._read_to = await self._bucket.last_readable()
         await self._bucket.sweep(self._clock.now().wall_ms)
         await self._learn_kinds()
 
@@ -104,8 +108,9 @@ class EmbeddedSpace:
             if await self._bucket.write(_IDENTITY, blobs.compress(fresh), 0):
                 return fresh.decode()
             entry = await self._bucket.read(_IDENTITY)
-        if entry is None:
-            raise SpaceError("InternalError", "the space's identity was erased from its bucket")
+        if entry is None or entry.broken:
+            said = "the space's identity is lost from its bucket: restore a backup"
+            raise SpaceError("InternalError", said)
         return entry.value.decode()
 
     async def kinds(self, *, complete: bool = False) -> tuple[Kind, ...]:  # noqa: ARG002 - the port's
@@ -163,17 +168,16 @@ class EmbeddedSpace:
 
     async def absence(self, keys: Collection[ObjectKey]) -> Absence:
         """Of a bucket that lost nothing, what has no deletion was deleted long ago."""
-        deleted, lost = set[ObjectKey](), set[ObjectKey]()
+        deleted, present, lost = set[ObjectKey](), set[ObjectKey](), set[ObjectKey]()
         lost_some = await self._bucket.lost_some()
         for key in keys:
             path = path_of(key)
             entry = await self._bucket.read(path)
-            if entry is None and (lost_some or await self._bucket.keeps(path)):
+            if entry is not None and not entry.broken:
+                (deleted if entry.deleted else present).add(key)
+            elif entry is not None or lost_some or await self._bucket.keeps(path):
                 lost.add(key)
-            elif entry is not None and entry.deleted:
-                deleted.add(key)
-        read_to = await self._bucket.last_readable()
-        return Absence(frozenset(deleted), frozenset(lost), read_to)
+        return Absence(frozenset(deleted), frozenset(present), frozenset(lost), self._read_to)
 
     async def apply(
         self,
@@ -287,7 +291,7 @@ class EmbeddedSpace:
         entry = await self._bucket.read(path)
         if entry is None:
             return _Found(None, 0)
-        stored = None if entry.deleted else _decoded(entry)
+        stored = None if entry.deleted or entry.broken else _decoded(entry)
         if stored and entry.parts is None:
             self._seen.keep(path, entry.value, entry.revision)
         return _Found(stored, entry.revision, entry.parts)
