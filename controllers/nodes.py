@@ -61,20 +61,25 @@ async def enrol_nodes(issuer: Issuer, nkeys: Mapping[NodePath, str]) -> None:
     await issuer.issue([_draft(issuer.tree, path, nkey) for path, nkey in nkeys.items()])
 
 
+BUNDLE_CLOCKS_MS = 10 * 60_000
+"""So much the clocks of a relay and the centre may differ about when a bundle's time is over."""
+
+
 async def end_bundles(
     issuer: Issuer, accepted: Mapping[NodePath, str], now_ms: int
 ) -> list[NodePath]:
     """Void the keys of bundles of a former release that nobody came by; whose they were.
 
     `accepted` has for nodes the public key that their parents let them in with, "" for none. Who
-    is let in after the bundle's time came by it, and has its key for ever.
+    is let in well after the bundle's time came by it, and has its key for ever. Only who may change
+    which keys nodes have calls it.
     """
     bundled = [record for record in bundled_nodes(issuer) if record.path in accepted]
     void = [record.path for record in bundled if not accepted[record.path]]
     came = {
         record.path: record.nkey
         for record in bundled
-        if accepted[record.path] == record.nkey and record.until_ms < now_ms
+        if accepted[record.path] == record.nkey and record.until_ms + BUNDLE_CLOCKS_MS < now_ms
     }
     if void or came:
         await enrol_nodes(issuer, {**dict.fromkeys(void, ""), **came})

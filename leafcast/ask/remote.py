@@ -136,10 +136,11 @@ def _checked_child(child: object) -> dict[str, Any] | None:
         "inSession": child.get("inSession") is True,
         "inStep": child.get("inStep") is True,
         "left": child.get("left") is True,
-        "joined": child.get("joined") is not False,  # A relay of a version before does not say it.
         "nkey": _text(child, "nkey"),
         **_figures(child, ("lag", "refused", "contested", "unsaid")),
     }
+    if "joined" in child:  # A relay of a version before does not say it.
+        said["joined"] = child["joined"] is not False
     figures = _figures(counts, _COUNTS) if isinstance(counts, Mapping) else {}
     if isinstance(counts, Mapping) and len(figures) == len(_COUNTS):
         said["counts"] = {**figures, "complete": counts.get("complete") is True}

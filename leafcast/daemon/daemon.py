@@ -115,7 +115,7 @@ class Daemon:
         register_admission(self.api, self._admission)
         moves = NodeMoves(centre, enrolling, self._admission, changing, self._clock)
         register_moves(self.api, moves)
-        self._bundles = FormerBundles(centre, enrolling, self._clock, note)
+        self._bundles = FormerBundles(centre, enrolling, changing, self._clock, note)
         self._diagnose(centre, asks)
         keys = NodeKeys(centre, enrolling, changing, asks, self._clock)
         register_node_keys(self.api, keys)

@@ -1,13 +1,15 @@
 """Bundles of a former release: who came by one goes on, and nobody else comes by it."""
 
+import asyncio
 import os
 from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 
-from controllers.nodes import bundled_nodes
+from controllers.nodes import BUNDLE_CLOCKS_MS, bundled_nodes, enrol_nodes
 from leafcast.ask.api import ApiError
+from leafcast.ask.remote import checked_answer
 from leafcast.daemon.nodes.former_bundles import FormerBundles
 from leafcast.data_dir import DataDirUnusable
 from leafcast.join.folder import joined_folder
@@ -90,9 +92,10 @@ def test_of_a_child_that_goes_nothing_is_kept():
 # What the centre makes of them.
 
 NOW = 1_800_000_000_000
-LATE, CAME, FRESH, GONE, FREE, AWAY = (
-    NodePath.parse(f"/{name}") for name in ("r/late", "r/came", "r/fresh", "r/gone", "free", "x/y")
+LATE, CAME, FRESH, GONE, UNSAID, SLOW = (
+    NodePath.parse(f"/r/{name}") for name in ("late", "came", "fresh", "gone", "unsaid", "slow")
 )
+FREE, AWAY = map(NodePath.parse, ("/free", "/x/y"))
 
 
 def node(path, until_ms):
@@ -127,7 +130,7 @@ class Parents:
     async def answer(self, path, _remedy):
         if path not in self.said:
             raise ApiError("Unreachable", f"{path} is away", "wait")
-        return {"children": self.said[path]}
+        return checked_answer(path, {"children": self.said[path]})
 
 
 async def test_the_centre_voids_what_nobody_came_by_and_keeps_who_came():
@@ -135,11 +138,13 @@ async def test_the_centre_voids_what_nobody_came_by_and_keeps_who_came():
     later = NOW + 1000
     issuer = Issuer(
         node(LATE, later),
-        node(CAME, NOW - 1),
+        node(CAME, NOW - BUNDLE_CLOCKS_MS - 1),
         node(FRESH, later),
         node(GONE, later),
         node(FREE, 0),
         node(AWAY, NOW - 1),
+        node(UNSAID, NOW - BUNDLE_CLOCKS_MS - 1),
+        node(SLOW, NOW - BUNDLE_CLOCKS_MS),
     )
     parents = {
         LATE.parent: {
@@ -148,15 +153,23 @@ async def test_the_centre_voids_what_nobody_came_by_and_keeps_who_came():
             "fresh": {"nkey": "U", "joined": True},
             # A relay of the former release lets it in until its time.
             "gone": {"nkey": "U", "joined": False},
+            # One before that does not say who came.
+            "unsaid": {"nkey": "U"},
+            # One whose clock lags lets it in a while after its time.
+            "slow": {"nkey": "U", "joined": True},
         }
     }
     tree, clock = SimpleNamespace(issuer=lambda: issuer), SimpleNamespace(now=lambda: at)
     at = Instant(0, NOW)
-    bundles = FormerBundles(tree, Parents(parents), clock, lambda *said: told.append(said))
+    changing = asyncio.Lock()
+    bundles = FormerBundles(
+        tree, Parents(parents), changing, clock, lambda *said: told.append(said)
+    )
     assert await bundles.settle()
     keys = {LATE: "", CAME: "U", FRESH: "U", GONE: "", FREE: "U", AWAY: "U"}
+    keys |= {UNSAID: "U", SLOW: "U"}
     assert issuer.keys() == keys
-    assert [it.path for it in bundled_nodes(issuer)] == [FRESH, AWAY]
+    assert [it.path for it in bundled_nodes(issuer)] == [FRESH, SLOW, UNSAID, AWAY]
     assert [(reason, about) for reason, about, _ in told] == [
         ("BundleVoid", str(path)) for path in (GONE, LATE)
     ]
@@ -165,10 +178,41 @@ async def test_the_centre_voids_what_nobody_came_by_and_keeps_who_came():
     # Nothing is said twice; who is let in after the time came in time; who was away is asked again.
     assert await bundles.settle()
     assert issuer.times == 1
-    at = Instant(0, later + 1)
+    at = Instant(0, later + BUNDLE_CLOCKS_MS + 1)
+    parents[UNSAID.parent]["unsaid"]["joined"] = True
     parents[AWAY.parent] = {"y": {"nkey": "", "joined": True}}
     assert not await bundles.settle()
     assert issuer.keys() == {**keys, AWAY: ""}
+
+
+async def test_a_key_that_is_granted_meanwhile_is_not_voided_with_the_bundle():
+    asked, written, changing = asyncio.Event(), asyncio.Event(), asyncio.Lock()
+
+    class Slow(Issuer):
+        async def issue(self, drafts):
+            await written.wait()
+            await super().issue(drafts)
+
+    class Asked(Parents):
+        async def answer(self, path, remedy):
+            asked.set()
+            return await super().answer(path, remedy)
+
+    async def grant():
+        async with changing:
+            await enrol_nodes(issuer, {LATE: "NEW"})
+
+    issuer = Slow(node(LATE, NOW + 1000))
+    parents = Asked({LATE.parent: {"late": {"nkey": "", "joined": False}}})
+    tree = SimpleNamespace(issuer=lambda: issuer)
+    clock = SimpleNamespace(now=lambda: Instant(0, NOW))
+    async with asyncio.TaskGroup() as group:
+        group.create_task(grant())
+        settling = group.create_task(FormerBundles(tree, parents, changing, clock).settle())
+        await asked.wait()
+        written.set()
+    assert not settling.result()
+    assert issuer.keys() == {LATE: "NEW"}
 
 
 # What `join` makes of the file.

@@ -6,6 +6,7 @@ node in with says whether the node came.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable
 
@@ -28,11 +29,14 @@ class FormerBundles:
         self,
         centre: Centre,
         enrolling: Enrolment,
+        changing: asyncio.Lock,
         clock: Clock,
         note: Callable[[str, str, str], None] = lambda *_: None,
     ) -> None:
         self._centre = centre
         self._enrolling = enrolling
+        # Held by whoever changes which keys nodes have.
+        self._changing = changing
         self._clock = clock
         self._note = note
 
@@ -56,8 +60,12 @@ class FormerBundles:
                 log.debug("who came by a bundle is asked later: %s", error)
                 continue
             for name, child in answer["children"].items():
-                accepted[parent.child(name)] = child["nkey"] if child["joined"] else ""
+                # A relay of a version before may not say it.
+                if (joined := child.get("joined")) is not None:
+                    accepted[parent.child(name)] = child["nkey"] if joined else ""
         now_ms = self._clock.now().wall_ms
-        for path in await end_bundles(self._centre.issuer(), accepted, now_ms):
+        async with self._changing:
+            void = await end_bundles(self._centre.issuer(), accepted, now_ms)
+        for path in void:
             self._note("BundleVoid", str(path), void_bundle(path))
         return bool(bundled_nodes(self._centre.issuer()))
