@@ -211,3 +211,33 @@ async def test_with_its_old_parent_gone_it_counts_once(tree, members):
             await tree.stop(path)
         await tree.stop_controllers()
     assert {sum(states.values()) for states in seen} == {3}, seen
+
+
+async def test_a_move_that_ends_without_a_token_says_how_to_make_one(
+    tree, members, tmp_path, monkeypatch
+):
+    with monkeypatch.context() as full:
+        full.setattr("controllers.core.access.issued_tokens.TOKENS_MAX", 0)
+        with pytest.raises(ApiError, match="at most 0 can be"):
+            await members.moves.move(str(OLD), str(NEW))
+    # Nothing was moved before there was room for its token.
+    assert str(OLD) in await members.all()
+
+    with monkeypatch.context() as hasty:
+        hasty.setattr("leafcast.daemon.nodes.moving.ADMIT_SECONDS_MAX", -1)
+        with pytest.raises(ApiError, match="the centre has not seen it yet") as late:
+            await members.moves.move(str(OLD), str(NEW))
+    remedy = f"make a token with `leafcast node add {NEW} --approved`"
+    assert remedy in late.value.remedy
+    await eventually(lambda: members.enrolling.record(OLD) is None)
+    nodes = [{"path": str(NEW), "labels": {}}]
+    (added,) = (await members.admission.add(nodes, sure=True))["added"]
+    assert (await granted(tree, members, read_token(added["token"]))).former == (OLD,)
+
+    # Neither does a disk that takes no token leave it there without a word.
+    (tmp_path / "tokens").rename(tmp_path / "tokens of before")
+    (tmp_path / "tokens").touch()
+    other, there = "/r1/s2", "/r2/s8"
+    with pytest.raises(ApiError, match=f"{other} was moved to {there}") as unwritten:
+        await members.moves.move(other, there)
+    assert unwritten.value.remedy == remedy.replace(str(NEW), there)

@@ -268,6 +268,14 @@ class JoinApproval:
             labels=dict(wish.node.labels),
         )
 
+    def demand_room(self, more: int) -> None:
+        """Raises ApiError unless so many more tokens can be handed out, and OSError."""
+        self._files.forget(self._admissions.forget_old(self._clock.now().wall_ms))
+        try:
+            self._admissions.demand_room(more)
+        except TooManyTokens as error:
+            raise ApiError("TooMany", str(error), "ask fewer at a time") from error
+
     def _handed_out(
         self,
         plan: EnrolmentPlan,
@@ -275,11 +283,7 @@ class JoinApproval:
         made: Sequence[tuple[Token, IssuedToken]],
     ) -> list[Json]:
         now, found, void = self._clock.now().wall_ms, [], []
-        self._files.forget(self._admissions.forget_old(now))
-        try:
-            self._admissions.demand_room(len(made))
-        except TooManyTokens as error:
-            raise ApiError("TooMany", str(error), "ask fewer at a time") from error
+        self.demand_room(len(made))
         for wish, (token, one) in zip(wishes, made, strict=True):
             old = self._admissions.issue(one, now)
             void += old

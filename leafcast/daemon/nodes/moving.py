@@ -25,7 +25,7 @@ from leafcast.daemon.nodes.enrolment import (
 )
 from leafcast.daemon.nodes.relocation import moved_objects
 from leafcast.daemon.nodes.token_wishes import TokenWish
-from relay.ports import Clock
+from relay.ports import BusBroken, Clock, SpaceError
 from schemas.objects.objects import ObjectKey
 from schemas.values.groups import GROUP
 from schemas.values.identity import NodePath
@@ -72,13 +72,14 @@ class NodeMoves:
             check_move(issuer, old, new)
             objects = await self._moved(old, new, labels or {})
             await self._enrolling.parent(new)
+            self._admission.demand_room(1)
             await enrol_nodes(issuer, {new: ""})
             await self._enrolling.admitted({new: ""})
             name = str(objects[0]["metadata"]["name"])
             give_up(self._centre, name, self._clock)
             space = self._centre.inventory_space()
             target, *_ = [await space.apply(obj, NODE_MANAGER) for obj in objects]
-            await self._left(old)
+            await self._left(old, new)
             token = await self._token(old, new, valid_seconds)
         return {"name": name, "labels": target["metadata"].get("labels") or {}, **token}
 
@@ -86,9 +87,9 @@ class NodeMoves:
         try:
             wish = TokenWish(str(new), NodeSpec(new, {}), uses=1, approved=True)
             return await self._admission.invite(wish, valid_seconds)
-        except (ApiError, NodeRefused) as error:
+        except (ApiError, NodeRefused, BusBroken, SpaceError, OSError) as error:
             message = f"{old} was moved to {new}, and there is no token for it: {error}"
-            remedy = f"make one with `leafcast node add {new} --approved`"
+            remedy = _another_token(new)
             raise ApiError("Failed", message, remedy) from error
 
     async def _moved(self, old: NodePath, new: NodePath, labels: Mapping[str, str]) -> list[Json]:
@@ -113,14 +114,19 @@ class NodeMoves:
             raise NodeRefused(old, f'SyncTarget "{name}" does not say that it hangs here', remedy)
         return valid(moved_objects(target, location, new, labels))
 
-    async def _left(self, old: NodePath) -> None:
+    async def _left(self, old: NodePath, new: NodePath) -> None:
         """Wait until the ledger says that a moved node is at its old place no more."""
         until = self._clock.now().seconds + ADMIT_SECONDS_MAX
         while self._enrolling.record(old) is not None:
             if self._clock.now().seconds > until:
                 reason = f"node {old} was told to move, and the centre has not seen it yet"
-                raise ApiError("Timeout", reason, "look at its SyncTarget, and `leafcast events`")
+                remedy = f"once `leafcast node list` shows it no more, {_another_token(new)}"
+                raise ApiError("Timeout", reason, remedy)
             await self._clock.sleep(LEFT_POLL_SECONDS)
+
+
+def _another_token(new: NodePath) -> str:
+    return f"make a token with `leafcast node add {new} --approved`"
 
 
 def register_moves(api: Api, moves: NodeMoves) -> None:
