@@ -237,6 +237,7 @@ def test_a_node_that_joined_by_a_bundle_goes_on_with_the_key_that_it_has_now(
     named = tmp_path / "node"
     ran(named, rekeyed)
     assert joined_by(file, named) == (named, rekeyed)
+    assert joined_by(named / "bundle.json", named) == (named, rekeyed)
     unnamed = tmp_path / "joined" / f"{GRANT.tree[:8]}-{GRANT.path.domain}"
     unnamed.parent.mkdir()
     ran(unnamed, rekeyed)
