@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from leafcast.data_dir import LOCK_FILE, DataDir, DataDirUnusable, make_private
-from leafcast.join.kept_grant import KeptGrant, write_grant
+from leafcast.join.kept_grant import GrantUnreadable, KeptGrant, read_grant, write_grant
 from leafcast.machine import machine_id
 from leafcast.node.claim_note import ClusterRefused
 from leafcast.space_settings import IN_CLUSTER, SIMULATED, SpaceSetting, edge_cluster
@@ -137,7 +137,24 @@ def left_here(place: DataDir, grant: KeptGrant) -> JoinedFolder | None:
         return found
     if found.path not in grant.former:
         raise DataDirUnusable(place.folder, *misfit(found, grant.path))
+    _check_same_edge(place.folder, found.path, grant)
     return found.at(grant.path)
+
+
+def _check_same_edge(folder: Path, path: NodePath, grant: KeptGrant) -> None:
+    """Refuse the folder of an edge that came to a path which the granted one had left.
+
+    An edge keeps its label `id` wherever it moves, and no other has that. Raises DataDirUnusable.
+    """
+    try:
+        found = read_grant(folder / GRANT_FILE).labels.get("id")
+    except GrantUnreadable:
+        return
+    wanted = grant.labels.get("id")
+    if found and wanted and found != wanted:
+        reason = f"it belongs to the edge {found} at {path}, and {grant.path} is {wanted}"
+        remedy = f"if only its label `id` was changed, remove {folder / GRANT_FILE}"
+        raise DataDirUnusable(folder, reason, f"name another --data-dir; {remedy}")
 
 
 def node_in(place: DataDir, tree: TreeId) -> JoinedFolder | None:

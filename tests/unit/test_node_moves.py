@@ -258,6 +258,27 @@ def test_who_was_not_moved_begins_where_it_asked(tmp_path, monkeypatch):
     assert take_along(asked_in, GIVEN) == asked_in
 
 
+def test_the_folder_of_a_node_that_came_to_a_path_which_was_left_is_not_taken(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setenv("LEAFCAST_DATA_DIR", str(tmp_path))
+    asked_in, others = default_folder(GIVEN.tree, GIVEN.path), default_folder(GRANT.tree, HERE)
+    asked_in.mkdir(parents=True)
+    came = replace(GRANT, labels={"id": "emea-store-9-2"})
+    with use(others, came):
+        pass
+    assert take_along(asked_in, GIVEN) == folder_of_grant(GIVEN) == asked_in
+    with (
+        pytest.raises(DataDirUnusable, match=f"the edge emea-store-9-2 at {HERE}"),
+        use(others, GIVEN),
+    ):
+        pass
+    assert read_grant(others / "bundle.json") == came
+    # Nobody knows of a grant that is damaged.
+    (others / "bundle.json").write_text("{")
+    assert take_along(asked_in, GIVEN) == others
+
+
 def test_a_folder_of_an_earlier_program_is_read(tmp_path):
     form = '{"format": 1, "tree": "%s", "path": "%s", "home": "h", "admitted": true}'
     (tmp_path / "node").mkdir()
