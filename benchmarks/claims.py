@@ -60,8 +60,8 @@ def without() -> Iterator[None]:
     off: dict[tuple[object, str], Callable[..., Any]] = {
         (CentreLease, "take"): nothing,
         (EdgeClaim, "look"): nothing,
-        (LeasedSpace, "_written"): at_once,
-        (ClaimedSpace, "_check"): lambda _space: None,
+        (LeasedSpace, "_writing"): at_once,
+        (ClaimedSpace, "_reading"): at_once,
         (status, "holds"): lambda _facts, _count: (),
         (status_summarizer, "holds"): lambda _facts, _count: (),
     }

@@ -192,6 +192,12 @@ class Recorded:
     def __init__(self):
         self.asked = []
 
+    def __getattr__(self, name):
+        async def note(*_args, **_options):
+            self.asked.append(name)
+
+        return note
+
     async def get(self, key):
         self.asked.append(key)
 

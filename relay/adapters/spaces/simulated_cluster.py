@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import heapq
-from collections.abc import Collection
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
@@ -18,20 +17,16 @@ from relay.ports import (
     Clock,
     Dice,
     Interests,
-    Kind,
-    Labels,
-    Listing,
     Object,
     ObjectChange,
     ObjectsListed,
     Space,
     SpaceError,
     SpaceEvent,
-    Tell,
 )
 from relay.waking import until_due
+from relay.wrapped_space import WrappedSpace
 from schemas.objects.objects import BUILT_IN_KINDS, KindTable, ObjectKey
-from schemas.objects.selectors import LabelSelector
 
 RETRY_SECONDS = 1.0
 _NAMESPACES = ("", "namespaces")
@@ -57,13 +52,13 @@ class Settings:
     slow_names: tuple[str, ...] = field(default=("*",))
 
 
-class SimulatedCluster:
-    """Implements relay.ports.Space; `run` brings what lies in it to life."""
+class SimulatedCluster(WrappedSpace[Space]):
+    """A space that `run` brings to life."""
 
     def __init__(
         self, space: Space, clock: Clock, dice: Dice, settings: Settings | None = None
     ) -> None:
-        self._space = space
+        super().__init__(space)
         self._clock = clock
         self._dice = dice
         self.settings = settings or Settings()
@@ -77,31 +72,6 @@ class SimulatedCluster:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._follow(), name="cluster:watch")
             group.create_task(self._age(), name="cluster:time")
-
-    async def identity(self) -> str:
-        return await self._space.identity()
-
-    async def kinds(self, *, complete: bool = False) -> tuple[Kind, ...]:
-        return await self._space.kinds(complete=complete)
-
-    async def follow(self, interests: Interests, tell: Tell) -> None:
-        await self._space.follow(interests, tell)
-
-    async def revision(self) -> str:
-        return await self._space.revision()
-
-    async def list(
-        self,
-        group: str = "",
-        resource: str = "",
-        *,
-        namespace: str = "",
-        selector: LabelSelector | None = None,
-    ) -> Listing:
-        return await self._space.list(group, resource, namespace=namespace, selector=selector)
-
-    async def get(self, key: ObjectKey) -> Object | None:
-        return await self._space.get(key)
 
     async def apply(
         self,
@@ -124,20 +94,6 @@ class SimulatedCluster:
         self._kinds = self._kinds.extended_by([applied])
         return applied
 
-    async def set_status(self, key: ObjectKey, status: Object) -> Object:
-        return await self._space.set_status(key, status)
-
-    async def disown(
-        self, key: ObjectKey, uid: str, managers: Collection[str], marks: Collection[str]
-    ) -> None:
-        await self._space.disown(key, uid, managers, marks)
-
-    async def set_labels(self, key: ObjectKey, labels: Labels, manager: str) -> Object:
-        return await self._space.set_labels(key, labels, manager)
-
-    async def replace(self, obj: Object, manager: str, *, dry_run: bool = False) -> Object:
-        return await self._space.replace(obj, manager, dry_run=dry_run)
-
     async def delete(self, key: ObjectKey, uid: str = "") -> bool:
         """As every space; what a Namespace holds goes with it."""
         gone = await self._space.delete(key, uid)
@@ -146,9 +102,6 @@ class SimulatedCluster:
             for obj in listing.objects:
                 await self._space.delete(self._kinds.key_of(obj), obj["metadata"]["uid"])
         return gone
-
-    async def close(self) -> None:
-        await self._space.close()
 
     def _refuse(self, key: ObjectKey) -> None:
         for refusal in self.settings.refuse:
