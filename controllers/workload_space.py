@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from controllers.core.inventory.make_before_break import GuardIndex
+from controllers.core.workloads.own_statuses import own_status
+from controllers.core.workloads.space import Workloads
 from controllers.finalizers import Finalizers
 from controllers.issuer import Issuer
 from controllers.mailbox_controller import MailboxController
-from controllers.own_statuses import OwnStatuses
 from controllers.placement_translator import Note, PlacementTranslator
 from controllers.ports import CentreRelay, FinalizingSpace
 from controllers.rollouts import RolloutController
 from controllers.status_summarizer import StatusSummarizer
+from controllers.status_writing import write_status
 from controllers.where_resolver import WhereResolver
-from controllers.work_queue import PlacementQueues
+from controllers.work_queue import PlacementQueues, WorkQueue
 from relay.ports import Clock, Space
 from schemas.api import Destination, Location, SyncTarget
+from schemas.objects.objects import ObjectKey
 from schemas.objects.selectors import LabelSelector
 from schemas.records.placements import title
 from schemas.values.identity import MailKey
@@ -123,3 +126,32 @@ class WorkloadSpace:
         names = frozenset(name for name in found if name is not None)
         self._queues.statuses.add(names)
         self._queues.rollouts.add(self.translator.workloads.rollouts.steering(names))
+
+
+class OwnStatuses:
+    """Has objects of a space that only the centre reads say in their own status what is wrong."""
+
+    def __init__(
+        self,
+        space: Space,
+        clock: Clock,
+        queue: WorkQueue[ObjectKey],
+        workloads: Callable[[], Workloads],
+    ) -> None:
+        """`workloads` are those that are known now: after a start they are others."""
+        self._space = space
+        self._clock = clock
+        self._queue = queue
+        self._workloads = workloads
+
+    async def run(self) -> None:
+        """Reconcile until cancelled."""
+        await self._queue.work(self.reconcile)
+
+    async def reconcile(self, keys: frozenset[ObjectKey]) -> list[ObjectKey]:
+        """Bring the statuses of these up to date; those to be tried again."""
+        return [key for key in sorted(keys) if not await self._write(key)]
+
+    async def _write(self, key: ObjectKey) -> bool:
+        found = own_status(self._workloads(), key, self._clock.now().wall_ms)
+        return found is None or await write_status(self._space, key, *found)

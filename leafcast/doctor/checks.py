@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from leafcast.data_dir import DataDir
-from leafcast.doctor.cluster_checks import cluster_checks
 from leafcast.doctor.common import IN_SESSION, behind, each, log, revive, seconds
 from leafcast.doctor.expiry_checks import expiry_checks, trouble_checks
 from leafcast.doctor.findings import RANK, Check, DoctorFacts, NodeFacts
@@ -312,3 +311,17 @@ def _bytes(count: int) -> str:
             return f"{size:.0f} {unit}" if unit == "B" or size >= 10 else f"{size:.1f} {unit}"
         size /= 1000
     return f"{size:.1f} TB"
+
+
+def cluster_checks(facts: DoctorFacts) -> Iterator[Check]:
+    """A failure for each hub or cluster that its centre or edge may not work on; else nothing."""
+    for hub, why in facts.hubs.items():
+        cause, _, remedy = why.partition("; nothing is written there: ")
+        said = f"the centre writes nothing to its {hub}"
+        yield Check("Clusters", "failure", said, cause, remedy or "look again in a minute", "/")
+    for node in facts.nodes:
+        if node.unclaimed:
+            said = f"{node.path} does nothing in the cluster that it was given"
+            # The edge tells what the cluster is, and what to do about that.
+            cause, _, remedy = node.unclaimed.partition("; nothing is applied or deleted there: ")
+            yield Check("Clusters", "failure", said, cause, remedy, node.path)

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import shutil
 from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import replace
+from pathlib import Path
 
 from leafcast.node.credentials.account_seeds import account_seeds, keep_seeds
 from leafcast.node.credentials.own_certificate import validity
 from leafcast.node.credentials.server_trust import ServerStep, ServerTrust
-from leafcast.node.host_status import host_status
 from leafcast.node.known_children import KnownChildren
 from leafcast.node.options import Listening, NodeEnvironment, NodeIdentity
 from relay.adapters.jetstream.connection import Connection
@@ -28,7 +29,7 @@ from relay.adapters.spaces.bucket import mark_of_loss, stream_of
 from relay.adapters.spaces.connection import Client, space_connection
 from relay.adapters.spaces.embedded_space import EmbeddedSpace
 from relay.core.effects import Noted
-from relay.ports import BusBroken, SpaceError
+from relay.ports import BusBroken, Clock, SpaceError
 
 STORE_LOOK_SECONDS = 1.0
 LISTEN_AFTER_SECONDS = 1.0
@@ -238,3 +239,33 @@ class NodeServer:
                 starts = server.starts
                 detail = "it ended by itself or was killed, and was started again"
                 self._note(Noted("ServerRestarted", "nats-server", detail))
+
+
+def host_status(
+    clock: Clock, folder: Path, server: EmbeddedServer | ExternalServer | None
+) -> dict[str, object]:
+    """`nowMs` and `diskFree`; of a server of ours also `storeBytes`, `serverStarts`, `serverUpMs`.
+
+    `serverUpMs` is how long ago it was started last.
+    """
+    # A folder that was removed as the node runs is made again on the disk that it was on.
+    existing = next(place for place in (folder, *folder.parents) if place.exists())
+    status: dict[str, object] = {
+        "nowMs": clock.now().wall_ms,
+        "diskFree": shutil.disk_usage(existing).free,
+    }
+    if isinstance(server, EmbeddedServer):
+        status |= {
+            "storeBytes": _stored(folder / "jetstream"),
+            "serverStarts": server.starts,
+            "serverUpMs": int(server.up_seconds * 1000),
+        }
+    return status
+
+
+def _stored(store: Path) -> int:
+    size = 0
+    for file in store.rglob("*"):
+        with suppress(OSError):  # The server removes files as it goes.
+            size += file.stat().st_size if file.is_file() else 0
+    return size

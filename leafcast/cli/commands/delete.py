@@ -18,7 +18,6 @@ from leafcast.ask.session import Session
 from leafcast.changes.forms import DELETE, key_words
 from leafcast.changes.targets import Fate, ObjectToDelete, read_target, rollouts_of
 from leafcast.cli.apply.judged_batch import JudgedBatch, asked_to_judge, kept
-from leafcast.cli.apply.nodes import refuse_nodes_there
 from leafcast.cli.apply.removals import (
     Removals,
     ask_for,
@@ -34,6 +33,7 @@ from leafcast.cli.options.objects import (
     meant_by,
     objects_options,
     refusals,
+    refuse,
 )
 from leafcast.cli.resource_arguments import BadResourceArguments, ObjectSelection, meant_objects
 from leafcast.cli.session_calls import in_session
@@ -280,3 +280,27 @@ async def _meant(session: Session, request: DeleteRequest) -> list[tuple[ObjectS
         )
     where = "" if request.all_namespaces else request.namespace or DEFAULT_NAMESPACE
     return [(one, where) for one in meant]
+
+
+NODES_NAMED_MAX = 10
+
+
+def refuse_nodes_there(by_path: Mapping[str, str], unsure: str) -> None:
+    """End with exit code 1 if there are SyncTargets of nodes in the tree, by their paths.
+
+    Or if the centre cannot tell, and says why.
+    """
+    if unsure:
+        refuse(
+            [f"nobody can tell whether its node is there: {unsure}", "try again, or say --force"]
+        )
+    there = list(by_path)
+    if not there:
+        return
+    faults = [
+        f'synctarget "{by_path[path]}" is the destination of {path}, which is there and would be '
+        f"emptied; if the node is to go: leafcast node remove {path}; else say --force"
+        for path in there[:NODES_NAMED_MAX]
+    ]
+    more = len(there) - NODES_NAMED_MAX
+    refuse([*faults, *([f"and {more} more"] if more > 0 else []), "nothing was deleted"])

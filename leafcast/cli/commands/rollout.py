@@ -10,12 +10,14 @@ from typing import Any, TypeVar
 import click
 
 from leafcast.ask.node_names import must_be_there
+from leafcast.ask.resource_names import UnknownKind
 from leafcast.ask.rollouts import ask_of, rollout_named, rollouts
 from leafcast.ask.session import Session
 from leafcast.cli import shell_completion
+from leafcast.cli.apply.rollout_ends import released
 from leafcast.cli.command_group import CommandGroup
-from leafcast.cli.commands.rollout_release import release
 from leafcast.cli.commands.rollout_restore import restore_command, tell_differences
+from leafcast.cli.commands.wait import placements_named
 from leafcast.cli.options.common import NodeAt, data_dir_option
 from leafcast.cli.options.objects import refuse
 from leafcast.cli.options.output import Output, output_options
@@ -25,8 +27,9 @@ from leafcast.cli.session_calls import in_session
 from leafcast.show.rollout_tables import history_view, rollout_view, rollouts_view
 from leafcast.show.sanitize import sanitize
 
-Command = TypeVar("Command", bound=Callable[..., Any])
+RELEASE_SECONDS = 30.0
 
+Command = TypeVar("Command", bound=Callable[..., Any])
 
 _OF_A_NODE = frozenset({"pin", "freeze"})
 _restore_option = click.option(
@@ -181,6 +184,25 @@ _add_command_at("freeze", "Let nothing new go to a node and all below it.")
 _add_command_at("unfreeze", "Let what is new go there again.")
 
 
+@rollout.command()
+@click.argument("placement", shell_complete=shell_completion.placements)
+@data_dir_option
+def release(placement: str, data_dir: Path | None) -> None:
+    """Let a placement go on whose Rollout was deleted under way.
+
+    Everyone gets what the centre says now, at once.
+    """
+    try:
+        [name] = placements_named([placement])
+    except UnknownKind as error:
+        raise click.UsageError(str(error)) from error
+    answer = in_session(
+        data_dir,
+        lambda session: session.call("release", seconds=RELEASE_SECONDS, placement=name),
+    )
+    click.echo(released(answer))
+
+
 def _title(obj: Mapping[str, Any]) -> list[str]:
     """A Rollout as `-o name` prints it."""
     return [f"rollout.leafcast.io/{obj['metadata']['name']}"]
@@ -209,5 +231,4 @@ def _ask(
     in_session(data_dir, ask)
 
 
-rollout.add_command(release)
 rollout.add_command(restore_command)

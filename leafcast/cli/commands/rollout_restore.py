@@ -8,7 +8,6 @@ from typing import Any
 
 import click
 
-from leafcast.ask.rejected import rejected_of
 from leafcast.ask.rollouts import placement_of, rollout_named
 from leafcast.ask.session import Session
 from leafcast.cli.apply.restoring import restore
@@ -21,6 +20,7 @@ from schemas.values.groups import DENATURED_GROUP
 from schemas.values.wording import many
 
 NAMED_MAX = 10
+COUNTED_SECONDS, LOOK_SECONDS = 5.0, 0.1
 Form = Mapping[str, Any]
 
 
@@ -76,3 +76,14 @@ def difference_lines(said: Form, rollout: str) -> Iterator[str]:
         )
     yield f"To put the former content there:    leafcast rollout restore {rollout}"
     yield f"To let it out again, by its waves:  leafcast rollout retry {rollout}"
+
+
+async def rejected_of(session: Session, rollout: ObjectKey) -> Form | None:
+    """What a Rollout says is rejected, once it was counted; None if nothing is."""
+    until = session.clock.now().seconds + COUNTED_SECONDS
+    while True:
+        obj = await session.workloads.get(rollout)
+        said = ((obj or {}).get("status") or {}).get("rejected")
+        if said is None or "objects" in said or session.clock.now().seconds > until:
+            return said
+        await session.clock.sleep(LOOK_SECONDS)

@@ -14,19 +14,13 @@ from relay.adapters.jetstream.stream_backup import BackupFailed
 from relay.ports import Clock
 
 
-class Backups:
-    """Writes backups of the tree whose data directory this is."""
+def register_backups(api: Api, centre: Centre, place: DataDir, clock: Clock) -> None:
+    """Answer the verb of the tree whose data directory this is."""
 
-    def __init__(self, centre: Centre, place: DataDir, clock: Clock) -> None:
-        self._centre = centre
-        self._place = place
-        self._clock = clock
-
-    async def backup(self, file: str) -> dict[str, Any]:
+    async def backup(file: str) -> dict[str, Any]:
         """Write `file`, an absolute path: `{}`. Raises ApiError."""
-        now_ms = self._clock.now().wall_ms
         try:
-            await write_backup(Path(file), self._place, self._centre.streams(), now_ms)
+            await write_backup(Path(file), place, centre.streams(), clock.now().wall_ms)
         except BackupUnusable as error:
             message = f"{error.file}: {error.reason}"
             raise ApiError("BackupUnusable", message, error.remedy) from error
@@ -34,7 +28,4 @@ class Backups:
             raise ApiError("BackupFailed", str(error), "try again") from error
         return {}
 
-
-def register_backups(api: Api, centre: Centre, place: DataDir, clock: Clock) -> None:
-    """Answer the verb `backup`."""
-    api.register("backup", Backups(centre, place, clock).backup)
+    api.register("backup", backup)

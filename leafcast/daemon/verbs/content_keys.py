@@ -1,4 +1,4 @@
-"""The verbs about keys that content is sealed with: what there is, and other ones."""
+"""The verbs about keys that content is sealed with: what there is, the first, and other ones."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from leafcast.centre.centre import Centre, running
 from relay.ports import Dice
 from schemas.content.sealing import FLEET_KEYS_MAX, fleet_key, key_id
 from schemas.records.placements import meant, short_title
+from schemas.records.records import DeltaHead, Profile
 
 Json = dict[str, Any]
 
@@ -37,6 +38,33 @@ class ContentKeys:
                 return {"placement": short_title(name)}
         message = f'there is no placement "{placement}"'
         raise ApiError("NotFound", message, "`leafcast get epl,bp` lists those there are")
+
+    async def seal(self) -> Json:
+        """Make the first master, and issue all anew under keys that follow from it.
+
+        `{destinations, keyless, placements, later}`: how many get the fleet key, the names of those
+        whose node has no key yet, how many placements are sealed, and the names of those that
+        stay in clear until they have another revision. Raises ApiError, BusBroken.
+        """
+        controllers = running(self._centre.controllers)
+        if controllers.keys.sealing.seals:
+            remedy = "for other keys: leafcast keys rotate fleet"
+            raise ApiError("Sealed", "content is sealed already", remedy)
+        await controllers.rotate_fleet(self._dice)
+        records = [*controllers.issuer.records.values()]
+        profiles = [record for record in records if isinstance(record, Profile)]
+        later = [
+            name
+            for one in controllers.workload_spaces
+            for name, issued in one.translator.placements.standing().items()
+            if issued.entries and issued.sealed_under is None
+        ]
+        return {
+            "destinations": sum(bool(profile.fleet_key) for profile in profiles),
+            "keyless": sorted(p.source.name for p in profiles if not p.fleet_key),
+            "placements": sum(isinstance(it, DeltaHead) for it in records) - len(later),
+            "later": sorted(later),
+        }
 
     def _sealing(self) -> Controllers:
         controllers = running(self._centre.controllers)

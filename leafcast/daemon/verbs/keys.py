@@ -17,7 +17,6 @@ from controllers.keys import new_signer
 from leafcast.ask.api import Api, ApiError
 from leafcast.centre.centre import Centre
 from leafcast.daemon.verbs.content_keys import ContentKeys, fleet_keys
-from leafcast.daemon.verbs.sealing import register_sealing
 from leafcast.key_files import public_keys, request_form, request_from
 from relay.core.records.root_walk import RootsRefused
 from relay.ports import Dice
@@ -192,10 +191,10 @@ def register_keys(api: Api, centre: Centre, dice: Dice) -> None:
     content = ContentKeys(centre, dice)
     api.register("keys-rotate-fleet", content.rotate_fleet)
     api.register("keys-rotate-placement", content.rotate_placement)
+    api.register("keys-seal", content.seal)
     api.register("keys", verbs.keys)
     api.register("keys-change", verbs.change)
     api.register("keys-publish", verbs.publish)
-    register_sealing(api, centre, dice)
 
 
 def _scope(grant: KeyGrant) -> str:
