@@ -1,17 +1,19 @@
 """Batches that were judged wait here to be written, part by part, while their command asks for it.
 
 What is written was judged by this very process: a command names the batch, and no object. Nothing
-of it goes out before the last is written. A command that is gone asks no more: what it left is
-forgotten, and what was held back goes on by itself.
+of it goes out while it is written, for a minute at most: what takes longer goes out in pieces. A
+command that is gone asks no more: what it left is forgotten, and what was held back goes on by
+itself.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from leafcast.ask.asked_space import refusal_form
@@ -20,7 +22,8 @@ from relay.ports import BusBroken, Clock, Dice, SpaceError
 from relay.space_port import Object
 from schemas.values.identity import random_id
 
-BATCHES_MAX = 64
+BATCHES_MAX = 32
+"""Each may be written at the same time: the daemon answers twice as many questions at once."""
 BYTES_MAX = 256 * 1024 * 1024
 """Of all batches that wait, as they were handed over."""
 IDLE_SECONDS = 30.0
@@ -31,6 +34,8 @@ PART_SECONDS, PART_BYTES = 2.0, 1_000_000
 """After so long, or so many bytes of objects, a part of a batch is answered for."""
 HOLD_AGAIN_SECONDS = 2.0
 
+log = logging.getLogger("leafcast.changes")
+
 Json = dict[str, Any]
 Step = Callable[[], Awaitable[Object | None]]
 """Writes one thing; the object as it is then, or None of one that is gone. Raises SpaceError."""
@@ -38,6 +43,14 @@ Step = Callable[[], Awaitable[Object | None]]
 
 class TooMany(Exception):
     """More batches wait than there is room for."""
+
+
+class TooLarge(Exception):
+    """A batch is larger than all that may wait."""
+
+
+class BeingWritten(Exception):
+    """Another question has a batch written at this moment."""
 
 
 class NotJudged(Exception):
@@ -70,8 +83,8 @@ class Batch:
     done: int = 0
     cut_short: bool = False
     asked_at: float = 0.0
-    held_at: float | None = None
-    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    is_held: bool = False
+    is_being_written: bool = False
 
 
 class Batches:
@@ -85,7 +98,7 @@ class Batches:
         self._batches: dict[str, Batch] = {}
 
     def keep(self, batch: Batch) -> str:
-        """The name of a batch from now on; raises TooMany."""
+        """The name of a batch from now on; raises TooMany, TooLarge."""
         self._make_room(batch.size)
         name = random_id(self._dice.entropy(16))
         self._batches[name] = batch
@@ -102,35 +115,46 @@ class Batches:
 
         A result is `{after}` or `{refused}`, or None of what was not begun. With the last one a
         person's word on removals counts, unless the batch was cut short: so many copies of each
-        placement. Raises NotJudged.
+        placement. Raises NotJudged, BeingWritten.
         """
         batch = self._batch(name)
-        results: list[Json | None] = []
-        async with batch.lock:
-            # Another question may have written the last of it meanwhile.
-            batch = self._batch(name)
-            until, size = self._now() + PART_SECONDS, 0
-            while batch.done < len(batch.rounds) and self._now() < until and size < PART_BYTES:
-                self._hold(name, batch)
-                outcomes = await _written(batch.rounds[batch.done], batch)
-                results += outcomes
-                size += len(json.dumps(outcomes))
-                batch.done += 1
-                batch.asked_at = self._now()
-                is_refused = any(it is None or "refused" in it for it in outcomes)
-                if (is_refused and not batch.goes_on) or name not in self._batches:
-                    batch.done, batch.cut_short = len(batch.rounds), True
-            if batch.done < len(batch.rounds):
-                return {"results": results, "done": False, "warning": ""}
-            self._batches.pop(name, None)
+        if batch.is_being_written:
+            raise BeingWritten(name)
+        batch.is_being_written = True
+        try:
+            async with asyncio.TaskGroup() as group:
+                holding = group.create_task(self._keep_held(name, batch))
+                results = await self._write_part(name, batch)
+                holding.cancel()
+        finally:
+            batch.is_being_written = False
+        if batch.done < len(batch.rounds):
+            return {"results": results, "done": False, "warning": ""}
+        self._batches.pop(name, None)
         # What was confirmed follows from the whole change: of a part of it other copies would go.
         warning = self._end(name, {} if batch.cut_short else confirmed)
         return {"results": results, "done": True, "warning": warning}
 
+    async def _write_part(self, name: str, batch: Batch) -> list[Json | None]:
+        """Write until the time of a part is over, or its answer is large enough."""
+        results: list[Json | None] = []
+        until, size = self._now() + PART_SECONDS, 0
+        self._hold(name, batch)
+        while batch.done < len(batch.rounds) and self._now() < until and size < PART_BYTES:
+            outcomes = await _written(batch.rounds[batch.done], batch)
+            results += outcomes
+            size += len(json.dumps(outcomes))
+            batch.done += 1
+            batch.asked_at = self._now()
+            is_refused = any(it is None or "refused" in it for it in outcomes)
+            if (is_refused and not batch.goes_on) or name not in self._batches:
+                batch.done, batch.cut_short = len(batch.rounds), True
+        return results
+
     def end(self, name: Any) -> None:
         """Forget a batch, whether it was written or not."""
         batch = self._batches.pop(name, None) if isinstance(name, str) else None
-        if batch is not None and batch.held_at is not None:
+        if batch is not None and batch.is_held:
             self._end(name, {})
 
     def _batch(self, name: Any) -> Batch:
@@ -142,12 +166,16 @@ class Batches:
         return batch
 
     def _hold(self, name: str, batch: Batch) -> None:
-        """Have nothing of it go out, said again as long as it is written."""
-        if batch.held_at is not None and self._now() - batch.held_at <= HOLD_AGAIN_SECONDS:
-            return
-        batch.held_at = self._now()
+        """Have nothing of it go out for some seconds."""
+        batch.is_held = True
         with suppress(BusBroken):
             self._pausing().pause(name)
+
+    async def _keep_held(self, name: str, batch: Batch) -> None:
+        """Say so again as long as it is written: a single object may take longer."""
+        while True:
+            await self._clock.sleep(HOLD_AGAIN_SECONDS)
+            self._hold(name, batch)
 
     def _end(self, name: str, confirmed: Mapping[str, int]) -> str:
         """Let what was written go out; why what was confirmed cannot be let go, if it cannot."""
@@ -163,26 +191,36 @@ class Batches:
     def _forget(self) -> None:
         before = self._now() - FORGOTTEN_SECONDS
         for name, batch in list(self._batches.items()):
-            if batch.asked_at < before and not batch.lock.locked():
+            if batch.asked_at < before and not batch.is_being_written:
                 self.end(name)
 
     def _make_room(self, size: int) -> None:
-        """Raises TooMany if those that wait are still asked for."""
+        """End idle batches, the oldest first, if that makes room; raises TooMany, TooLarge."""
+        if size > BYTES_MAX:
+            raise TooLarge
         self._forget()
         idle = sorted(
             (batch.asked_at, name)
             for name, batch in self._batches.items()
-            if batch.asked_at < self._now() - IDLE_SECONDS and not batch.lock.locked()
+            if batch.asked_at < self._now() - IDLE_SECONDS and not batch.is_being_written
         )
-        for _, name in [*idle, (0.0, "")]:
-            total = size + sum(batch.size for batch in self._batches.values())
-            if len(self._batches) < BATCHES_MAX and total <= BYTES_MAX:
-                return
+        left = {name: batch.size for name, batch in self._batches.items()}
+        for _, name in idle:
+            if _has_room(left, size):
+                break
+            del left[name]
+        if not _has_room(left, size):
+            raise TooMany
+        for name in self._batches.keys() - left.keys():
             self.end(name)
-        raise TooMany
 
     def _now(self) -> float:
         return self._clock.now().seconds
+
+
+def _has_room(sizes: Mapping[str, int], size: int) -> bool:
+    """Whether another batch of that size may wait beside these."""
+    return len(sizes) < BATCHES_MAX and size + sum(sizes.values()) <= BYTES_MAX
 
 
 async def _written(steps: Sequence[Step], batch: Batch) -> list[Json | None]:
@@ -198,5 +236,11 @@ async def _written(steps: Sequence[Step], batch: Batch) -> list[Json | None]:
         except SpaceError as error:
             refused = not batch.goes_on
             return {"refused": refusal_form(error)}
+        except Exception as error:
+            # What was written beside it is answered for all the same.
+            log.exception("a change could not be written")
+            refused = not batch.goes_on
+            text = f"{type(error).__name__}: {error}; the daemon's log shows where"
+            return {"refused": refusal_form(SpaceError("InternalError", text))}
 
     return await in_turns(steps, write, batch.at_once)

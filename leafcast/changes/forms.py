@@ -20,8 +20,8 @@ from schemas.objects.manifest_files import LoadedObject
 from schemas.objects.objects import ObjectKey
 from schemas.objects.selectors import LabelSelector
 from schemas.values import names
-from schemas.values.codec import from_json
-from schemas.values.refusals import BadSelector
+from schemas.values.codec import JSON_VALUES_MAX, from_json, has_too_many_values
+from schemas.values.refusals import BadSelector, CodecError
 
 APPLY, DELETE, LABEL, RESTORE = "apply-judge", "delete-judge", "label-judge", "restore-judge"
 """The verbs that judge a batch, and keep it to be written."""
@@ -83,12 +83,16 @@ def unpack(text: Any) -> Any:
     opener = zlib.decompressobj()
     try:
         plain = opener.decompress(base64.b64decode(text, validate=True), BATCH_BYTES_MAX)
-        value = from_json(plain, BATCH_BYTES_MAX) if not opener.unconsumed_tail else None
-    except (binascii.Error, zlib.error, RecursionError, ValueError) as error:
+    except (binascii.Error, zlib.error, ValueError) as error:
         raise BadBatch(str(error)) from error
     if opener.unconsumed_tail:
         raise TooLargeBatch(f"a batch of more than {BATCH_BYTES_MAX} bytes")
-    return value
+    if has_too_many_values(plain):
+        raise TooLargeBatch(f"a batch of more than {JSON_VALUES_MAX} values")
+    try:
+        return from_json(plain, BATCH_BYTES_MAX)
+    except CodecError as error:
+        raise BadBatch(str(error)) from error
 
 
 def apply_text(batch: ApplyBatch) -> str:

@@ -21,6 +21,8 @@ from schemas.values.refusals import CodecError
 RECORD_MAX_BYTES = 1024 * 1024
 VALUES_MAX = 1_000_000
 """In what is longer than a record: an empty map of one byte takes 64 once it is opened."""
+JSON_VALUES_MAX = 2_000_000
+"""In JSON that is longer than a record: an empty list of three bytes takes 64 once it is read."""
 FILE_MAX_BYTES = 16 * 1024 * 1024
 """Of the JSON of a small file, or of an answer."""
 PACKED_MEAN_BYTES = 1024
@@ -153,10 +155,31 @@ def from_json(text: str | bytes, limit: int = FILE_MAX_BYTES) -> Any:
     """Read JSON of finite numbers; raises CodecError, whatever the text is."""
     if len(text) > limit:
         raise CodecError("", f"{len(text)} bytes, at most {limit} are read")
+    if has_too_many_values(text):
+        raise CodecError("", f"more than {JSON_VALUES_MAX} values")
     try:
         return msgspec.json.decode(text)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise CodecError("", f"not JSON: {error}") from error
+
+
+def has_too_many_values(text: str | bytes) -> bool:
+    """Whether JSON has more than JSON_VALUES_MAX values; counted without reading it."""
+    if len(text) <= RECORD_MAX_BYTES:
+        return False
+    data = text.encode(errors="replace") if isinstance(text, str) else text
+    if _json_values(data) <= JSON_VALUES_MAX:
+        return False
+    # Texts hold commas and brackets, too: count those beside them. A value has two texts at most.
+    data = data.replace(rb"\\", b"").replace(rb"\"", b"")
+    if data.count(b'"') > 4 * JSON_VALUES_MAX:
+        return True
+    return _json_values(b"".join(data.split(b'"')[::2])) > JSON_VALUES_MAX
+
+
+def _json_values(data: bytes) -> int:
+    """Each value but the first of a list or map follows a comma."""
+    return sum(data.count(mark) for mark in (b",", b"[", b"{"))
 
 
 def to_json(value: object) -> bytes:

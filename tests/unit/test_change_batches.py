@@ -1,15 +1,22 @@
 """Batches that were judged: written once, part by part, and forgotten by bounds."""
 
 import asyncio
+import base64
 import json
+import threading
+import zlib
+from contextlib import AsyncExitStack
 
 import pytest
 
 from leafcast.changes import batches
-from leafcast.changes.batches import Batch, Batches, NotJudged, TooMany
+from leafcast.changes.batches import Batch, Batches, BeingWritten, NotJudged, TooLarge, TooMany
 from leafcast.changes.deletions import batch_of, kept_back, with_contents
-from leafcast.changes.forms import pack, unpack
+from leafcast.changes.forms import ApplyBatch, TooLargeBatch, apply_text, pack, unpack
+from leafcast.changes.judge import BatchJudgement
 from leafcast.changes.space_pair import SpacePair
+from leafcast.daemon.verbs import changes
+from leafcast.daemon.verbs.changes import APPLIES_AT_ONCE, JUDGED_MAX
 from relay.ports import BusBroken, SpaceError
 from schemas.objects.objects import ObjectKey
 from tests.contract.spaces import HandClock, SeededDice
@@ -159,15 +166,56 @@ async def test_of_too_many_those_that_nobody_asks_for_give_way_and_else_a_new_on
     assert (await whole(kept, names[0]))[1] == 1
 
 
-async def test_two_that_write_one_batch_at_once_write_each_object_once(kept):
+async def test_a_batch_that_is_being_written_is_written_by_no_other_at_once(kept):
     written = []
     steps = [step({}, after=lambda n=n: written.append(n)) for n in range(20)]
     name = kept.keep(one_by_one(*steps))
-    outcomes = await asyncio.gather(
-        *[kept.write(name, {}) for _ in range(4)], return_exceptions=True
-    )
+
+    async def waited():
+        await begun.wait()
+
+    begun = asyncio.Event()
+    waiting = kept.keep(one_by_one(waited))
+    async with asyncio.TaskGroup() as group:
+        first = group.create_task(kept.write(waiting, {}))
+        await asyncio.sleep(0)
+        with pytest.raises(BeingWritten):
+            await kept.write(waiting, {})
+        assert (await whole(kept, name))[1] == 1
+        begun.set()
+    assert first.result()["done"]
     assert written == list(range(20))
-    assert [type(each) for each in outcomes].count(NotJudged) == 3
+
+
+async def test_what_takes_long_in_a_single_step_stays_held(kept, paused, monkeypatch):
+    monkeypatch.setattr(batches, "HOLD_AGAIN_SECONDS", 0.0)
+
+    async def until_held_again():
+        while len(paused.said) < 3:
+            await asyncio.sleep(0)
+
+    async with asyncio.timeout(10):
+        answer = await kept.write(kept.keep(one_by_one(until_held_again)), {})
+    assert answer["done"]
+    assert paused.said[-1][0] == "release"
+
+
+async def test_a_defect_in_a_step_loses_nothing_of_what_was_written_beside_it(kept):
+    broken = step(error=RuntimeError("no such thing"))
+    name = kept.keep(one_by_one(step({"a": 1}), broken, step({"b": 2}), goes_on=True))
+    (first, second, third), _ = await whole(kept, name)
+    assert (first, third) == ({"after": {"a": 1}}, {"after": {"b": 2}})
+    assert "RuntimeError: no such thing" in second["refused"]["message"]
+
+
+async def test_a_batch_for_which_idle_ones_make_no_room_ends_none(kept, clock):
+    names = [kept.keep(one_by_one(step({}), size=batches.BYTES_MAX // 4)) for _ in range(4)]
+    clock.ahead += batches.IDLE_SECONDS + 1
+    kept.page(names[0], 0)
+    for size, refusal in [(batches.BYTES_MAX, TooMany), (batches.BYTES_MAX + 1, TooLarge)]:
+        with pytest.raises(refusal):
+            kept.keep(one_by_one(step({}), size=size))
+    assert [kept.page(name, 0) for name in names] == [""] * 4
 
 
 @pytest.fixture
@@ -230,3 +278,65 @@ async def test_a_batch_of_more_than_a_page_is_told_page_by_page(clock):
     assert page
     assert names == ["shop", "c0", "c1", "c2", "c3"]
     assert len(json.dumps(answer)) < 2_000_000
+
+
+def test_what_opens_into_too_many_values_is_refused_before_it_is_read():
+    bomb = base64.b64encode(zlib.compress(b"[" + b"[]," * 2_000_000 + b"[]]")).decode()
+    with pytest.raises(TooLargeBatch, match="2000000 values"):
+        unpack(bomb)
+    text = {"table": '"a\\",[' * 600_000}
+    assert unpack(pack(text)) == text
+
+
+async def test_more_changes_than_are_judged_at_a_time_are_busy(clock):
+    daemon = ChangingDaemon(MemorySpace(clock, SeededDice()), MemorySpace(clock, SeededDice()))
+    async with AsyncExitStack() as stack:
+        for _ in range(JUDGED_MAX):
+            await stack.enter_async_context(daemon.verbs.judging())
+        key = ["", "configmaps", "shop", "a"]
+        questions = {
+            "apply-judge": {"batch": "", "dry": True},
+            "delete-judge": {"objects": [[*key, ""]]},
+            "label-judge": {"objects": [key], "labels": {"a": "b"}},
+        }
+        for verb, arguments in questions.items():
+            assert (await daemon.call(verb, **arguments))["code"] == "Busy"
+    assert (await daemon.call("label-judge", **questions["label-judge"]))["refused"]
+
+
+async def test_few_batches_are_opened_at_a_time_and_the_others_wait(clock, monkeypatch):
+    opened, most, free = 0, 0, asyncio.Event()
+
+    async def judging(*_):
+        nonlocal opened, most
+        opened += 1
+        most = max(most, opened)
+        if opened == APPLIES_AT_ONCE:
+            free.set()
+        await free.wait()
+        opened -= 1
+        return BatchJudgement()
+
+    monkeypatch.setattr(changes, "judge", judging)
+    daemon = ChangingDaemon(MemorySpace(clock, SeededDice()), MemorySpace(clock, SeededDice()))
+    batch = apply_text(ApplyBatch([]))
+    async with asyncio.TaskGroup() as group:
+        asked = [
+            group.create_task(daemon.call("apply-judge", batch=batch, dry=True)) for _ in range(6)
+        ]
+    assert most == APPLIES_AT_ONCE
+    assert all(task.result()["more"] is False for task in asked)
+
+
+async def test_what_is_told_of_a_batch_is_put_together_beside_the_loop(clock, monkeypatch):
+    threads, real = [], changes.writing.batch_of
+
+    def batch_of(*arguments):
+        threads.append(threading.current_thread())
+        return real(*arguments)
+
+    monkeypatch.setattr(changes.writing, "batch_of", batch_of)
+    daemon = ChangingDaemon(MemorySpace(clock, SeededDice()), MemorySpace(clock, SeededDice()))
+    await daemon.call("apply-judge", batch=apply_text(ApplyBatch([])), dry=True)
+    assert len(threads) == 1
+    assert threads[0] is not threading.main_thread()

@@ -7,14 +7,23 @@ written and in which order is decided here.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
 
 from leafcast.ask.api import Api, ApiError
 from leafcast.ask.asked_space import refusal_form
 from leafcast.changes import deletions, forms, writing
-from leafcast.changes.batches import Batch, Batches, NotJudged, TooMany
+from leafcast.changes.batches import (
+    BYTES_MAX,
+    Batch,
+    Batches,
+    BeingWritten,
+    NotJudged,
+    TooLarge,
+    TooMany,
+)
 from leafcast.changes.deletions import KeptBack
 from leafcast.changes.judge import judge
 from leafcast.changes.space_pair import SpacePair
@@ -30,6 +39,11 @@ from schemas.values.wording import namespace_first
 
 LABEL_MANAGER = "leafcast-label"
 """Whose labels are that people set so: no manifest takes them off by leaving them out."""
+
+APPLIES_AT_ONCE = 2
+"""So many batches are opened and judged at a time: each may take hundreds of megabytes."""
+JUDGED_MAX = 16
+"""So many changes are judged, or wait for that: other questions are answered beside them."""
 
 Json = dict[str, Any]
 NodesThere = Callable[[], Awaitable[Sequence[str]]]
@@ -52,12 +66,30 @@ class ChangeVerbs:
         self._clock = clock
         self._nodes_there = nodes_there
         self._kept_back = kept_back
+        self._applies = asyncio.Semaphore(APPLIES_AT_ONCE)
+        self._judged_now = 0
+
+    @asynccontextmanager
+    async def judging(self) -> AsyncIterator[None]:
+        """While a change is judged; raises ApiError if too many are."""
+        if self._judged_now >= JUDGED_MAX:
+            message = f"{JUDGED_MAX} changes are being judged"
+            raise ApiError("Busy", message, "try again in a moment")
+        self._judged_now += 1
+        try:
+            yield
+        finally:
+            self._judged_now -= 1
 
     async def apply(self, batch: Any, *, dry: Any) -> Json:
         """Judge objects: `{batch, page, more}`, `{faults: [[place, text]]}`, or `{refused}`.
 
         A page has what would become of them; `batch` is "" if there is nothing to ask for later.
         """
+        async with self.judging(), self._applies:
+            return await self._apply(batch, is_dry=dry is True)
+
+    async def _apply(self, batch: Any, *, is_dry: bool) -> Json:
         try:
             asked = await asyncio.to_thread(forms.read_apply, batch)
             judgement = await judge(self._spaces, asked)
@@ -69,9 +101,11 @@ class ChangeVerbs:
             return {"refused": refusal_form(error)}
         if judgement.faults:
             return {"faults": [list(fault) for fault in judgement.faults]}
-        made = writing.batch_of(self._spaces, judgement.writes, self._clock)
+        made = await asyncio.to_thread(
+            writing.batch_of, self._spaces, judgement.writes, self._clock
+        )
         more = len(made.pages) > 1
-        name = self._keep(made) if more or dry is not True else ""
+        name = self._keep(made) if more or not is_dry else ""
         return {"batch": name, "page": made.pages[0] if made.pages else "", "more": more}
 
     async def delete(
@@ -86,15 +120,21 @@ class ChangeVerbs:
         if fate not in ("", "freeze", "let-go"):
             raise _invalid(f"the fate {fate!r}", "say freeze or let-go")
         named = dict(_key_and_uid(form) for form in _bounded(objects))
+        async with self.judging():
+            return await self._delete(named, fate, is_forced=force is True, is_dry=dry is True)
+
+    async def _delete(
+        self, named: Mapping[ObjectKey, str], fate: str, *, is_forced: bool, is_dry: bool
+    ) -> Json:
         try:
             targets = await deletions.with_contents(self._spaces, named)
         except SpaceError as error:
             return {"refused": refusal_form(error)}
-        nodes, unsure = ({}, "") if force is True else await self._nodes_of(targets)
+        nodes, unsure = ({}, "") if is_forced else await self._nodes_of(targets)
         keeping = await deletions.kept_back(targets, self._kept_back)
         against = nodes or unsure or not _is_said(fate, keeping, targets)
         name = ""
-        if dry is not True and not against:
+        if not (is_dry or against):
             name = self._keep(deletions.batch_of(self._spaces, targets, 200 * len(targets)))
         return {
             "batch": name,
@@ -112,7 +152,8 @@ class ChangeVerbs:
         wanted = _labels(labels)
         keys = [_key(form) for form in _bounded(objects)]
         try:
-            await in_turns(keys, self._require)
+            async with self.judging():
+                await in_turns(keys, self._require)
         except SpaceError as error:
             return {"refused": refusal_form(error)}
         steps = [partial(self._set_labels, key, wanted) for key in keys]
@@ -141,6 +182,9 @@ class ChangeVerbs:
             answer = await self._batches.write(batch, copies)
         except NotJudged as error:
             raise _not_judged() from error
+        except BeingWritten as error:
+            message = "another question has this batch written"
+            raise ApiError("Busy", message, "wait for its answer") from error
         return {**answer, "results": forms.pack(answer["results"])}
 
     async def end(self, batch: Any) -> Json:
@@ -158,6 +202,9 @@ class ChangeVerbs:
         except TooMany as error:
             message = "too many changes wait to be written"
             raise ApiError("Busy", message, "try again in a moment") from error
+        except TooLarge as error:
+            message = f"a change of {batch.size} bytes with what there is now, at most {BYTES_MAX}"
+            raise ApiError("TooLarge", message, "say less at a time") from error
 
     async def _require(self, key: ObjectKey) -> None:
         """Raises SpaceError if there is no such object."""

@@ -39,15 +39,16 @@ def register_restoring(
         """
         if not isinstance(placement, str):
             raise ApiError("Invalid", f"{placement!r} names no placement", "say its name")
-        restored = await restored_of(placement)
-        refusal = await restorations.refusal_of(spaces, restored)
-        if refusal is not None:
-            key, error = refusal
-            return {"key": key_words(key), "refused": refusal_form(error)}
-        size = sum(len(str(each.object)) for each in restored)
-        batch = changes.keep(restorations.batch_of(spaces, restored, size)) if restored else ""
-        objects = [[key_words(each.key), each.fate] for each in restored]
-        return {"batch": batch, "objects": objects}
+        async with changes.judging():
+            restored = await restored_of(placement)
+            refusal = await restorations.refusal_of(spaces, restored)
+            if refusal is not None:
+                key, error = refusal
+                return {"key": key_words(key), "refused": refusal_form(error)}
+            size = sum(len(str(each.object)) for each in restored)
+            batch = changes.keep(restorations.batch_of(spaces, restored, size)) if restored else ""
+            objects = [[key_words(each.key), each.fate] for each in restored]
+            return {"batch": batch, "objects": objects}
 
     api.register(RESTORE, restore)
 
