@@ -13,13 +13,15 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from leafcast.ask.long_questions import VERB as PART
-from leafcast.ask.long_questions import LongQuestions, PartsLost
+from leafcast.ask.long_questions import LongQuestions, PartsLost, TooManyQuestions
 from leafcast.ask.session import API_PREFIX
 from relay.ports import BusBroken, SpaceError
 from schemas.values.codec import from_json
 
 ANSWER_BYTES_MAX = 16_000_000
 """An object of the largest size as JSON, however it is escaped."""
+PART_FIELDS = ("name", "verb", "at", "parts", "text")
+"""Of a part of a long question."""
 
 Handler = Callable[..., Awaitable[Any]]
 """Takes the question's arguments by name; returns JSON values."""
@@ -56,7 +58,7 @@ class Api:
         self._long.forget(self._now())
         try:
             if verb == PART:
-                return await self._part(**from_json(question))
+                return await self._part(from_json(question))
             result = await self._handle(verb, question)
             return _fitting(verb, json.dumps({"result": result}).encode())
         except ApiError as error:
@@ -65,6 +67,9 @@ class Api:
             return _refusal(error.reason, error.message, "")
         except BusBroken as error:
             return _refusal("Restarting", str(error), "try again in a moment")
+        except TooManyQuestions:
+            message = "too many long questions are being asked"
+            return _refusal("Busy", message, "try again in a moment")
         except PartsLost:
             return _refusal("Restarting", "parts of a long question were lost", "try again")
         except ValueError as error:
@@ -74,9 +79,20 @@ class Api:
             remedy = "this is a defect of Leafcast; the daemon's log shows where"
             return _refusal("Internal", f"{type(error).__name__}: {error}", remedy)
 
-    async def _part(self, *, name: str, verb: str, at: int, parts: int, text: str) -> bytes:
+    async def _part(self, part: Any) -> bytes:
         """Take a part of a long question; the last one is answered as the whole."""
-        whole = self._long.take(name, at, parts, text, self._now())
+        match part:
+            case {
+                "name": str(name),
+                "verb": str(verb),
+                "at": int(at),
+                "parts": int(parts),
+                "text": str(text),
+            } if len(part) == len(PART_FIELDS):
+                whole = self._long.take(name, at, parts, text, self._now())
+            case _:
+                message = "it is no part of a question"
+                raise ApiError("Invalid", message, f"say {', '.join(PART_FIELDS)}")
         if whole is None:
             return json.dumps({"result": None}).encode()
         return await self.answer(API_PREFIX + verb, whole.encode())

@@ -18,6 +18,14 @@ FORGOTTEN_SECONDS = 60.0
 """Who says no more of a question for so long was ended."""
 
 
+SILENT_SECONDS = 5.0
+"""A question of which nothing came for so long gives way to others, if there are too many."""
+
+
+class TooManyQuestions(Exception):
+    """Other long questions are being said, and there is room for no more."""
+
+
 class PartsLost(Exception):
     """Parts of a question came, and others did not."""
 
@@ -45,17 +53,17 @@ class _Question:
 
 @dataclass(slots=True)
 class LongQuestions:
-    """Questions of which parts came; of too many at once the oldest is given up."""
+    """Questions of which parts came; of too many those that fell silent give way."""
 
     _waiting: dict[str, _Question] = field(default_factory=dict)
 
     def take(self, name: str, at: int, parts: int, text: str, now: float) -> str | None:
-        """The whole question, once its last part came; raises PartsLost."""
+        """The whole question, once its last part came; raises PartsLost, TooManyQuestions."""
         self.forget(now)
         if at == 0:
             self._waiting.pop(name, None)
             while len(self._waiting) >= WAITING_MAX:
-                del self._waiting[next(iter(self._waiting))]
+                self._give_up_silent(now)
             self._waiting[name] = _Question(now)
         one = self._waiting.get(name)
         if one is None or len(one.pieces) != at or at >= parts:
@@ -67,7 +75,7 @@ class LongQuestions:
         if at + 1 == parts:
             del self._waiting[name]
             return "".join(one.pieces)
-        self._make_room(name)
+        self._make_room(name, now)
         return None
 
     def forget(self, now: float) -> None:
@@ -76,13 +84,21 @@ class LongQuestions:
             if one.said_at < now - FORGOTTEN_SECONDS:
                 del self._waiting[name]
 
-    def _make_room(self, name: str) -> None:
-        """Give up the oldest others if all take too much."""
-        size = sum(one.size for one in self._waiting.values())
-        for other in [it for it in self._waiting if it != name]:
-            if size <= WAITING_CHARACTERS_MAX:
-                return
-            size -= self._waiting.pop(other).size
+    def _make_room(self, name: str, now: float) -> None:
+        """Have silent ones give way if all take too much, or else this one."""
+        try:
+            while sum(one.size for one in self._waiting.values()) > WAITING_CHARACTERS_MAX:
+                self._give_up_silent(now)
+        except TooManyQuestions:
+            del self._waiting[name]
+            raise
+
+    def _give_up_silent(self, now: float) -> None:
+        """Give up the one of which nothing came for longest; raises TooManyQuestions."""
+        name = min(self._waiting, key=lambda name: self._waiting[name].said_at)
+        if self._waiting[name].said_at > now - SILENT_SECONDS:
+            raise TooManyQuestions
+        del self._waiting[name]
 
     def _lose(self, name: str) -> NoReturn:
         self._waiting.pop(name, None)

@@ -112,7 +112,8 @@ class Session:
                 answer = json.loads(await self.ask(subject, question, seconds))
         except TooLong as error:
             if len(question) > QUESTION_CHARACTERS_MAX:
-                message = f"{verb}: {error}"
+                size = f"{len(question)} bytes, at most {QUESTION_CHARACTERS_MAX} are taken"
+                message = f"{verb}: a question of {size}"
                 raise CallFailed(verb, "TooLarge", message, "say less at a time") from error
             return await self._in_parts(verb, question.decode(), seconds)
         except QuestionUnanswered as error:

@@ -1,6 +1,7 @@
 """What a daemon follows for a command arrives there as it was told, and long questions whole."""
 
 import json
+from pathlib import Path
 from string import ascii_lowercase
 
 import pytest
@@ -11,14 +12,20 @@ from leafcast.ask.api import Api
 from leafcast.ask.long_questions import (
     FORGOTTEN_SECONDS,
     PART_CHARACTERS,
+    QUESTION_CHARACTERS_MAX,
+    SILENT_SECONDS,
+    WAITING_CHARACTERS_MAX,
     WAITING_MAX,
     LongQuestions,
     PartsLost,
+    TooManyQuestions,
     parts_of,
 )
 from leafcast.ask.long_questions import VERB as PART
-from leafcast.ask.session import API_PREFIX
+from leafcast.ask.session import API_PREFIX, CallFailed, Session
 from leafcast.ask.space_events import PIECE_BYTES, EventReader, forms_of
+from leafcast.data_dir import DataDir
+from relay.adapters.asking import TooLong
 from relay.space_port import (
     Bookmark,
     Interest,
@@ -32,6 +39,8 @@ from relay.space_port import (
 )
 from schemas.objects.objects import ObjectKey
 from schemas.objects.selectors import LabelSelector
+from tests.contract.spaces import HandClock, SeededDice
+from tests.doubles.memory_space import MemorySpace
 
 words = st.text(ascii_lowercase, min_size=1, max_size=4)
 keys = st.builds(ObjectKey, words, words, words, words)
@@ -118,6 +127,34 @@ def test_a_question_of_which_nothing_comes_for_long_is_given_up():
         taken.take("gone", 1, 2, "y", FORGOTTEN_SECONDS + 1)
 
 
+@pytest.mark.parametrize("size", [1, QUESTION_CHARACTERS_MAX])
+def test_a_newcomer_is_refused_unless_another_fell_silent(size):
+    taken = LongQuestions()
+    most = WAITING_MAX if size == 1 else WAITING_CHARACTERS_MAX // size
+    for at in range(most):
+        assert taken.take(f"q{at}", 0, 2, "x" * size, float(at > 0)) is None
+    with pytest.raises(TooManyQuestions):
+        taken.take("new", 0, 2, "x", 1.0)
+    assert taken.take("new", 0, 2, "x", SILENT_SECONDS) is None
+    with pytest.raises(PartsLost):
+        taken.take("q0", 1, 2, "y", SILENT_SECONDS)
+    assert taken.take("new", 1, 2, "y", SILENT_SECONDS) == "xy"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"name": 7}, {"verb": None}, {"at": "0"}, {"parts": 1.5}, {"text": ["x"]}, {"more": 1}],
+    ids=str,
+)
+async def test_what_is_no_part_of_a_question_is_refused(wrong):
+    part = {"name": "a", "verb": "space", "at": 0, "parts": 2, "text": "x", **wrong}
+    api = Api()
+    for question in (part, list(part)):
+        answer = json.loads(await api.answer(API_PREFIX + PART, json.dumps(question).encode()))
+        assert answer["error"]["code"] == "Invalid"
+    assert not api._long._waiting
+
+
 async def test_what_a_killed_command_said_goes_with_the_next_question_of_anybody():
     now = 0.0
     api = Api(lambda: now)
@@ -129,21 +166,24 @@ async def test_what_a_killed_command_said_goes_with_the_next_question_of_anybody
     assert not api._long._waiting
 
 
-def test_all_parts_that_wait_have_a_bound_and_the_oldest_go(monkeypatch):
+def test_all_parts_that_wait_have_a_bound_and_silent_ones_go(monkeypatch):
     monkeypatch.setattr("leafcast.ask.long_questions.WAITING_CHARACTERS_MAX", 5)
     taken = LongQuestions()
-    for name in "abc":
+    for name in "ab":
         assert taken.take(name, 0, 3, "xx", 0.0) is None
-    assert list(taken._waiting) == ["b", "c"]
-    assert taken.take("b", 1, 3, "yy", 0.0) is None
+    with pytest.raises(TooManyQuestions):
+        taken.take("c", 0, 3, "xx", 0.0)
+    assert list(taken._waiting) == ["a", "b"]
+    assert taken.take("b", 1, 3, "yy", SILENT_SECONDS) is None
     assert list(taken._waiting) == ["b"], "not the one that goes on"
-    assert taken.take("b", 2, 3, "zzzzz", 0.0) == "xxyyzzzzz"
+    assert taken.take("b", 2, 3, "zzzzz", SILENT_SECONDS) == "xxyyzzzzz"
 
 
-def test_of_too_many_long_questions_at_once_the_oldest_is_given_up():
-    taken = LongQuestions()
-    for name in range(WAITING_MAX + 1):
-        assert taken.take(str(name), 0, 2, "x", 0.0) is None
-    with pytest.raises(PartsLost):
-        taken.take("0", 1, 2, "y", 0.0)
-    assert taken.take("1", 1, 2, "y", 0.0) == "xy"
+async def test_a_question_that_no_parts_hold_is_told_of_with_its_bound():
+    async def ask(_, question, __):
+        raise TooLong(len(question), 1_048_576)
+
+    space = MemorySpace(HandClock(), SeededDice())
+    session = Session(DataDir(Path("nowhere")), space, space, HandClock(), ask)
+    with pytest.raises(CallFailed, match=f"at most {QUESTION_CHARACTERS_MAX} are taken"):
+        await session.call("apply-judge", batch="x" * QUESTION_CHARACTERS_MAX)

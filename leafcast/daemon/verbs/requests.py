@@ -14,7 +14,7 @@ from leafcast.changes.restorations import ROLLOUT_MANAGER
 from leafcast.changes.space_pair import SpacePair
 from leafcast.changes.turns import in_turns
 from relay.ports import Clock
-from relay.space_errors import SpaceError
+from relay.space_errors import Conflict, SpaceError
 from relay.space_port import Object
 from schemas.api.rollout_request import read_rollout_request
 from schemas.objects.annotations import ROLLOUT_REQUEST
@@ -32,6 +32,8 @@ from schemas.values.groups import DENATURED_GROUP, GROUP, VERSION
 
 MAINTENANCE_MANAGER = "leafcast-maintenance"
 """Whose the annotations are that say that a person works at a place."""
+ATTEMPTS_MAX = 5
+"""So often a request is written on a Rollout that others write at the same moment."""
 
 Json = dict[str, Any]
 
@@ -52,18 +54,28 @@ class RequestVerbs:
             message = f"what is asked of rollout/{rollout}: {error}"
             raise ApiError("Invalid", message, "use leafcast rollout") from error
         key = ObjectKey(DENATURED_GROUP, "rollouts", "", _name(rollout))
-        try:
-            obj = await self._spaces.workloads.get(key)
-            if obj is None:
-                raise _not_there(key, "leafcast rollout list")
-            if is_asked_for(obj):
-                message = f"rollout/{rollout}: an earlier request is not handled yet"
-                raise ApiError("Conflict", message, "try again in a moment")
-            wish = _annotated(obj["apiVersion"], obj["kind"], rollout, {ROLLOUT_REQUEST: text})
-            await self._spaces.workloads.apply(wish, ROLLOUT_MANAGER)
-        except SpaceError as error:
-            return {"refused": refusal_form(error)}
+        for attempt in range(ATTEMPTS_MAX):
+            try:
+                await self._request_once(key, text)
+            except SpaceError as error:
+                # It was changed between reading and writing: another request may be the reason.
+                if not isinstance(error, Conflict) or attempt + 1 == ATTEMPTS_MAX:
+                    return {"refused": refusal_form(error)}
+            else:
+                break
         return {}
+
+    async def _request_once(self, key: ObjectKey, text: str) -> None:
+        """Write on the very version that has no other request; raises ApiError, SpaceError."""
+        obj = await self._spaces.workloads.get(key)
+        if obj is None:
+            raise _not_there(key, "leafcast rollout list")
+        if is_asked_for(obj):
+            message = f"rollout/{key.name}: an earlier request is not handled yet"
+            raise ApiError("Conflict", message, "try again in a moment")
+        wish = _annotated(obj["apiVersion"], obj["kind"], key.name, {ROLLOUT_REQUEST: text})
+        wish["metadata"]["resourceVersion"] = obj["metadata"]["resourceVersion"]
+        await self._spaces.workloads.apply(wish, ROLLOUT_MANAGER)
 
     async def maintain(self, targets: Any, until_ms: Any, reason: Any = "") -> Json:
         """Say maintenance of these SyncTargets, or 0 to end it: `{}`, or `{refused}`.
@@ -75,18 +87,22 @@ class RequestVerbs:
         annotations = texts if said.until_ms else {}
         inventory = self._spaces.inventory
 
-        async def require(key: ObjectKey) -> None:
-            if await inventory.get(key) is None:
+        async def read(key: ObjectKey) -> Object:
+            target = await inventory.get(key)
+            if target is None:
                 raise _not_there(key, "leafcast node list")
+            return target
 
-        async def write(key: ObjectKey) -> None:
-            wish = _annotated(f"{GROUP}/{VERSION}", "SyncTarget", key.name, annotations)
+        async def write(target: Object) -> None:
+            name, uid = target["metadata"]["name"], target["metadata"]["uid"]
+            wish = _annotated(f"{GROUP}/{VERSION}", "SyncTarget", name, annotations)
+            # One that was deleted meanwhile is not made anew.
+            wish["metadata"]["uid"] = uid
             await inventory.apply(wish, MAINTENANCE_MANAGER)
 
         keys = _sync_targets(targets)
         try:
-            await in_turns(keys, require)
-            await in_turns(keys, write)
+            await in_turns(await in_turns(keys, read), write)
         except SpaceError as error:
             return {"refused": refusal_form(error)}
         return {}
