@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
@@ -13,6 +13,7 @@ from leafcast.ask.session import CallFailed, Session
 from leafcast.changes.plan_changes import Written
 from leafcast.changes.wishes import PlannedWrite
 from leafcast.cli.apply.plans import losses
+from leafcast.cli.options.common import Command
 from leafcast.cli.options.objects import refuse
 from leafcast.show.sanitize import sanitize
 from relay.space_port import Object
@@ -23,7 +24,6 @@ from schemas.values.wording import many
 
 NAMED_MAX = 5
 FLAG = "--confirm-removals"
-Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def confirm_removals_option(command: Command) -> Command:

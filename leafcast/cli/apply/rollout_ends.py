@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import click
 
 from leafcast.ask.session import Session
 from leafcast.changes.targets import Fate
+from leafcast.cli.options.common import Command
 from leafcast.cli.options.objects import refuse
 from leafcast.show.sanitize import sanitize
 from schemas.records.placements import short_title
 from schemas.values.wording import many
-
-Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def fate_options(command: Command) -> Command:

@@ -51,15 +51,18 @@ def _refuse_bundle(_ctx: click.Context, _param: click.Parameter, given: bool) ->
         )
 
 
-@node.command()
-@click.argument("path", type=NodesAt(), required=False)
-@click.option(
+_token_file_option = click.option(
     "-o",
     "--output",
     "file",
     type=click.Path(dir_okay=False, path_type=Path),
     help="Write the token into this file, for `leafcast join FILE`.",
 )
+
+
+@node.command()
+@click.argument("path", type=NodesAt(), required=False)
+@_token_file_option
 @click.option(
     "-f",
     "--filename",
@@ -160,13 +163,7 @@ def register(path: str, labels: str, data_dir: Path | None) -> None:
 @node.command()
 @click.argument("path", type=NodeAt(), shell_complete=shell_completion.paths)
 @click.argument("new_path", type=NodeAt(new=True))
-@click.option(
-    "-o",
-    "--output",
-    "file",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Write the token into this file, for `leafcast join FILE`.",
-)
+@_token_file_option
 @click.option(
     "--labels",
     metavar="K=V,...",

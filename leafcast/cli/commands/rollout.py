@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
@@ -18,7 +18,7 @@ from leafcast.cli.apply.rollout_ends import released
 from leafcast.cli.command_group import CommandGroup
 from leafcast.cli.commands.rollout_restore import restore_command, tell_differences
 from leafcast.cli.commands.wait import placements_named
-from leafcast.cli.options.common import NodeAt, data_dir_option
+from leafcast.cli.options.common import Command, NodeAt, data_dir_option
 from leafcast.cli.options.objects import refuse
 from leafcast.cli.options.output import Output, output_options
 from leafcast.cli.options.rollouts import rollout_argument
@@ -29,7 +29,6 @@ from leafcast.show.sanitize import sanitize
 
 RELEASE_SECONDS = 30.0
 
-Command = TypeVar("Command", bound=Callable[..., Any])
 
 _OF_A_NODE = frozenset({"pin", "freeze"})
 _restore_option = click.option(

@@ -14,6 +14,7 @@ from schemas.values.identity import NodePath
 from schemas.values.refusals import BadIdentity
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+"""A function that becomes a command, with options."""
 
 SPAN_SECONDS_MAX = 36_500 * 86_400
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
-Command = TypeVar("Command", bound=Callable[..., Any])
+from leafcast.cli.options.common import Command
 
 
 def kubeconfig_option(said: str) -> Callable[..., Any]:

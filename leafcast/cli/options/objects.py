@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
@@ -13,15 +13,13 @@ from leafcast.ask.resource_names import UnknownKind
 from leafcast.ask.session import Session
 from leafcast.cli import shell_completion
 from leafcast.cli.label_selectors import BadLabelText, read_labels
-from leafcast.cli.options.common import NodeAt
+from leafcast.cli.options.common import Command, NodeAt
 from leafcast.cli.resource_arguments import BadResourceArguments, ObjectSelection
 from leafcast.manifest_sources import BadManifests, read_manifests
 from schemas.objects.selectors import LabelSelector
 
 if TYPE_CHECKING:
     from schemas.objects.manifest_files import LoadedObject
-
-Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 class Labels(click.ParamType[LabelSelector]):

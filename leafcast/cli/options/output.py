@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import wraps
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
+from leafcast.cli.options.common import Command
 from leafcast.show.object_formats import Format
 
 if TYPE_CHECKING:
     from leafcast.show.json_path_output import Template
 
-Command = TypeVar("Command", bound=Callable[..., Any])
 
 FORMATS: tuple[Format, ...] = ("table", "wide", "name", "json", "yaml")
 _NOT_HERE = frozenset(

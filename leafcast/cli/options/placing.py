@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
 from leafcast.changes.forms import Placing
+from leafcast.cli.options.common import Command
 from leafcast.cli.options.objects import Labels
 from schemas.objects.selectors import LabelSelector
 from schemas.values import names
-
-Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 class PlacementName(click.ParamType[str]):
