@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from relay.space_errors import SpaceError
+from leafcast.changes.space_pair import listed
 from relay.space_port import Space
 from schemas.objects.annotations import DEPENDS_ON
 from schemas.objects.objects import ObjectKey
@@ -21,19 +21,10 @@ async def circles(space: Space, wished: Objects) -> list[tuple[ObjectKey, str]]:
     for kind in KINDS:
         ours = {k: obj for k, obj in wished.items() if k.group_resource == _name(kind)}
         if any(_waits_for(obj) for obj in ours.values()):
-            known = await _known(space, _name(kind)) | ours
+            known = await listed(space, _name(kind)) | ours
             named = {key.name: _waits_for(obj) for key, obj in known.items()}
             found += [(key, said) for key in ours if (said := _circle(key.name, named))]
     return found
-
-
-async def _known(space: Space, kind: tuple[str, str]) -> dict[ObjectKey, Mapping[str, Any]]:
-    try:
-        listing = await space.list(*kind)
-    except SpaceError:
-        # What does not serve the kind has no such placement; else its writing says why.
-        return {}
-    return {ObjectKey(*kind, "", obj["metadata"]["name"]): obj for obj in listing.objects}
 
 
 def _circle(name: str, named: Mapping[str, tuple[str, ...]]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from relay.space_errors import SpaceError
+from leafcast.changes.space_pair import listed
 from relay.space_port import Space
 from schemas.objects.objects import ObjectKey
 from schemas.values.groups import DENATURED_GROUP
@@ -20,15 +20,7 @@ async def second_rollouts(
     ours = {key: obj for key, obj in wished.items() if key.group_resource == ROLLOUTS}
     if not ours:
         return []
-    try:
-        listing = await space.list(*ROLLOUTS)
-    except SpaceError:
-        # The batch may bring the definition.
-        there: dict[ObjectKey, Mapping[str, Any]] = {}
-    else:
-        names = ((obj["metadata"]["name"], obj) for obj in listing.objects)
-        there = {ObjectKey(*ROLLOUTS, "", name): obj for name, obj in names}
-    return list(_second({**there, **ours}, ours))
+    return list(_second(await listed(space, ROLLOUTS) | ours, ours))
 
 
 def _second(
