@@ -25,12 +25,13 @@ class Site:
     def __init__(
         self,
         source: Path,
-        folder: Path,
+        folder: Path | None,
         *more: str,
         environment: Mapping[str, str] = ENVIRONMENT,
     ) -> None:
         self.source, self.folder, self.environment = source, folder, environment
-        command = [sys.executable, "-m", "leafcast", "join", source, "--data-dir", folder, *more]
+        command = [sys.executable, "-m", "leafcast", "join", source, *more]
+        command += ["--data-dir", folder] if folder is not None else []
         # What runs the tests may ignore Ctrl-C, and what it starts would inherit that.
         self.process = subprocess.Popen(
             command,

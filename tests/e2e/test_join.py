@@ -15,7 +15,7 @@ from leafcast.join.kept_grant import read_grant, write_grant
 from leafcast.manifest_sources import BadManifests
 from schemas.values.identity import NodePath
 from tests.awaiting import until
-from tests.e2e.join_tree import WAIT_SECONDS, Tree
+from tests.e2e.join_tree import WAIT_SECONDS, Site, Tree
 from tests.written import apply_objects
 
 pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(300)]
@@ -297,7 +297,15 @@ def test_a_site_moves_with_the_folder_it_has(tree):
     assert "env=prod, id=region-1-new-4, region=new-5" in said
     site.until("the node was removed, moved or revoked")
     site.end()
-    site = tree.join(token, "new-4")
+    # Who forgets its folder begins anew, and goes on in that afterwards.
+    elsewhere = {**tree.environment, "LEAFCAST_DATA_DIR": str(tree.folder / "state")}
+    forgetful = Site(token, None, environment=elsewhere)
+    tree.sites.append(forgetful)
+    forgetful.until("in session with its parent")
+    assert "It begins anew: what it kept as /region-1/new-4 is in another folder" in forgetful.said
+    forgetful.end()
+    site = Site(token, tree.folder / "new-4", environment=elsewhere)
+    tree.sites.append(site)
     site.until("in session with its parent")
     assert "/new-5 hung at /region-1/new-4, and takes along what it keeps" in site.said
     until(lambda: tree.settings_at("/new-5") == ["green"])
