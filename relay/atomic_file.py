@@ -38,9 +38,12 @@ def move_file(file: Path, target: Path) -> None:
 def make_folder(folder: Path) -> None:
     """Make a folder, and those above it that are lacking, for its owner only; raises OSError."""
     lacking = [at for at in (folder, *folder.parents) if not at.exists()]
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    for made in reversed(lacking):
-        sync_folder(made.parent)
+    for at in reversed(lacking):
+        # `parents` would give the mode to the last one only.
+        at.mkdir(mode=0o700, exist_ok=True)
+        sync_folder(at.parent)
+    # A file in its place is refused.
+    folder.mkdir(exist_ok=True)
 
 
 def sync_folder(folder: Path) -> None:

@@ -4,7 +4,7 @@ import resource
 
 import pytest
 
-from relay.atomic_file import atomic_write
+from relay.atomic_file import atomic_write, make_folder
 
 
 def test_a_file_is_replaced_and_only_its_owner_reads_it(tmp_path):
@@ -32,3 +32,17 @@ def test_what_cannot_be_written_leaves_the_file_as_it_was(tmp_path, durable):
     assert file.read_text() == "before"
     atomic_write(file, "after", durable=durable)
     assert file.read_text() == "after"
+
+
+def test_each_folder_that_was_lacking_is_its_owners_alone(tmp_path):
+    folder = tmp_path / "node" / "keys" / "one"
+    for _ in range(2):
+        make_folder(folder)
+    made = (folder, folder.parent, folder.parent.parent)
+    assert [at.stat().st_mode & 0o777 for at in made] == [0o700] * 3
+
+
+def test_a_file_in_place_of_a_folder_is_refused(tmp_path):
+    (tmp_path / "keys").write_text("")
+    with pytest.raises(FileExistsError):
+        make_folder(tmp_path / "keys")
