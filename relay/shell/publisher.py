@@ -28,7 +28,7 @@ from schemas.records.signing import Envelope, decode_envelope
 from schemas.records.snapshots import SnapshotRecord
 from schemas.reports.reports import Count, ObjectResult
 from schemas.values.identity import SNAPSHOT_KEY, ContentHash, MailKey, TreeId
-from schemas.values.refusals import WireRefused
+from schemas.values.refusals import RecordRefused, WireRefused
 from schemas.values.subjects import FORMER_ROLLOUT_PREFIX, HISTORY_PREFIX, SPACE_PREFIX
 from schemas.values.wire import decode, encode
 
@@ -88,22 +88,29 @@ class CentrePublisher:
         self._space_marks = _notes(data, SPACE_PREFIX, SpaceMark)
 
     def ledger(self) -> StoredMessages:
-        """All that is kept: of what the node holds only the envelopes are decoded."""
+        """All that is kept: of what the node holds only the envelopes are decoded.
+
+        A record of a newer program, of which this one cannot read all, counts as damaged.
+        """
         apart: dict[str, Envelope] = {}
         for key, data in self._apart.items():
             with suppress(WireRefused):
                 apart[key] = decode_envelope(data)
         stored = read_stored(apart)
-        records = dict(stored.records)
+        records, damaged = dict(stored.records), set(stored.damaged)
         for key, accepted in self._node().records.items():
             envelope = decode_envelope(accepted.data)
             held = SignedRecord(envelope, accepted.record, accepted.body)
-            records[key] = read_signed(envelope) if accepted.opaque else held
+            try:
+                records[key] = read_signed(envelope) if accepted.opaque else held
+            except RecordRefused:
+                damaged.add(key)
         for key, signed in self._ahead.items():
             records.pop(key, None)
+            damaged.discard(key)
             if signed is not None:
                 records[key] = signed
-        return stored._replace(records=records)
+        return stored._replace(records=records, damaged=frozenset(damaged))
 
     async def publish(
         self, blobs: Mapping[ContentHash, bytes], records: Sequence[SignedRecord]
