@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Protocol
 
@@ -29,6 +29,10 @@ class DoneStore(Protocol):
 
     async def store_done(self, records: Mapping[str, Done | None]) -> None: ...
 
+    async def done_is_partial(self) -> bool: ...
+
+    async def complete_done(self) -> None: ...
+
 
 class AppliedObjects:
     """What was applied, by object; `keep` writes what is new, in order for each object."""
@@ -36,6 +40,8 @@ class AppliedObjects:
     def __init__(self, store: DoneStore, clock: Clock) -> None:
         self.held: dict[ObjectKey, Done] = {}
         self.loaded = False
+        # Whether the space is to be asked for what else was applied.
+        self.is_partial = False
         self._store = store
         self._clock = clock
         self._unkept: dict[ObjectKey, Done | None] = {}
@@ -53,6 +59,7 @@ class AppliedObjects:
     async def load(self) -> None:
         """Read what DONE holds; raises BusBroken."""
         self.held.update({done.key: done for done in await self._store.load_done()})
+        self.is_partial = not self.held or await self._store.done_is_partial()
         self.loaded = True
 
     def put(self, done: Done) -> None:
@@ -61,6 +68,17 @@ class AppliedObjects:
             self.held[done.key] = done
             self._unkept[done.key] = done
             self._changed.set()
+
+    async def complete(self, found: Iterable[Done]) -> None:
+        """Hold what was found in the space, too, where nothing is held yet; raises BusBroken."""
+        lost = [done for done in found if done.key not in self.held]
+        for done in lost:
+            self.put(done)
+        if await self._store.done_is_partial():
+            for done in lost:
+                await self.stored(done.key)
+            await self._store.complete_done()
+        self.is_partial = False
 
     def erase(self, key: ObjectKey) -> None:
         """Hold nothing about the object from now on."""

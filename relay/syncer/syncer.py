@@ -402,19 +402,18 @@ class Syncer:
     # The space.
 
     async def _recover(self) -> None:
-        """Without any record, take what bears our marks for what we applied."""
-        while not self._done:
+        """Without any record, or some of it, take what bears our marks for what we applied."""
+        while self._record.is_partial:
             try:
                 spaces = {key.namespace for key in self._wanted} - {""}
-                for done in await find_ours(self._space, self._tree, sorted(spaces)):
-                    self._record.put(done)
+                found = await find_ours(self._space, self._tree, sorted(spaces))
             except SpaceError as error:
                 for key in self._wanted:
                     self._errors[key] = failure_text(error)
                     await self._publish(key)
                 await self._clock.sleep(SPACE_RETRY_SECONDS)
             else:
-                return
+                await self._record.complete(found)
 
     async def _follow(self) -> None:
         while True:

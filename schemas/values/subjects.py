@@ -16,6 +16,8 @@ NODE_SELF = "self"
 PROGRESS_KEY = "_progress"
 CURSOR_KEY = "_cursor"
 TAKEN_KEY = "_taken"
+DONE_LOST_KEY = "_done_lost"
+"""Of the note that DONE lost some: it stays until the edge has looked for that in its space."""
 FIRST_SESSION_PREFIX = "_session_"
 """Before the name of a child, in its parent's OWN."""
 AWAY_PREFIX = "_away_"
@@ -80,6 +82,11 @@ def done(path: NodePath, key: str) -> str:
 def copy(path: NodePath, key: str) -> str:
     """Where the node's copy of an object of its space lies at its parent."""
     return f"{path.prefix}._up.{key}"
+
+
+def children_copies(path: NodePath) -> str:
+    """What matches each `copy` of each child."""
+    return f"{path.prefix}.*._up.*"
 
 
 def answer(path: NodePath, ask_id: str) -> str:

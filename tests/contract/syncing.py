@@ -25,6 +25,7 @@ class MemoryDone:
         self.held = {}
         self.log = []
         self.hold_up = lambda done: False
+        self.is_partial = False
 
     async def load_done(self):
         return list(self.held.values())
@@ -38,6 +39,12 @@ class MemoryDone:
                 self.held.pop(key, None)
             else:
                 self.held[key] = done
+
+    async def done_is_partial(self):
+        return self.is_partial
+
+    async def complete_done(self):
+        self.is_partial = False
 
     def of(self, key):
         return next((done for done in self.held.values() if done.key == key), None)

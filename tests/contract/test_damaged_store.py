@@ -9,13 +9,18 @@ import nats
 import pytest
 
 from relay.adapters.clock import SystemClock
-from relay.adapters.jetstream.connection import Connection
+from relay.adapters.jetstream.connection import Connection, JetStreamRefused
 from relay.adapters.jetstream.stream_mending import go_on_mending, mend_if_damaged, mend_stream
 from relay.adapters.jetstream.stream_reader import StreamDamaged, StreamReader
 from relay.adapters.spaces import bucket
 from relay.adapters.spaces.embedded_space import path_of
+from relay.core.events import ReportArrived
 from relay.ports import BusBroken
 from schemas.objects.objects import ObjectKey
+from schemas.reports.reports import Done
+from schemas.values.identity import NodePath
+from tests.contract.buses import NatsTree, of
+from tests.contract.buses import key as placement_key
 from tests.contract.spaces import config_map, embedded, running_server
 
 pytestmark = pytest.mark.nats
@@ -140,6 +145,126 @@ async def test_who_was_ended_while_a_stream_was_mended_goes_on(tmp_path, monkeyp
             assert await subjects_of(connection) == [f"read.{at}" for at in range(3)]
             names = (await connection.api("STREAM.NAMES"))["streams"]
     assert names == ["READ"]
+
+
+async def test_an_edge_starts_with_a_damaged_record_of_what_it_applied(tmp_path):
+    one, other = (Done(key(name), "uid", "00", ("p",), True, 1) for name in ("one", "other"))
+    async with NatsTree(tmp_path) as tree:
+        await tree.plant("/")
+        edge, _ = await tree.open()
+        await edge.store_done({"one": one, "other": other})
+        assert not await edge.done_is_partial()
+    flip(block(tmp_path, "DONE"), b"_done.one", 60)
+    async with NatsTree(tmp_path) as tree:
+        await tree.plant("/")
+        for _ in range(2):
+            edge, _ = await tree.open()
+            assert await edge.load_done() == [other]
+            # It says so until what was lost is found.
+            assert await edge.done_is_partial()
+            await tree.close("/")
+        edge, _ = await tree.open()
+        await edge.complete_done()
+        await edge.store_done({"one": one})
+        await tree.kill_server("/")
+        await tree.close("/")
+        edge, _ = await tree.open()
+        assert not await edge.done_is_partial()
+        assert await edge.load_done() == [other, one]
+
+
+async def test_what_children_say_is_taken_again_after_it_was_damaged(tmp_path):
+    keys = [placement_key(at) for at in range(3)]
+    async with NatsTree(tmp_path) as tree:
+        await tree.plant("/")
+        centre, _ = await tree.open()
+        child, _ = await tree.sprout("/emea", centre)
+        await centre.open_copies("emea")
+        for at in keys:
+            assert await child.send_report({at: b"first report" * 10})
+            assert await child.put_copy(at, b"first copy" * 10)
+        former = await child.copies_place()
+    root = tmp_path / NodePath().domain
+    flip(block(root, "STAT"), f"_stat.{keys[1]}".encode(), 30)
+    flip(block(root, "emea"), f"_up.{keys[1]}".encode(), 30)
+    async with NatsTree(tmp_path) as tree:
+        await tree.plant("/")
+        centre, listener = await tree.open()
+        child, _ = await tree.sprout("/emea", centre)
+        # The child sees that it is another one, and brings up all.
+        assert await child.copies_place() != former
+        assert await child.send_report({keys[1]: b"second"})
+        assert await child.put_copy(keys[1], b"second")
+        page = await centre.read_copies("emea", 1)
+        assert {copy.key for copy in page.copies} == {*keys}
+        assert page.copies[-1].data == b"second"
+        await listener.until(lambda events: b"second" in [it.data for it in reports(events)])
+    assert {it.key for it in reports(listener.events)} == {*keys}
+
+
+def reports(events):
+    return of(ReportArrived, events)
+
+
+@asynccontextmanager
+async def half_mended(tmp_path, monkeypatch):
+    """A connection to a server whose stream READ is deleted, and of which the copy is whole."""
+    with running_server(tmp_path) as url:
+        async with connected(url) as connection:
+            jetstream = connection.client.jetstream()
+            await jetstream.add_stream(name="READ", subjects=["read.*"])
+            for at in range(3):
+                await jetstream.publish(f"read.{at}", b"value")
+            with monkeypatch.context() as patch:
+                patch.setattr(
+                    Connection, "api", api_failing("STREAM.CREATE.READ", BusBroken("end"))
+                )
+                with pytest.raises(BusBroken, match="end"):
+                    await mend_stream(connection, SystemClock(), "READ")
+            yield connection
+
+
+def api_failing(verb, error):
+    """The `api` of a connection that fails at this verb."""
+    honest = Connection.api
+
+    async def api(self, asked, *rest, **body):
+        if asked == verb:
+            raise error
+        return await honest(self, asked, *rest, **body)
+
+    return api
+
+
+async def test_a_copy_that_cannot_be_asked_for_now_is_not_deleted(tmp_path, monkeypatch):
+    async with half_mended(tmp_path, monkeypatch) as connection:
+        verb = "STREAM.MSG.GET.READ_MEND"
+        refused = JetStreamRefused(verb, 10008, "JetStream system temporarily unavailable")
+        with monkeypatch.context() as patch:
+            patch.setattr(Connection, "api", api_failing(verb, refused))
+            with pytest.raises(JetStreamRefused, match="temporarily unavailable"):
+                await go_on_mending(connection, SystemClock())
+        await go_on_mending(connection, SystemClock())
+        assert await subjects_of(connection) == [f"read.{at}" for at in range(3)]
+
+
+async def test_the_only_copy_of_a_stream_is_not_deleted_without_its_note(tmp_path, monkeypatch):
+    async with half_mended(tmp_path, monkeypatch) as connection:
+        await connection.api("STREAM.PURGE.READ_MEND", filter="mend.READ._whole")
+        with pytest.raises(BusBroken, match="stream READ is gone, and its copy READ_MEND does not"):
+            await go_on_mending(connection, SystemClock())
+        assert (await connection.api("STREAM.INFO.READ_MEND"))["state"]["messages"] == 3
+
+
+async def test_of_a_copy_that_is_damaged_itself_the_rest_is_kept(tmp_path, monkeypatch):
+    async with half_mended(tmp_path, monkeypatch):
+        pass
+    flip(block(tmp_path, "READ_MEND"), b"mend.READ.read.1", 30)
+    with running_server(tmp_path) as url:
+        async with connected(url) as connection:
+            await go_on_mending(connection, SystemClock())
+            assert await subjects_of(connection) == ["read.0", "read.2"]
+            assert (await connection.api("STREAM.NAMES"))["streams"] == ["READ"]
 
 
 WHOLE = [f"read.{at}" for at in (0, 1, 3, 4)]

@@ -120,6 +120,22 @@ async def test_a_syncer_without_memory_keeps_what_says_so_itself(bench, space, f
     assert bench.space.deleted == []
 
 
+async def test_a_syncer_whose_record_lost_some_finds_it_by_its_marks(bench, space):
+    async with bench.running():
+        bench.want(config_map("lost"), config_map("kept"))
+        await bench.settled()
+    (lost,) = [at for at, done in bench.done.held.items() if done.key.name == "lost"]
+    del bench.done.held[lost]
+    left = dict(bench.done.held)
+    bench.done.is_partial = True
+    async with bench.running():
+        bench.want(config_map("kept"))
+        await bench.settled()
+    assert bench.space.deleted == ["lost"]
+    assert bench.done.held == left
+    assert not bench.done.is_partial
+
+
 async def test_an_orphan_stays_without_marks_and_comes_back_as_one_that_was_there(bench, space):
     async with bench.running():
         bench.want(config_map(a="1"), flags=ORPHAN)

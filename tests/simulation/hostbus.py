@@ -155,6 +155,12 @@ class HostBus:
             if done is not None:
                 self._streams.done[key] = done
 
+    async def done_is_partial(self) -> bool:
+        return False
+
+    async def complete_done(self) -> None:
+        """Memory loses nothing."""
+
     async def write(
         self,
         *,

@@ -28,7 +28,7 @@ from relay.adapters.jetstream.records import (
     outgoing_reports,
     own_record,
 )
-from relay.adapters.jetstream.stream_mending import go_on_mending, mend_stream
+from relay.adapters.jetstream.stream_mending import damaged_streams, go_on_mending, mend_stream
 from relay.adapters.jetstream.stream_reader import Stored, StreamDamaged, StreamReader
 from relay.adapters.jetstream.streams import (
     children_heard,
@@ -38,8 +38,10 @@ from relay.adapters.jetstream.streams import (
     make_copies,
     make_mail_consumer,
     make_streams,
+    purge,
     purge_all,
     purge_through,
+    stream_names,
 )
 from relay.adapters.jetstream.uplink import Uplink
 from relay.core.asks.routing import AnswerArrived, AskArrived
@@ -125,6 +127,7 @@ class JetStreamBus:
         self._making = asyncio.Semaphore(CONSUMERS_AT_ONCE)
         # Whose consumers are on MAIL; a server that starts again has none of them.
         self._mailboxes: dict[str, None] = {}
+        self._done_is_partial = False
         self._reconnected = asyncio.Event()
         self._running: asyncio.Task[None] | None = None
 
@@ -151,6 +154,7 @@ class JetStreamBus:
         await self._publisher.start()
         await go_on_mending(self._relay, self._clock)
         await make_streams(self._relay, self.path)
+        await self._mend_what_others_read()
         heard = await children_heard(self._relay, self.path)
         self._reports.heard_before(heard.names, heard.last)
         remembered = await self._remember(heard.names)
@@ -162,12 +166,25 @@ class JetStreamBus:
         self._running.add_done_callback(self._ended)
         return remembered
 
+    async def _mend_what_others_read(self) -> None:
+        """Make anew what is damaged of the streams that `_remember` does not read."""
+        copies = await stream_names(self._relay, subjects.children_copies(self.path))
+        streams = ("STAT", "DONE", *copies)
+        for stream in await damaged_streams(self._relay, self._clock, streams):
+            if stream == "DONE":
+                # Noted first: whoever ends amid the mending finds the note again.
+                note = StoreOwn(subjects.DONE_LOST_KEY, b"")
+                await self._publisher.publish([outgoing_own(self.path, note)])
+            await mend_stream(self._relay, self._clock, stream)
+
     async def _remember(self, heard: frozenset[str]) -> Remembered:
         """What the streams hold; those that are damaged are made anew of what can be read."""
         while True:
             try:
+                own = tuple(await self._read_own())
+                self._done_is_partial = any(it.key == subjects.DONE_LOST_KEY for it in own)
                 return Remembered(
-                    own=tuple(await self._read_own()),
+                    own=own,
                     mail=tuple(await self._read_mail()),
                     blobs=await self._blobs.addresses(self._clock),
                     heard=heard,
@@ -339,6 +356,13 @@ class JetStreamBus:
             await self._publisher.publish(messages)
         if gone:
             await purge_all(self._relay, "DONE", gone)
+
+    async def done_is_partial(self) -> bool:
+        return self._done_is_partial
+
+    async def complete_done(self) -> None:
+        await purge(self._relay, "OWN", subjects.own(self.path, subjects.DONE_LOST_KEY))
+        self._done_is_partial = False
 
     async def _read_own(self) -> list[OwnRecord]:
         return await self._read_last("OWN", own_record)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import logging
 from base64 import b64decode
+from collections.abc import Iterable
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -18,11 +19,12 @@ from relay.adapters.jetstream.connection import Connection, JetStreamRefused
 from relay.adapters.jetstream.publish import EXPECTED_SEQUENCE, Outgoing, Publisher, header_lines
 from relay.adapters.jetstream.stream_copy import StreamCopy
 from relay.adapters.jetstream.stream_reader import Stored, StreamDamaged, StreamReader
-from relay.adapters.jetstream.streams import delete_stream
-from relay.ports import Clock
+from relay.adapters.jetstream.streams import delete_stream, each, stream_names
+from relay.ports import BusBroken, Clock
 
 MARKED_SECONDS = 24 * 3600
 _SPARE, _WHOLE, _HEADERS = "_MEND", "_whole", "Lc-Mended"
+_NO_MESSAGE, _NO_MORE_CONSUMERS = 10037, 10026
 # What the server says of a stream beside what it was told.
 _SAID_BY_SERVER = ("metadata",)
 
@@ -32,13 +34,31 @@ logger = logging.getLogger(__name__)
 async def mend_if_damaged(connection: Connection, clock: Clock, stream: str, mark: str) -> None:
     """Look through a stream, and mend it if it needs that, with the `mark`; raises BusBroken."""
     await go_on_mending(connection, clock)
-    if stream not in await _names(connection):
-        return
-    try:
-        await StreamReader(connection, clock, stream, headers_only=True).read_all(_ignore)
-    except StreamDamaged as damage:
-        logger.error("%s", damage)  # noqa: TRY400 - it says all
-        await mend_stream(connection, clock, stream, mark)
+    if stream in await stream_names(connection):
+        for damaged in await damaged_streams(connection, clock, (stream,)):
+            await mend_stream(connection, clock, damaged, mark)
+
+
+async def damaged_streams(
+    connection: Connection, clock: Clock, streams: Iterable[str]
+) -> list[str]:
+    """Look through these streams, and say which need to be mended; raises BusBroken."""
+    damaged: list[str] = []
+
+    async def look_through(stream: str) -> None:
+        try:
+            await StreamReader(connection, clock, stream, headers_only=True).read_all(_ignore)
+        except StreamDamaged as damage:
+            logger.error("%s", damage)  # noqa: TRY400 - it says all
+            damaged.append(stream)
+        except JetStreamRefused as error:
+            if error.code != _NO_MORE_CONSUMERS:
+                raise
+            # One of a former run is there for some seconds more: the next start looks.
+            logger.warning("%s is not looked through: %s", stream, error)
+
+    await each(look_through, streams)
+    return damaged
 
 
 async def mend_stream(
@@ -75,7 +95,7 @@ async def mend_stream(
 
 async def go_on_mending(connection: Connection, clock: Clock) -> None:
     """End what an earlier run began; raises BusBroken."""
-    for spare in await _names(connection):
+    for spare in await stream_names(connection):
         if spare.endswith(_SPARE):
             await _bring_back(connection, clock, spare.removesuffix(_SPARE))
 
@@ -83,21 +103,37 @@ async def go_on_mending(connection: Connection, clock: Clock) -> None:
 async def _bring_back(connection: Connection, clock: Clock, stream: str) -> None:
     """Make the stream of its copy, if that is whole; its sequence goes on where it was."""
     spare = f"{stream}{_SPARE}"
-    try:
-        whole = await connection.api(f"STREAM.MSG.GET.{spare}", last_by_subj=_aside(stream, _WHOLE))
-    except JetStreamRefused:
-        whole = {}
-    if whole:
-        told = json.loads(b64decode(whole["message"]["data"]))
+    whole = await _note_of_whole(connection, stream)
+    if whole is not None:
         await delete_stream(connection, stream)
-        config = {**told["config"], "first_seq": told["last"] + 1}
+        config = {**whole["config"], "first_seq": whole["last"] + 1}
         await connection.api(f"STREAM.CREATE.{stream}", **config)
         publisher = Publisher(connection)
         await publisher.start()
         back = StreamCopy(publisher, partial(_brought_back, stream))
-        await StreamReader(connection, clock, spare).read_all(back.take)
+        # What is damaged of the copy, too, is lost; all else of it is kept.
+        with suppress(StreamDamaged):
+            await StreamReader(connection, clock, spare).read_all(back.take)
         await back.flush()
+    elif stream not in await stream_names(connection):
+        raise BusBroken(
+            f"the stream {stream} is gone, and its copy {spare} does not say whether it is whole: "
+            f"restore a backup of the node, or delete {spare} to go on without what it holds"
+        )
     await delete_stream(connection, spare)
+
+
+async def _note_of_whole(connection: Connection, stream: str) -> dict[str, Any] | None:
+    """What the copy of a stream says once it is whole: its `config`, and its `last` sequence."""
+    verb = f"STREAM.MSG.GET.{stream}{_SPARE}"
+    try:
+        note = await connection.api(verb, last_by_subj=_aside(stream, _WHOLE))
+    except JetStreamRefused as error:
+        if error.code != _NO_MESSAGE:
+            raise
+        return None
+    told: dict[str, Any] = json.loads(b64decode(note["message"]["data"]))
+    return told
 
 
 def _put_aside(stream: str, stored: Stored) -> Outgoing:
@@ -117,15 +153,6 @@ def _brought_back(stream: str, stored: Stored) -> Outgoing | None:
 
 def _aside(stream: str, subject: str) -> str:
     return f"mend.{stream}.{subject}"
-
-
-async def _names(connection: Connection) -> list[str]:
-    names: list[str] = []
-    while True:
-        page: dict[str, Any] = await connection.api("STREAM.NAMES", offset=len(names))
-        names += page.get("streams") or []
-        if len(names) >= page["total"] or not page.get("streams"):
-            return names
 
 
 async def _ignore(_stored: Stored) -> None:

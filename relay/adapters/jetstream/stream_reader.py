@@ -88,6 +88,7 @@ class StreamReader:
         # It reads only messages on these subjects; without any all.
         self._filters = list(filters)
         self._next_sequence = first
+        self._consumer = ""
         self._deliveries = 0
         self._taking = self._dropped = False
         self._heard = 0.0
@@ -136,6 +137,7 @@ class StreamReader:
                 raise BusBroken(f"the stream {self._stream} is damaged") from self._failure
             if not self._ended() and self._next_sequence == before:
                 raise BusBroken(f"the stream {self._stream} does not deliver what it holds")
+        await self._delete_consumer()
         if self._damaged:
             raise StreamDamaged(self._stream, self._damaged)
 
@@ -186,6 +188,13 @@ class StreamReader:
         except (NatsError, OSError) as error:
             logger.debug("leaving %s: %s", self._stream, error)
 
+    async def _delete_consumer(self) -> None:
+        """Make room at once: some streams have one consumer at most."""
+        try:
+            await self._connection.api(f"CONSUMER.DELETE.{self._stream}.{self._consumer}")
+        except BusBroken as error:
+            logger.debug("leaving %s: %s", self._stream, error)
+
     async def _make_consumer(self, inbox: str) -> None:
         config: dict[str, Any] = {
             "deliver_subject": inbox,
@@ -204,6 +213,7 @@ class StreamReader:
         made = await self._connection.api(
             f"CONSUMER.CREATE.{self._stream}", stream_name=self._stream, config=config
         )
+        self._consumer = str(made["name"])
         # Messages delivered by now count as pending no more, but as delivered.
         if not self._deliveries:
             self._pending = int(made["num_pending"])

@@ -41,7 +41,7 @@ COPIES_CONSUMERS_MAX = 1
 _SECOND = 1_000_000_000
 _NAME_IN_USE, _NO_CONSUMER, _NO_MESSAGE, _NO_STORAGE = 10058, 10014, 10057, 10047
 _NO_STREAM, _CONSUMER_DIFFERS = 10059, 10012
-DELETED_AT_ONCE = 64
+AT_ONCE_MAX = 64
 
 
 CREATE_SECONDS = 3.0
@@ -196,7 +196,7 @@ async def purge(connection: Connection, stream: str, subject: str) -> None:
 
 async def purge_all(connection: Connection, stream: str, slots: Iterable[str]) -> None:
     """Erase what is kept under each of the subjects; raises BusBroken if the server does not."""
-    await _each(lambda subject: purge(connection, stream, subject), slots)
+    await each(lambda subject: purge(connection, stream, subject), slots)
 
 
 async def purge_through(connection: Connection, stream: str, ends: Mapping[str, int]) -> None:
@@ -208,7 +208,7 @@ async def purge_through(connection: Connection, stream: str, ends: Mapping[str, 
             verb = f"STREAM.PURGE.{stream}"
             await connection.api(verb, filter=subject, seq=ends[subject] + 1)
 
-    await _each(purge_one, ends)
+    await each(purge_one, ends)
 
 
 async def delete_message(connection: Connection, stream: str, sequence: int) -> bool:
@@ -225,16 +225,27 @@ async def delete_message(connection: Connection, stream: str, sequence: int) -> 
 
 async def delete_messages(connection: Connection, stream: str, sequences: Iterable[int]) -> None:
     """Delete messages, those that are still there; raises BusBroken if the server does not."""
-    await _each(lambda sequence: delete_message(connection, stream, sequence), sequences)
+    await each(lambda sequence: delete_message(connection, stream, sequence), sequences)
 
 
-async def _each(erase: Callable[[T], Awaitable[object]], those: Iterable[T]) -> None:
-    """Erase these, some at once; raises BusBroken."""
-    limit = asyncio.Semaphore(DELETED_AT_ONCE)
+async def stream_names(connection: Connection, subject: str = "") -> list[str]:
+    """The streams of the account, or those that capture some of a subject; raises BusBroken."""
+    names: list[str] = []
+    wanted: dict[str, Any] = {"subject": subject} if subject else {}
+    while True:
+        page: dict[str, Any] = await connection.api("STREAM.NAMES", offset=len(names), **wanted)
+        names += page.get("streams") or []
+        if len(names) >= page["total"] or not page.get("streams"):
+            return names
+
+
+async def each(act: Callable[[T], Awaitable[object]], those: Iterable[T]) -> None:
+    """Do this with each of those, with some at once; raises BusBroken."""
+    limit = asyncio.Semaphore(AT_ONCE_MAX)
 
     async def limited(one: T) -> None:
         async with limit:
-            await erase(one)
+            await act(one)
 
     broken = None
     try:

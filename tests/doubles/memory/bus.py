@@ -388,6 +388,12 @@ class MemoryBus:
             if done is not None:
                 self._streams.done[key] = done
 
+    async def done_is_partial(self) -> bool:
+        return False
+
+    async def complete_done(self) -> None:
+        """Memory loses nothing."""
+
     def _wake_child(self, name: str) -> None:
         bus = self._network.bus(self.path.child(name))
         if bus is not None:
