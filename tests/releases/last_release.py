@@ -32,8 +32,6 @@ def unpacked(folder: Path) -> dict[str, str]:
     """
     archive = _git("archive", commit(), *PACKAGES)
     if archive is None:
-        if "CI" in os.environ:
-            pytest.fail(f"git does not have {commit()[:12]}: .ci/run fetches it")
         pytest.skip(f"git does not have {commit()[:12]}: git fetch --depth 1 origin {commit()}")
     with tarfile.open(fileobj=BytesIO(archive)) as files:
         files.extractall(folder, filter="data")
