@@ -52,6 +52,7 @@ class WorkQueue(Generic[T]):
         self._group: asyncio.TaskGroup | None = None
         # Who holds it, since when and until when.
         self._holds: dict[str, tuple[float, float]] = {}
+        self._timers: dict[str, asyncio.Task[None]] = {}
         self._free = asyncio.Event()
         self._free.set()
 
@@ -111,9 +112,12 @@ class WorkQueue(Generic[T]):
         until = min(now + HOLD_SECONDS, began + HOLDS_SECONDS)
         self._holds[name] = (began, until)
         self._free.clear()
-        self._group.create_task(self._end_hold(name, until - now, until), name="hold")
+        self._end_timer(name)
+        ending = self._end_hold(name, until - now, until)
+        self._timers[name] = self._group.create_task(ending, name="hold")
 
     def resume(self, name: str) -> None:
+        self._end_timer(name)
         self._holds.pop(name, None)
         if not self._holds:
             self._free.set()
@@ -145,6 +149,11 @@ class WorkQueue(Generic[T]):
         await self._clock.sleep(seconds)
         if self._holds.get(name, (0.0, 0.0))[1] == until:
             self.resume(name)
+
+    def _end_timer(self, name: str) -> None:
+        timer = self._timers.pop(name, None)
+        if timer is not None:
+            timer.cancel()
 
     async def _move(self) -> None:
         await self._moved.wait()
