@@ -20,7 +20,7 @@ EXEMPT = {
     "controllers/space_marks.py::SpaceContinuity.read_at": "it reads nothing",
     "leafcast/join/join_request.py::_pending_in": "read_pending reads it",
     "relay/adapters/jetstream/stream_mending.py::_brought_back": "of the own server",
-    "relay/adapters/jetstream/stream_mending.py::_bring_back": "of the own server",
+    "relay/adapters/jetstream/stream_mending.py::_note_of_whole": "of the own server",
     "schemas/kind_check.py::parse_own_kind": "parse_kind reads it",
     "controllers/core/ledger/ledger_issuer.py::LedgerIssuer.withdraw": "read_orphans checked it",
     "controllers/core/planning/copies.py::Copies._open": "content as it was issued",
