@@ -82,8 +82,10 @@ class SpaceContinuity:
         return self._lost
 
     def _lacks_some(self, revision: int) -> None:
+        if self._mark is None or not self._mark.rolled_back:
+            # What was taken for deleted so far may be lost, too.
+            self._asked = frozenset()
         self._mark = SpaceMark(revision, rolled_back=True)
-        self._asked = frozenset()
 
     def saw(self, change: ObjectChange, *, is_defined: bool) -> None:
         """Take note of how far a change tells that the space is, if its kind lives there.
