@@ -7,20 +7,20 @@ requests that take their time; what it asks once it has ended is not done.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Coroutine
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from relay.core.node import Node
-from relay.ports import Interests, Kind, Labels, Listing, Object, SpaceError, Tell
+from relay.ports import Object, SpaceError
 from relay.syncer.applier import ContentMissing
 from relay.syncer.object_marks import MANAGER
 from relay.syncer.syncer import Syncer
+from relay.wrapped_space import WrappedSpace
 from schemas.content import blobs
 from schemas.content.blobs import Reference
 from schemas.content.sealing import SealingKey
 from schemas.objects.objects import ObjectKey
-from schemas.objects.selectors import LabelSelector
 from schemas.values import codec
 from schemas.values.identity import ContentHash
 from tests.doubles.memory_space import MemorySpace
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from tests.simulation.world import World
 
 DRIFTED = "drift"
+T = TypeVar("T")
 ASKED_MAX = 64
 """So many contents of an object are known with who asks for them."""
 
@@ -156,91 +157,55 @@ class EdgeSpace:
         return plain
 
 
-class ClusterDoor:
-    """The cluster as one process reaches it, as `relay.ports.Space`."""
+class ClusterDoor(WrappedSpace[MemorySpace]):
+    """The cluster as one process reaches it: each request takes a while, and ends with the run."""
 
     def __init__(self, world: World, host: Host) -> None:
+        super().__init__(host.space.cluster)
         self._world, self._host, self._run = world, host, host.run
-        self._space = host.space
-        self._cluster = host.space.cluster
+        self._edge = host.space
 
     async def _request(self) -> None:
         await asyncio.sleep(self._world.delay())
         if self._host.run != self._run:
             raise asyncio.CancelledError
 
-    async def identity(self) -> str:
-        return await self._cluster.identity()
+    async def _reading(self, call: Coroutine[Any, Any, T]) -> T:
+        try:
+            await self._request()
+        except asyncio.CancelledError:
+            call.close()
+            raise
+        return await call
 
-    async def kinds(self, *, complete: bool = False) -> tuple[Kind, ...]:
-        await self._request()
-        return await self._cluster.kinds(complete=complete)
-
-    async def follow(self, interests: Interests, tell: Tell) -> None:
-        await self._cluster.follow(interests, tell)
+    _writing = _reading
 
     async def revision(self) -> str:
-        return await self._cluster.revision()
-
-    async def list(
-        self,
-        group: str = "",
-        resource: str = "",
-        *,
-        namespace: str = "",
-        selector: LabelSelector | None = None,
-    ) -> Listing:
-        await self._request()
-        return await self._cluster.list(group, resource, namespace=namespace, selector=selector)
-
-    async def get(self, key: ObjectKey) -> Object | None:
-        await self._request()
-        return await self._cluster.get(key)
+        return await self._space.revision()
 
     async def apply(self, obj: Object, manager: str, **how: Any) -> Object:
         await self._request()
         metadata, host, world = obj["metadata"], self._host, self._world
         key = ObjectKey("", "configmaps", metadata["namespace"], metadata["name"])
         if "text" in obj:
-            space, faults = self._space, world.faults
+            space, faults = self._edge, world.faults
             refused = key in space.refusing or key in space.refused_for_good
             if refused or world.random.random() < faults.refusal:
                 raise SpaceError("Refused", "the cluster does not take it")
             address = _address(obj)
             world.watcher.applying(host, key, address, space.asked.get((key, address), ()))
             world.note(host.path, f"apply {key.name} {address[:8]}")
-            await self._cluster.apply(obj, manager, **how)
+            await self._space.apply(obj, manager, **how)
             status = codec.unpack(status_of(address), 1024)
-            return await self._cluster.set_status(key, status)
+            return await self._space.set_status(key, status)
         if manager == MANAGER:
             self._about_to_prune(key, made=False)
-        return await self._cluster.apply(obj, manager, **how)
-
-    async def set_status(self, key: ObjectKey, status: Object) -> Object:
-        await self._request()
-        return await self._cluster.set_status(key, status)
-
-    async def disown(
-        self, key: ObjectKey, uid: str, managers: Collection[str], marks: Collection[str]
-    ) -> None:
-        await self._request()
-        await self._cluster.disown(key, uid, managers, marks)
-
-    async def set_labels(self, key: ObjectKey, labels: Labels, manager: str) -> Object:
-        await self._request()
-        return await self._cluster.set_labels(key, labels, manager)
-
-    async def replace(self, obj: Object, manager: str, *, dry_run: bool = False) -> Object:
-        await self._request()
-        return await self._cluster.replace(obj, manager, dry_run=dry_run)
+        return await self._space.apply(obj, manager, **how)
 
     async def delete(self, key: ObjectKey, uid: str = "") -> bool:
         await self._request()
         self._about_to_prune(key, made=True)
-        return await self._cluster.delete(key, uid)
-
-    async def close(self) -> None:
-        """Nothing to give back."""
+        return await self._space.delete(key, uid)
 
     def _about_to_prune(self, key: ObjectKey, *, made: bool) -> None:
         self._world.watcher.pruning(self._host, key, made=made)
