@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from relay.adapters.jetstream.connection import Connection
 from relay.adapters.jetstream.publish import Outgoing, Publisher
 from relay.adapters.jetstream.stream_reader import Stored
 
@@ -20,6 +21,15 @@ class StreamCopy:
     copied: int = 0
     batch: list[Outgoing] = field(default_factory=list)
     size: int = 0
+
+    @classmethod
+    async def begun(
+        cls, connection: Connection, rewrite: Callable[[Stored], Outgoing | None]
+    ) -> StreamCopy:
+        """A copy with a publisher of its own on this connection."""
+        publisher = Publisher(connection)
+        await publisher.start()
+        return cls(publisher, rewrite)
 
     async def take(self, stored: Stored) -> None:
         """Publish a message, together with others."""

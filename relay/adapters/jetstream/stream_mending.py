@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any
 
 from relay.adapters.jetstream.connection import Connection, JetStreamRefused
-from relay.adapters.jetstream.publish import EXPECTED_SEQUENCE, Outgoing, Publisher, header_lines
+from relay.adapters.jetstream.publish import EXPECTED_SEQUENCE, Outgoing, header_lines
 from relay.adapters.jetstream.stream_copy import StreamCopy
 from relay.adapters.jetstream.stream_reader import Stored, StreamDamaged, StreamReader
 from relay.adapters.jetstream.streams import delete_stream, each, stream_names
@@ -73,9 +73,7 @@ async def mend_stream(
     await delete_stream(connection, spare)
     config: dict[str, Any] = {"name": spare, "subjects": [_aside(stream, ">")], "storage": "file"}
     await connection.api(f"STREAM.CREATE.{spare}", **config)
-    publisher = Publisher(connection)
-    await publisher.start()
-    aside = StreamCopy(publisher, partial(_put_aside, stream))
+    aside = await StreamCopy.begun(connection, partial(_put_aside, stream))
     with suppress(StreamDamaged):
         await StreamReader(connection, clock, stream).read_all(aside.take)
     if mark is not None:
@@ -83,7 +81,7 @@ async def mend_stream(
     await aside.flush()
     kept = {name: value for name, value in info["config"].items() if name not in _SAID_BY_SERVER}
     told = json.dumps({"config": kept, "last": info["state"]["last_seq"]}).encode()
-    await publisher.publish([Outgoing(_aside(stream, _WHOLE), told)])
+    await aside.publisher.publish([Outgoing(_aside(stream, _WHOLE), told)])
     logger.warning(
         "%s: %d of its %d messages can be read, and are kept",
         stream,
@@ -108,9 +106,7 @@ async def _bring_back(connection: Connection, clock: Clock, stream: str) -> None
         await delete_stream(connection, stream)
         config = {**whole["config"], "first_seq": whole["last"] + 1}
         await connection.api(f"STREAM.CREATE.{stream}", **config)
-        publisher = Publisher(connection)
-        await publisher.start()
-        back = StreamCopy(publisher, partial(_brought_back, stream))
+        back = await StreamCopy.begun(connection, partial(_brought_back, stream))
         # What is damaged of the copy, too, is lost; all else of it is kept.
         with suppress(StreamDamaged):
             await StreamReader(connection, clock, spare).read_all(back.take)
