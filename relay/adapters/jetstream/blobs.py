@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from base64 import b64decode
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from relay.adapters.jetstream.connection import Connection
@@ -12,7 +14,7 @@ from relay.adapters.jetstream.stream_reader import Stored, StreamReader
 from relay.adapters.jetstream.streams import purge
 from relay.adapters.jetstream.uplink import Unheard, Uplink, blob_value
 from relay.core.events import BlobArrived
-from relay.ports import Clock
+from relay.ports import BusBroken, Clock
 from schemas.content.blobs import Reference, parts_of
 from schemas.values import subjects
 from schemas.values.identity import ContentHash, NodePath
@@ -36,10 +38,13 @@ class _Found:
 class Blobs:
     """The node's own store, with the parent's behind it."""
 
-    def __init__(self, connection: Connection, path: NodePath, uplink: Uplink | None) -> None:
+    def __init__(
+        self, connection: Connection, path: NodePath, uplink: Uplink | None, replicas: int = 1
+    ) -> None:
         self._connection = connection
         self._path = path
         self._uplink = uplink
+        self._replicas = replicas
 
     async def addresses(self, clock: Clock) -> frozenset[ContentHash]:
         """What the own store holds."""
@@ -104,12 +109,22 @@ class Blobs:
     async def _find(self, address: ContentHash, *, fresh: bool) -> _Found:
         """A stored value, from here or from the parent."""
         if not fresh or self._uplink is None:
-            subject = f"$JS.API.DIRECT.GET.BLOB.{subjects.blob(self._path, address)}"
-            answer = await self._connection.request(subject, seconds=LOCAL_SECONDS)
-            value = blob_value(answer)
+            value = await self._own(subjects.blob(self._path, address))
             if value is not None or self._uplink is None:
                 return _Found(value, local=value is not None)
         try:
             return _Found(await self._uplink.load_blob(address), local=False)
         except Unheard:
             return _Found(None, local=False, unheard=True)
+
+    async def _own(self, subject: str) -> bytes | None:
+        """What the own store has under the subject."""
+        get = f"$JS.API.DIRECT.GET.BLOB.{subject}"
+        value = blob_value(await self._connection.request(get, seconds=LOCAL_SECONDS))
+        if value is None and self._replicas > 1:
+            # Any server of several answers that, also one that is behind: the leader is not.
+            with suppress(BusBroken):
+                verb = "STREAM.MSG.GET.BLOB"
+                said = await self._connection.api(verb, LOCAL_SECONDS, last_by_subj=subject)
+                value = b64decode(said["message"].get("data", "")) or None
+        return value

@@ -17,8 +17,10 @@ from nats.errors import Error as NatsError
 from relay.adapters.jetstream.asks import AskLines
 from relay.adapters.jetstream.blobs import Blobs
 from relay.adapters.jetstream.child_reports import ChildReportsReader
-from relay.adapters.jetstream.connection import Connection, JetStreamRefused
+from relay.adapters.jetstream.connection import REQUEST_SECONDS, Connection, JetStreamRefused
 from relay.adapters.jetstream.copies import OwnCopies, read_copies
+from relay.adapters.jetstream.jetstream_leader import until_led
+from relay.adapters.jetstream.mailboxes import Mailboxes
 from relay.adapters.jetstream.publish import Publisher
 from relay.adapters.jetstream.records import (
     mail_slot,
@@ -28,6 +30,7 @@ from relay.adapters.jetstream.records import (
     outgoing_reports,
     own_record,
 )
+from relay.adapters.jetstream.server_watch import ServerWatch
 from relay.adapters.jetstream.stream_mending import damaged_streams, go_on_mending, mend_stream
 from relay.adapters.jetstream.stream_reader import Stored, StreamDamaged, StreamReader
 from relay.adapters.jetstream.streams import (
@@ -36,7 +39,6 @@ from relay.adapters.jetstream.streams import (
     delete_messages,
     erase_child,
     make_copies,
-    make_mail_consumer,
     make_streams,
     purge,
     purge_all,
@@ -60,8 +62,7 @@ from schemas.reports.reports import Done, decode
 from schemas.values import subjects
 from schemas.values.identity import ContentHash, NodePath
 
-CONSUMER_ATTEMPTS, CONSUMERS_AT_ONCE = 4, 32
-"""Of thousands asked for at once the last ones would not be answered in time."""
+CLUSTER_ANSWER_SECONDS = 2.0
 
 logger = logging.getLogger(__name__)
 
@@ -85,6 +86,8 @@ class BusAddress:
     uplink_seed: str | None = field(default=None, repr=False)
     # With it the loss and return of the link are heard of at once; without it by asking.
     system_seed: str | None = field(default=None, repr=False)
+    # At how many servers of the node its streams are kept: 3 if it has as many members.
+    replicas: int = 1
 
 
 class JetStreamBus:
@@ -104,9 +107,11 @@ class JetStreamBus:
         self._clock = clock
         self.inbox = Inbox()
         label = f"leafcast {path}"
-        self._relay = Connection(address.url, address.relay_seed, label, "_INBOX.relay")
+        asked_again = CLUSTER_ANSWER_SECONDS if address.replicas > 1 else REQUEST_SECONDS
+        url, seed = address.url, address.relay_seed
+        self._relay = Connection(url, seed, label, "_INBOX.relay", asked_again)
         # What comes from below has a socket of its own: no answer waits behind a flood of it.
-        self._below = Connection(address.url, address.relay_seed, f"{label} below", "_INBOX.below")
+        self._below = Connection(url, seed, f"{label} below", "_INBOX.below", asked_again)
         self._connections = [self._relay, self._below]
         self._publisher = Publisher(self._relay)
         self._uplink: Uplink | None = None
@@ -122,13 +127,15 @@ class JetStreamBus:
         self._copies = OwnCopies(self._uplink, path) if self._uplink is not None else None
         uplink = self._connections[-1] if self._uplink is not None else None
         self._asks = AskLines(path, self._below, uplink)
-        self._blobs = Blobs(self._relay, path, self._uplink)
+        self._blobs = Blobs(self._relay, path, self._uplink, address.replicas)
         self._reports = ChildReportsReader(self._below, clock, path, self.inbox)
-        self._making = asyncio.Semaphore(CONSUMERS_AT_ONCE)
-        # Whose consumers are on MAIL; a server that starts again has none of them.
-        self._mailboxes: dict[str, None] = {}
+        self._replicas = address.replicas
+        self._mailboxes = Mailboxes(self._relay, clock, path, address.replicas)
+        self._servers: ServerWatch | None = None
+        if address.replicas > 1 and self._system is not None:
+            self._servers = ServerWatch(self._system, clock, address.replicas)
+            self._servers.when_ended.append(self._servers_ended)
         self._done_is_partial = False
-        self._reconnected = asyncio.Event()
         self._running: asyncio.Task[None] | None = None
 
     @property
@@ -152,8 +159,14 @@ class JetStreamBus:
         for connection in self._connections:
             await connection.open()
         await self._publisher.start()
+        if self._replicas > 1:
+            await until_led(self._relay, self._clock)
         await go_on_mending(self._relay, self._clock)
-        await make_streams(self._relay, self.path)
+        await make_streams(self._relay, self.path, self._replicas)
+        if self._replicas > 1:
+            await until_led(self._relay, self._clock, subjects.STREAMS)
+        if self._servers is not None:
+            await self._servers.start()
         await self._mend_what_others_read()
         heard = await children_heard(self._relay, self.path)
         self._reports.heard_before(heard.names, heard.last)
@@ -196,7 +209,9 @@ class JetStreamBus:
     async def _run(self) -> None:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._reports.run(), name=f"reports:{self.path}")
-            group.create_task(self._keep_mailboxes(), name=f"mailboxes:{self.path}")
+            group.create_task(self._mailboxes.keep(), name=f"mailboxes:{self.path}")
+            if self._servers is not None:
+                group.create_task(self._servers.run(), name=f"servers:{self.path}")
             if self._uplink is not None:
                 group.create_task(self._uplink.run(), name=f"uplink:{self.path}")
 
@@ -297,7 +312,7 @@ class JetStreamBus:
 
     async def open_copies(self, child: str) -> None:
         try:
-            await make_copies(self._relay, self.path, child)
+            await make_copies(self._relay, self.path, child, self._replicas)
         except JetStreamRefused as error:
             # Then the child finds no room, and says so; all else goes on.
             logger.warning("%s: no room for what %s brings up: %s", self.path, child, error)
@@ -309,41 +324,18 @@ class JetStreamBus:
         # Known before it can say anything.
         self._reports.joined(name)
         await self._server.add_child(name, nkey)
-        self._mailboxes[name] = None
-        await self._make_mailbox(name)
+        await self._mailboxes.add(name)
 
     async def remove_child(self, name: str) -> None:
         await self._server.remove_child(name)
-        self._mailboxes.pop(name, None)
+        self._mailboxes.forget(name)
         self._reports.left(name)
         await erase_child(self._relay, self.path, name)
 
-    async def _keep_mailboxes(self) -> None:
-        """Make the children's consumers anew, without end, whenever the connection comes back."""
-        self._relay.when_back.append(self._reconnected.set)
-        while True:
-            await self._reconnected.wait()
-            self._reconnected.clear()
-            async with asyncio.TaskGroup() as group:
-                for name in self._mailboxes:
-                    group.create_task(self._make_mailbox(name))
-
-    async def _make_mailbox(self, name: str) -> None:
-        attempts = CONSUMER_ATTEMPTS
-        async with self._making:
-            while name in self._mailboxes:
-                try:
-                    await make_mail_consumer(self._relay, self.path, name)
-                except JetStreamRefused:
-                    raise
-                except BusBroken as error:
-                    # A request can be lost while the server reloads for another child.
-                    logger.debug("the mailbox of %s is made again: %s", name, error)
-                    attempts -= 1
-                    if not attempts:
-                        raise
-                else:
-                    return
+    def _servers_ended(self, servers: frozenset[str]) -> None:
+        """What reads a stream by a consumer at one of these hears nothing more of it."""
+        self._mailboxes.servers_ended(servers)
+        self._below.read_anew()
 
     async def load_done(self) -> list[Done]:
         return await self._read_last("DONE", lambda stored: decode(Done, stored.data))

@@ -49,13 +49,25 @@ class JetStreamRefused(BusBroken):
 
 
 class Connection:
-    """A client as one account; callbacks tell of its loss and return."""
+    """A client as one account; callbacks tell of its loss and return.
 
-    def __init__(self, url: str, seed: str, name: str, inbox_prefix: str) -> None:
+    JetStream is asked again after `answer_seconds` without an answer: in a cluster nobody answers
+    what was asked before its servers agreed on a leader.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        seed: str,
+        name: str,
+        inbox_prefix: str,
+        answer_seconds: float = REQUEST_SECONDS,
+    ) -> None:
         self._url = url
         self._seed = seed
         self._name = name
         self._inbox_prefix = inbox_prefix
+        self._answer_seconds = answer_seconds
         self._connected = asyncio.Event()
         self._begun = False
         self.client = ReconnectingClient()
@@ -118,6 +130,11 @@ class Connection:
         except TimeoutError as error:
             raise BusBroken(f"{self._name} has lost the server at {self._url}") from error
 
+    def read_anew(self) -> None:
+        """Have who reads over it begin again, as if it had come back: another server ended."""
+        for call in self.when_back:
+            call()
+
     async def request(
         self, subject: str, data: bytes = b"", seconds: float = REQUEST_SECONDS
     ) -> Msg | None:
@@ -130,11 +147,13 @@ class Connection:
             logger.debug("%s: request on %s: %s", self._name, subject, error)
             return None
 
-    async def api(self, verb: str, seconds: float = REQUEST_SECONDS, **body: Any) -> dict[str, Any]:
+    async def api(self, verb: str, seconds: float | None = None, **body: Any) -> dict[str, Any]:
         """Ask JetStream; raises JetStreamRefused if it refuses, BusBroken if it does not answer."""
         await self.ready()
         data = json.dumps(body).encode()
-        until = asyncio.get_running_loop().time() + PATIENCE_SECONDS
+        seconds = self._answer_seconds if seconds is None else seconds
+        patience = max(PATIENCE_SECONDS, REQUEST_SECONDS - self._answer_seconds)
+        until = asyncio.get_running_loop().time() + patience
         answer = await self.request(f"$JS.API.{verb}", data, seconds)
         while answer is None and asyncio.get_running_loop().time() < until:
             # A server that reloads takes no request for a moment, and says so at once.
@@ -164,8 +183,7 @@ class Connection:
             await close(self.client)
             return
         self._connected.set()
-        for call in self.when_back:
-            call()
+        self.read_anew()
 
 
 def checked(verb: str, answer: Msg) -> dict[str, Any]:

@@ -80,7 +80,12 @@ class StreamReader:
         headers_only: bool = False,
         filters: Sequence[str] = (),
         first: int = 1,
+        through: int = 0,
     ) -> None:
+        """`read_all` goes on until the message `through` came, which has to lie there.
+
+        A consumer may be at a server that is behind the one that took the last message.
+        """
         self._connection = connection
         self._clock = clock
         self._stream = stream
@@ -88,6 +93,7 @@ class StreamReader:
         # It reads only messages on these subjects; without any all.
         self._filters = list(filters)
         self._next_sequence = first
+        self._through = through
         self._consumer = ""
         self._deliveries = 0
         self._taking = self._dropped = False
@@ -254,6 +260,8 @@ class StreamReader:
             self._end_reached()
 
     def _end_reached(self) -> None:
+        if self._next_sequence <= self._through:
+            return
         self._at_end = True
         if self._stops_at_end:
             self._torn.set()

@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, NamedTuple, TypeVar
 
+from nats.errors import Error as NatsError
+
 from relay.adapters.jetstream.connection import Connection, JetStreamRefused
 from relay.adapters.jetstream.publish import REPLACED_MAX
 from relay.ports import BusBroken, first_of
@@ -54,16 +56,19 @@ and a child that may replace could erase what others reported.
 """
 
 
-async def make_streams(connection: Connection, path: NodePath) -> None:
+async def make_streams(connection: Connection, path: NodePath, replicas: int = 1) -> None:
     """Make the node's streams, or give those that are there today's settings."""
     for name, captured in subjects.stream_subjects(path).items():
-        await make_stream(connection, name, captured)
+        await make_stream(connection, name, captured, replicas)
 
 
-async def make_stream(connection: Connection, name: str, captured: Iterable[str]) -> None:
+async def make_stream(
+    connection: Connection, name: str, captured: Iterable[str], replicas: int = 1
+) -> None:
     """Make one stream that captures these subjects, or give the one that is there these settings.
 
-    What it holds stays, also under subjects that it captures no more.
+    What it holds stays, also under subjects that it captures no more. `replicas` is at how many
+    servers it is kept.
     """
     config: dict[str, Any] = {
         "name": name,
@@ -77,6 +82,7 @@ async def make_stream(connection: Connection, name: str, captured: Iterable[str]
         "max_consumers": CONSUMERS_MAX,
         "allow_direct": True,
         "duplicate_window": int(DUPLICATE_WINDOW_SECONDS * _SECOND),
+        **_at_members(replicas),
     }
     if name in REPLACING:
         config |= {"max_msgs_per_subject": REPLACED_MAX, "allow_rollup_hdrs": True}
@@ -87,7 +93,14 @@ async def make_stream(connection: Connection, name: str, captured: Iterable[str]
         await _make(connection, name, config)
 
 
-async def make_copies(connection: Connection, path: NodePath, child: str) -> None:
+def _at_members(replicas: int) -> dict[str, Any]:
+    """What a stream is told that is kept at several servers: batches are taken whole there."""
+    return {"num_replicas": replicas, "allow_atomic": True} if replicas > 1 else {}
+
+
+async def make_copies(
+    connection: Connection, path: NodePath, child: str, replicas: int = 1
+) -> None:
     """Make the stream of what a child brings up: one of its own, so that it crowds out no other.
 
     It is called as the child, so that the child's account reaches it and no other. What is too
@@ -105,6 +118,7 @@ async def make_copies(connection: Connection, path: NodePath, child: str) -> Non
         "max_consumers": COPIES_CONSUMERS_MAX,
         "allow_direct": True,
         "duplicate_window": int(DUPLICATE_WINDOW_SECONDS * _SECOND),
+        **_at_members(replicas),
     }
     await _make_bounded(connection, child, config, EDGE_MAX_BYTES)
 
@@ -130,8 +144,12 @@ async def _make(connection: Connection, name: str, config: dict[str, Any]) -> No
         await connection.api(f"STREAM.UPDATE.{name}", **config)
 
 
-async def make_mail_consumer(connection: Connection, path: NodePath, child: str) -> None:
+async def make_mail_consumer(
+    connection: Connection, path: NodePath, child: str, replicas: int = 1
+) -> str:
     """Make the child's consumer on MAIL; one that is there goes on where it is.
+
+    Returns the name of the server that has it, "" of one in no cluster.
 
     Its state is kept in memory: a file of each, written after each delivery, takes the server as
     long as all else that it does for a change. It is nothing that need be kept, as each session of
@@ -150,16 +168,48 @@ async def make_mail_consumer(connection: Connection, path: NodePath, child: str)
         "flow_control": True,
         "idle_heartbeat": IDLE_HEARTBEAT_SECONDS * _SECOND,
         "mem_storage": True,
+        # Else it would be at as many servers as the stream is, which takes eight times as long.
+        **({"num_replicas": 1} if replicas > 1 else {}),
     }
     verb = f"CONSUMER.CREATE.MAIL.{child}.{filter_}"
     try:
-        await connection.api(verb, CREATE_SECONDS, stream_name="MAIL", config=config)
+        made = await connection.api(verb, CREATE_SECONDS, stream_name="MAIL", config=config)
     except JetStreamRefused as error:
         if error.code != _CONSUMER_DIFFERS:
             raise
         # One that kept its state in a file.
         await _delete_mail_consumer(connection, child)
-        await connection.api(verb, CREATE_SECONDS, stream_name="MAIL", config=config)
+        made = await connection.api(verb, CREATE_SECONDS, stream_name="MAIL", config=config)
+    return str((made.get("cluster") or {}).get("leader") or "")
+
+
+async def give_up_mail_consumers(connection: Connection, children: Iterable[str]) -> None:
+    """Ask for them to be deleted; no answer is waited for: none comes of a server that is gone.
+
+    `mail_consumers` tells when they are. Raises BusBroken.
+    """
+    await connection.ready()
+    try:
+        for child in children:
+            await connection.client.publish(f"$JS.API.CONSUMER.DELETE.MAIL.{child}")
+    except (NatsError, OSError) as error:
+        raise BusBroken(f"mailboxes could not be given up: {error}") from error
+
+
+async def mail_consumers(connection: Connection) -> frozenset[str]:
+    """The children that have a consumer on MAIL, be it at a server that is gone.
+
+    Raises BusBroken.
+    """
+    names: set[str] = set()
+    offset = 0
+    while True:
+        page = await connection.api("CONSUMER.NAMES.MAIL", offset=offset)
+        found = page.get("consumers") or []
+        names.update(found)
+        offset += len(found)
+        if offset >= page["total"] or not found:
+            return frozenset(names)
 
 
 async def _delete_mail_consumer(connection: Connection, child: str) -> None:

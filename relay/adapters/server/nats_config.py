@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from relay.adapters.server.cluster_settings import ROUTE_USER, ClusterSettings
 from relay.adapters.server.leaf_address import LOOPBACK, TlsFiles, is_loopback
 from relay.adapters.server.nkey_pairs import check_public_nkey, derived_seed, public_nkey
 from relay.adapters.server.store_key import is_variable
@@ -84,11 +85,13 @@ class Neighbours:
     """Whom a server links to: its parent, its children, and strangers who ask to be let in.
 
     `children` are public nkeys by name, `entrance` is the public nkey of strangers; "": none come.
+    With `cluster` it is one of the three members of its node.
     """
 
     parent: ParentRemote | None = None
     children: Mapping[str, str] = field(default_factory=dict)
     entrance: str = ""
+    cluster: ClusterSettings | None = None
 
 
 NO_NEIGHBOURS = Neighbours()
@@ -122,6 +125,8 @@ class ServerSettings:
     store_key_variable: str = ""
     # Whether it acknowledges what is on the disk only; else a loss of power may take two minutes.
     durable: bool = False
+    # How it reaches the other members of its node; None: it is alone.
+    cluster: ClusterSettings | None = None
 
 
 class BadServerSettings(ValueError):
@@ -153,6 +158,7 @@ def render(settings: ServerSettings) -> str:
         leaf_host=_quotable("leaf_host", settings.leaf_host),
         leaf_port=str(settings.leaf_port),
         leaf_tls=tls,
+        cluster=_cluster(settings.cluster, settings.path),
         websocket=_websocket(settings.websocket_port),
         store_dir=_quotable("store_dir", str(settings.store_dir)),
         cipher=_cipher(settings.store_key_variable),
@@ -286,6 +292,30 @@ def _tls(files: TlsFiles) -> str:
         "tls",
         certificate=_quotable("certificate", str(files.certificate)),
         key=_quotable("key", str(files.key)),
+    )
+
+
+def _cluster(cluster: ClusterSettings | None, path: NodePath) -> str:
+    if cluster is None:
+        return ""
+    tls = ""
+    if cluster.tls is not None:
+        files = cluster.tls.files
+        tls = _fill(
+            "route_tls",
+            certificate=_quotable("certificate", str(files.certificate)),
+            key=_quotable("key", str(files.key)),
+            authorities=_quotable("authorities", str(cluster.tls.authorities)),
+        )
+    return _fill(
+        "cluster",
+        name=_quotable("cluster", cluster.cluster_name(path)),
+        host=_quotable("host", cluster.host),
+        port=str(cluster.port),
+        user=ROUTE_USER,
+        password=cluster.password,
+        tls=tls,
+        routes=", ".join(f'"{url}"' for url in cluster.route_urls),
     )
 
 

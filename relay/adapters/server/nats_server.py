@@ -36,6 +36,7 @@ from relay.adapters.server.process import (
     server_binary,
 )
 from relay.adapters.server.store_key import VARIABLE, StoreKey, admit_key
+from relay.adapters.server.store_mark import StoreMark, admit_store
 from relay.adapters.server.store_space import is_full
 from relay.atomic_file import make_folder
 from relay.ports import Clock
@@ -80,7 +81,8 @@ class EmbeddedServer:
         self._leaf_address = leaf_address
         self._entrance = neighbours.entrance
         self._store_key = store_key
-        self._name = parent.server_name if parent is not None else ""
+        self._cluster = neighbours.cluster
+        self._name = _server_name(path, neighbours)
         self._folder = folder
         self._config = folder / "nats.conf"
         self._store_dir = folder / "jetstream"
@@ -305,10 +307,20 @@ class EmbeddedServer:
         """Another program that listens on one of the ports."""
         own = self._leaf_address
         outside = own.port if own is not None else self._leaf_port
-        for port in (self._ports.client, self._leaf_port, outside):
+        routes = [self._cluster.port] if self._cluster is not None else []
+        for port in (self._ports.client, self._leaf_port, outside, *routes):
             if found := await self._stranger_on(port):
                 return found
         return None
+
+    @property
+    def _mark(self) -> StoreMark | None:
+        """Of the kind of its store; None as long as it is alone."""
+        cluster = self._cluster
+        if cluster is None:
+            return None
+        name = cluster.cluster_name(self.path)
+        return StoreMark(cluster.tree, str(self.path), name, cluster.member)
 
     async def _stranger_on(self, port: int) -> Holder | None:
         return await stranger_on(port, self._config, self._name or self.path.domain)
@@ -316,8 +328,9 @@ class EmbeddedServer:
     async def _start(self, kills_borne: int = KILLED_STARTS_MAX) -> bool:
         """Run the server until it is ready; False if a port is taken.
 
-        Raises ServerFailed or StoreKeyRefused.
+        Raises ServerFailed, StoreKeyRefused, StoreOfAnotherKind or StoreMarkDamaged.
         """
+        admit_store(self._folder, self._store_dir, self._mark)
         admit_key(self._folder, self._store_key)
         self._write_config()
         self._served = frozenset(self._children)
@@ -391,8 +404,10 @@ class EmbeddedServer:
             name=self._name,
             entrance=self._entrance,
             store_key_variable=VARIABLE if self._store_key is not None else "",
-            # Whoever has a parent gets from it what a loss of power takes.
-            durable=self._parent is None,
+            # Whoever has a parent gets from it what a loss of power takes. Members of one node
+            # lose power together, and what two of them acknowledged is in force.
+            durable=self._parent is None or self._cluster is not None,
+            cluster=self._cluster,
         )
 
     def _write_config(self) -> None:
@@ -402,3 +417,10 @@ class EmbeddedServer:
         await self._up()
         async with system_connection(self.url, self._system_seed) as system:
             await cut_links(system, child, keep)
+
+
+def _server_name(path: NodePath, neighbours: Neighbours) -> str:
+    """Its own among all that share its links; "": its path's."""
+    if neighbours.cluster is not None:
+        return neighbours.cluster.server_name(path)
+    return neighbours.parent.server_name if neighbours.parent is not None else ""

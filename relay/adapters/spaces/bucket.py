@@ -97,6 +97,7 @@ class Bucket:
             deny_delete=True,
             allow_direct=True,
             allow_msg_ttl=True,
+            allow_atomic=True if self._replicas > 1 else None,
         )
         with _bus_errors():
             try:
@@ -214,8 +215,10 @@ class Bucket:
 
     async def _last(self, key: str) -> RawStreamMsg | None:
         subject = self._prefix + key
+        # Of several servers any would answer a direct get, also one that is behind.
+        direct = self._replicas == 1
         try:
-            return await self._jetstream.get_last_msg(self._stream, subject, direct=True)
+            return await self._jetstream.get_last_msg(self._stream, subject, direct=direct)
         except NotFoundError:
             return None
 

@@ -1,0 +1,29 @@
+"""In a cluster JetStream, and each stream, answers once its servers have agreed on a leader."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from relay.adapters.jetstream.connection import Connection
+from relay.ports import BusBroken, Clock
+
+LED_SECONDS, ANSWER_SECONDS, LOOK_SECONDS = 30.0, 1.0, 0.25
+"""An election takes 4 to 9 s, and what is asked before it is answered never."""
+
+
+async def until_led(connection: Connection, clock: Clock, streams: Iterable[str] = ()) -> None:
+    """Wait until JetStream answers, or each of these streams; raises BusBroken if not in time."""
+    until = clock.now().seconds + LED_SECONDS
+    for verb in [f"STREAM.INFO.{stream}" for stream in streams] or ["INFO"]:
+        while True:
+            try:
+                await connection.api(verb, ANSWER_SECONDS)
+            except BusBroken as error:
+                if clock.now().seconds > until:
+                    raise BusBroken(
+                        f"fewer than two members of this node reach each other ({error}): start "
+                        "those that are down, and see that their routes are open"
+                    ) from error
+                await clock.sleep(LOOK_SECONDS)
+            else:
+                break

@@ -1,0 +1,313 @@
+"""Three servers of one node: one of them may be killed, and nothing that was acknowledged goes."""
+
+import asyncio
+import json
+import os
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
+from itertools import count
+
+import pytest
+
+from relay.adapters.clock import SystemClock, SystemDice
+from relay.adapters.jetstream.bus import BusAddress, JetStreamBus
+from relay.adapters.jetstream.connection import Connection
+from relay.adapters.jetstream.stream_reader import StreamReader
+from relay.adapters.server.cluster_settings import RouteTls
+from relay.adapters.server.leaf_address import TlsFiles
+from relay.adapters.server.nats_config import Neighbours, ParentRemote
+from relay.adapters.server.nats_server import EmbeddedServer
+from relay.adapters.server.store_mark import StoreOfAnotherKind
+from relay.adapters.spaces.connection import space_connection
+from relay.adapters.spaces.embedded_space import EmbeddedSpace
+from relay.adapters.tls.authority import Authority, new_key, signing_request
+from relay.core.effects import StoreOwn, WriteMail
+from relay.ports import BusBroken
+from schemas.objects.objects import ObjectKey
+from schemas.values.identity import MailKey, NodePath
+from tests.awaiting import eventually
+from tests.nats.conftest import new_nkey, new_seeds
+from tests.nats.test_tls import NOW_MS, TREE
+from tests.nats.trio import NAMES, Trio, asked, client_at, cluster_settings, trio, until_led
+
+pytestmark = pytest.mark.nats
+CLOCK, DICE = SystemClock(), SystemDice()
+
+
+def bus_at(made: Trio, name: str) -> JetStreamBus:
+    """The bus of the node as the process of this member opens it."""
+    seeds = made.seeds
+    address = BusAddress(made.url(name), seeds.relay, None, seeds.system, replicas=len(NAMES))
+    return JetStreamBus(made.path, address, made.servers[name], clock=CLOCK, dice=DICE)
+
+
+@asynccontextmanager
+async def opened_bus(made: Trio, name: str):
+    bus = bus_at(made, name)
+    yield bus, await bus.start()
+    await bus.close()
+
+
+async def own_records(made: Trio, name: str) -> dict[str, bytes]:
+    """What a process that starts at this member finds."""
+    async with opened_bus(made, name) as (_, remembered):
+        return {record.key: record.data for record in remembered.own}
+
+
+async def test_each_server_may_be_killed_in_turn_and_nothing_acknowledged_is_lost(grove, tmp_path):
+    acknowledged: dict[str, bytes] = {}
+    async with grove, trio(grove, tmp_path) as made, asyncio.TaskGroup() as group:
+        writing_at = {"name": "m1"}
+        over = asyncio.Event()
+
+        async def write_without_end():
+            for number in count():
+                if over.is_set():
+                    return
+                try:
+                    async with opened_bus(made, writing_at["name"]) as (bus, _):
+                        while not over.is_set():
+                            key = f"k{number}-{len(acknowledged)}"
+                            await bus.write(own=[StoreOwn(key, key.encode())])
+                            acknowledged[key] = key.encode()
+                except BusBroken:
+                    continue
+
+        writing = group.create_task(write_without_end())
+        for name in NAMES:
+            # Who writes does so at another member.
+            writing_at["name"] = NAMES[NAMES.index(name) - 1]
+            before = len(acknowledged)
+            await eventually(lambda before=before: len(acknowledged) > before + 20)
+            starts = made.servers[name].starts
+            made.kill(name)
+            await made.servers[name].next_start(starts)
+            before = len(acknowledged)
+            await eventually(lambda before=before: len(acknowledged) > before + 20)
+        over.set()
+        await writing
+        for name in NAMES:
+            found = await own_records(made, name)
+            assert {key: found.get(key) for key in acknowledged} == acknowledged
+
+
+async def test_streams_and_buckets_are_at_three_servers_and_consumers_at_one(grove, tmp_path):
+    async with grove, AsyncExitStack() as stack:
+        made = await stack.enter_async_context(trio(grove, tmp_path))
+        bus, _ = await stack.enter_async_context(opened_bus(made, "m1"))
+        await bus.add_child("e1", new_nkey()[1])
+        await bus.open_copies("e1")
+        connection = space_connection(made.url("m2"), made.seeds.space, "a space")
+        client = await stack.enter_async_context(connection)
+        await EmbeddedSpace(client, "workloads", CLOCK, DICE, domain="lc", replicas=3).open()
+        relay = await stack.enter_async_context(client_at(made.url(), made.seeds.relay))
+        space = await stack.enter_async_context(client_at(made.url(), made.seeds.space))
+        for stream in ("OWN", "MAIL", "STAT", "BLOB", "DONE", "e1"):
+            config = (await asked(relay, f"STREAM.INFO.{stream}"))["config"]
+            assert (config["num_replicas"], config["allow_atomic"]) == (3, True), stream
+        config = (await asked(space, "STREAM.INFO.KV_workloads"))["config"]
+        assert (config["num_replicas"], config["allow_atomic"]) == (3, True)
+        consumer = await asked(relay, "CONSUMER.INFO.MAIL.e1")
+        assert consumer["config"]["num_replicas"] == 1
+
+
+async def test_a_mailbox_is_made_anew_where_its_server_was_killed(grove, tmp_path):
+    names = [f"e{number}" for number in range(9)]
+    async with grove, AsyncExitStack() as stack:
+        made = await stack.enter_async_context(trio(grove, tmp_path))
+        bus, _ = await stack.enter_async_context(opened_bus(made, "m1"))
+        async with client_at(made.url("m1"), made.seeds.relay) as relay:
+            for name in names:
+                await bus.add_child(name, new_nkey()[1])
+
+            async def places():
+                found = [await asked(relay, f"CONSUMER.INFO.MAIL.{name}", 1) for name in names]
+                return dict(zip(names, found, strict=True))
+
+            before = await places()
+            lost = [n for n in names if before[n]["cluster"]["leader"] == "lc.m2"]
+            assert lost, "nine consumers are spread over three servers"
+            made.kill("m2")
+
+            async def are_anew():
+                try:
+                    now = await places()
+                except TimeoutError:
+                    return False
+                anew = {n for n in names if now[n].get("created") != before[n]["created"]}
+                return anew == set(lost) and not any("error" in info for info in now.values())
+
+            await eventually(are_anew, "the mailboxes of the killed server are not anew")
+
+
+async def test_a_server_that_is_behind_is_waited_for(grove, tmp_path):
+    """A reader whose consumer is at a follower reads what the leader acknowledged."""
+    async with grove, trio(grove, tmp_path) as made, opened_bus(made, "m1") as (bus, _):
+        connection = Connection(made.url("m2"), made.seeds.relay, "reader", "_INBOX.reader")
+        await connection.open()
+        for number in range(60):
+            await bus.write(own=[StoreOwn(f"k{number}", b"x")])
+            info = await connection.api("STREAM.INFO.OWN")
+            last = info["state"]["last_seq"]
+            found: list[int] = []
+
+            async def take(stored, found=found):
+                found.append(stored.sequence)
+
+            await StreamReader(connection, CLOCK, "OWN", through=last).read_all(take)
+            assert found[-1] == last
+        await connection.close()
+
+
+async def test_what_was_written_to_a_space_is_read_at_any_member(grove, tmp_path):
+    async with grove, AsyncExitStack() as stack:
+        made = await stack.enter_async_context(trio(grove, tmp_path))
+        spaces = []
+        for name in NAMES:
+            connection = space_connection(made.url(name), made.seeds.space, name)
+            client = await stack.enter_async_context(connection)
+            space = EmbeddedSpace(client, "workloads", CLOCK, DICE, domain="lc", replicas=3)
+            await space.open()
+            spaces.append(space)
+        await spaces[0].apply(
+            {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}, "me"
+        )
+        # Larger than a message: it lies in parts.
+        large = os.urandom(700_000).hex()
+        for number in range(40):
+            name = f"c{number}"
+            data = large if number == 0 else str(number)
+            await spaces[number % 3].apply(
+                {
+                    "apiVersion": "v1",
+                    "kind": "ConfigMap",
+                    "metadata": {"name": name, "namespace": "shop"},
+                    "data": {"at": data},
+                },
+                "me",
+            )
+            for space in spaces:
+                read = await space.get(ObjectKey("", "configmaps", "shop", name))
+                assert read is not None
+                assert read["data"]["at"] == data
+
+
+async def test_all_three_may_end_at_once_and_all_is_there(grove, tmp_path):
+    async with grove, trio(grove, tmp_path) as made:
+        async with opened_bus(made, "m1") as (bus, _):
+            mail = WriteMail("e1", MailKey("k"), b"x", 1, b"", has_body=False, trace="", expected=0)
+            await bus.write(own=[StoreOwn("a", b"kept")], mail=[mail])
+        starts = {name: made.servers[name].starts for name in NAMES}
+        for name in NAMES:
+            made.kill(name)
+        for name in NAMES:
+            await made.servers[name].next_start(starts[name])
+        await until_led(made)
+        async with opened_bus(made, "m3") as (_, remembered):
+            assert [(record.key, record.data) for record in remembered.own] == [("a", b"kept")]
+            assert [slot.child for slot in remembered.mail] == ["e1"]
+
+
+async def test_a_member_is_refused_the_store_of_a_server_alone_which_stays_whole(grove, tmp_path):
+    seeds = new_seeds()
+
+    def server(**neighbours) -> EmbeddedServer:
+        return EmbeddedServer(
+            tmp_path / "alone",
+            NodePath(),
+            seeds,
+            Neighbours(**neighbours),
+            guard=grove.guard,
+            clock=CLOCK,
+        )
+
+    async with grove:
+        async with server() as alone, client_at(alone.url, seeds.relay) as relay:
+            await asked(relay, "STREAM.CREATE.OWN", name="OWN", subjects=["lc._own.*"])
+            await relay.request("lc._own.a", b"kept", timeout=10)
+        with pytest.raises(StoreOfAnotherKind, match="alone"):
+            async with server(cluster=cluster_settings()["m1"]):
+                pass
+        async with server() as alone, client_at(alone.url, seeds.relay) as relay:
+            info = await asked(relay, "STREAM.INFO.OWN")
+            assert info["state"]["messages"] == 1
+
+
+async def test_a_server_alone_is_refused_the_store_of_a_member(grove, tmp_path):
+    async with grove:
+        async with trio(grove, tmp_path) as made:
+            seeds, folder = made.seeds, tmp_path / "m1"
+        with pytest.raises(StoreOfAnotherKind, match="member m1 of the trio / of tree"):
+            async with EmbeddedServer(folder, NodePath(), seeds, guard=grove.guard, clock=CLOCK):
+                pass
+
+
+async def test_only_the_authority_of_the_members_opens_a_route(grove, tmp_path):
+    """A certificate of the tree's, with the right password, gets no further than TLS."""
+    own = Authority.make("members of /", NOW_MS)
+
+    def tls(name: str, authority: Authority) -> RouteTls:
+        folder = tmp_path / f"{name}-tls"
+        folder.mkdir()
+        key = new_key()
+        files = TlsFiles(folder / "certificate.pem", folder / "key.pem")
+        files.key.write_text(key)
+        files.certificate.write_text(
+            authority.issue(signing_request(key, ("127.0.0.1",)), NOW_MS, None)
+        )
+        (folder / "authorities.pem").write_text(own.certificate)
+        return RouteTls(files, folder / "authorities.pem")
+
+    settings = cluster_settings(tls=tls("good", own))
+    settings["m3"] = replace(settings["m3"], tls=tls("strange", TREE))
+    made = Trio(NodePath(), new_seeds(), tmp_path, settings)
+    async with grove, AsyncExitStack() as stack:
+        for name in NAMES:
+            await stack.enter_async_context(made.server(grove, name))
+        refused = "certificate signed by unknown authority"
+        log = made.servers["m1"]
+        await eventually(lambda: any(refused in line for line in log.log), lambda: str(log.log))
+
+        async def routes(name: str) -> set[str]:
+            async with client_at(made.url(name), made.seeds.system) as system:
+                verb = f"$SYS.REQ.SERVER.{system._server_info['server_id']}.ROUTEZ"
+                answer = json.loads((await system.request(verb, timeout=10)).data)
+            return {route["remote_name"] for route in answer["data"].get("routes") or ()}
+
+        assert await eventually(lambda: routes("m1")) == {"lc.m2"}
+        assert await routes("m3") == set()
+
+
+async def test_a_relay_of_three_servers_hears_its_parent_once(grove, tmp_path):
+    """Three links of one child, one client that listens: each delivery comes once."""
+    async with grove:
+        centre = await grove.plant()
+        seed, nkey = new_nkey()
+        await centre.server.add_child("r1", nkey)
+        link = ParentRemote((centre.server.leaf_url,), seed)
+        async with (
+            trio(grove, tmp_path / "r1", "/r1", link) as made,
+            client_at(made.url("m2"), made.seeds.uplink) as uplink,
+        ):
+            heard: list[bytes] = []
+
+            async def take(message):
+                heard.append(message.data)
+
+            await uplink.subscribe("lc._d.r1.m", cb=take)
+            await uplink.flush()
+            relay = await grove.connect(centre, centre.seeds.relay)
+
+            async def is_heard():
+                await relay.publish("lc._d.r1.m", b"beat")
+                await relay.flush()
+                return heard
+
+            await eventually(is_heard)
+            heard.clear()
+            for number in range(20):
+                await relay.publish("lc._d.r1.m", b"%d" % number)
+            await relay.publish("lc._d.r1.m", b"last")
+            await eventually(lambda: b"last" in heard)
+            numbered = [data for data in heard if data.isdigit()]
+            assert numbered == [b"%d" % number for number in range(20)]
