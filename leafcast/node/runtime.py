@@ -304,7 +304,13 @@ class NodeRuntime:
     def _new_run(self, server: RememberingServer) -> NodeRun:
         """Its parts, none of them started."""
         world, seeds, identity = self._world, self._server.seeds, self._identity
-        address = BusAddress(self.server.url, seeds.relay, self._uplink_seed, seeds.system)
+        address = BusAddress(
+            self.server.url,
+            seeds.relay,
+            self._uplink_seed,
+            seeds.system,
+            parent_servers=len(self._uplink.link.urls) if self._uplink is not None else 1,
+        )
         bus = JetStreamBus(self.path, address, server, clock=world.clock, dice=world.dice)
         config = NodeConfig(
             self.path,

@@ -97,8 +97,19 @@ class Asking:
 
     @classmethod
     async def opened(cls, url: str, seed: str, name: str) -> Asking:
-        """Connect, and say who one is; raises OSError, ValueError, _Broken."""
-        server, _, authorities = url.partition("#")
+        """Connect to the first of the servers that lets one in, and say who one is.
+
+        `url` is as in jetstream.server_url. Raises OSError, ValueError, _Broken.
+        """
+        servers, _, authorities = url.partition("#")
+        *others, last = servers.split(",")
+        for server in others:
+            with suppress(OSError, _Broken):
+                return await cls._opened_at(server, authorities, seed, name)
+        return await cls._opened_at(last, authorities, seed, name)
+
+    @classmethod
+    async def _opened_at(cls, server: str, authorities: str, seed: str, name: str) -> Asking:
         scheme, _, place = server.partition("://")
         host, _, port = place.rpartition(":")
         context = _tls(authorities) if scheme == "tls" else None

@@ -9,6 +9,7 @@ from itertools import count
 
 import pytest
 
+from relay.adapters.asking import asking
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.jetstream.bus import BusAddress, JetStreamBus
 from relay.adapters.jetstream.connection import Connection
@@ -28,7 +29,16 @@ from schemas.values.identity import MailKey, NodePath
 from tests.awaiting import eventually
 from tests.nats.conftest import new_nkey, new_seeds
 from tests.nats.test_tls import NOW_MS, TREE
-from tests.nats.trio import NAMES, Trio, asked, client_at, cluster_settings, trio, until_led
+from tests.nats.trio import (
+    NAMES,
+    Trio,
+    asked,
+    client_at,
+    cluster_settings,
+    free_ports,
+    trio,
+    until_led,
+)
 
 pytestmark = pytest.mark.nats
 CLOCK, DICE = SystemClock(), SystemDice()
@@ -311,3 +321,52 @@ async def test_a_relay_of_three_servers_hears_its_parent_once(grove, tmp_path):
             await eventually(lambda: b"last" in heard)
             numbered = [data for data in heard if data.isdigit()]
             assert numbered == [b"%d" % number for number in range(20)]
+
+
+async def test_a_node_goes_on_by_another_members_link_when_its_own_is_gone(grove, tmp_path):
+    """The process is at m2, whose server has no link; those of the others stand."""
+    async with grove, AsyncExitStack() as stack:
+        centre = await grove.plant()
+        seed, nkey = new_nkey()
+        below = JetStreamBus(
+            centre.path,
+            BusAddress(centre.server.url, centre.seeds.relay, None, centre.seeds.system),
+            centre.server,
+            clock=CLOCK,
+            dice=DICE,
+        )
+        await below.start()
+        stack.push_async_callback(below.close)
+        await below.add_child("r1", nkey)
+        link = ParentRemote((centre.server.leaf_url,), seed)
+        made = Trio(NodePath.parse("/r1"), new_seeds(), tmp_path / "r1", cluster_settings())
+        for name in NAMES:
+            # The way of the second server leads nowhere.
+            dead = ParentRemote((f"nats://127.0.0.1:{free_ports(1)[0]}",), seed)
+            server = made.server(grove, name, dead if name == "m2" else link)
+            await stack.enter_async_context(server)
+        await until_led(made)
+        seeds, others = made.seeds, (made.url("m1"), made.url("m3"))
+        address = BusAddress(
+            made.url("m2"), seeds.relay, seeds.uplink, seeds.system, len(NAMES), others
+        )
+        bus = JetStreamBus(made.path, address, made.servers["m2"], clock=CLOCK, dice=DICE)
+        await bus.start()
+        stack.push_async_callback(bus.close)
+        await eventually(lambda: bus.linked, "no member's link is found")
+        assert await bus.send_hello(b"beat")
+
+
+async def test_a_command_asks_at_a_member_that_runs(grove, tmp_path):
+    async with grove, trio(grove, tmp_path) as made:
+        dead = f"nats://127.0.0.1:{free_ports(1)[0]}"
+        async with client_at(made.url("m3"), made.seeds.space) as client:
+
+            async def answer(message):
+                await message.respond(b"here")
+
+            await client.subscribe("leafcast.api.*", cb=answer)
+            await client.flush()
+            url = f"{dead},{made.url('m1')}"
+            async with asking(url, made.seeds.commands, "a command") as connection:
+                assert await connection.ask("leafcast.api.tree", b"", 30) == b"here"

@@ -88,6 +88,10 @@ class BusAddress:
     system_seed: str | None = field(default=None, repr=False)
     # At how many servers of the node its streams are kept: 3 if it has as many members.
     replicas: int = 1
+    # Of the other members' servers, at which UPLINK goes on when `url` has no link to the parent.
+    others: tuple[str, ...] = ()
+    # At how many addresses the parent is reached; it may be at several servers then.
+    parent_servers: int = 1
 
 
 class JetStreamBus:
@@ -121,9 +125,11 @@ class JetStreamBus:
             self._system = Connection(address.url, address.system_seed, f"{label} system", prefix)
             self._connections.append(self._system)
         if address.uplink_seed is not None:
-            up = Connection(address.url, address.uplink_seed, f"{label} uplink", "_INBOX.uplink")
+            urls = ",".join([address.url, *address.others])
+            up = Connection(urls, address.uplink_seed, f"{label} uplink", "_INBOX.uplink")
             self._connections.append(up)
-            self._uplink = Uplink(up, path, self.inbox, clock, dice, self._system)
+            servers = address.parent_servers
+            self._uplink = Uplink(up, path, self.inbox, clock, dice, self._system, servers)
         self._copies = OwnCopies(self._uplink, path) if self._uplink is not None else None
         uplink = self._connections[-1] if self._uplink is not None else None
         self._asks = AskLines(path, self._below, uplink)
@@ -167,6 +173,7 @@ class JetStreamBus:
             await until_led(self._relay, self._clock, subjects.STREAMS)
         if self._servers is not None:
             await self._servers.start()
+        await self._mailboxes.begin()
         await self._mend_what_others_read()
         heard = await children_heard(self._relay, self.path)
         self._reports.heard_before(heard.names, heard.last)

@@ -130,6 +130,20 @@ class Connection:
         except TimeoutError as error:
             raise BusBroken(f"{self._name} has lost the server at {self._url}") from error
 
+    @property
+    def has_others(self) -> bool:
+        """Whether there are several servers to go on at."""
+        return "," in self._url
+
+    @property
+    def server_id(self) -> str:
+        """Of the server that it is connected to, or was last; each start of one has another."""
+        return str(self.client._server_info.get("server_id", ""))  # noqa: SLF001 - nobody else says it
+
+    async def move_on(self) -> None:
+        """Go on at the next one of its servers; `when_lost` and `when_back` tell of it."""
+        await self.client.force_reconnect()
+
     def read_anew(self) -> None:
         """Have who reads over it begin again, as if it had come back: another server ended."""
         for call in self.when_back:

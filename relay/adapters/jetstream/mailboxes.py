@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Set
 
 from relay.adapters.jetstream.connection import Connection, JetStreamRefused
 from relay.adapters.jetstream.streams import (
@@ -44,6 +45,14 @@ class Mailboxes:
         self._unsure: set[str] = set()
         self._wanted = asyncio.Event()
 
+    async def begin(self) -> None:
+        """Delete those of a former run, which may be at a server that is gone; raises BusBroken.
+
+        Where there is one server they go on.
+        """
+        if self._replicas > 1:
+            await self._delete(await mail_consumers(self._connection))
+
     async def add(self, child: str) -> None:
         """Make the child's consumer; one that is there goes on where it is. Raises BusBroken."""
         self._places[child] = ""
@@ -72,7 +81,7 @@ class Mailboxes:
             self._wanted.clear()
             lost, unsure = self._lost, self._unsure
             self._lost, self._unsure = set(), set()
-            await self._delete(lost)
+            await self._delete(lost & self._places.keys())
             async with asyncio.TaskGroup() as group:
                 for child in lost | unsure:
                     group.create_task(self._make(child))
@@ -89,10 +98,10 @@ class Mailboxes:
                 if self._unsure:
                     self._wanted.set()
 
-    async def _delete(self, lost: set[str]) -> None:
+    async def _delete(self, lost: Set[str]) -> None:
         """Have them deleted; what is created before that took effect would be deleted, too."""
         until = self._clock.now().seconds + DELETE_SECONDS_MAX
-        while lost := lost & self._places.keys():
+        while lost:
             broken: BusBroken | None = None
             try:
                 await give_up_mail_consumers(self._connection, lost)

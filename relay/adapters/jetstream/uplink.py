@@ -38,6 +38,9 @@ LINKS_SUBJECT = "$SYS.ACCOUNT.UPLINK.SERVER.CONNS"
 WINDOW_BYTES = 64 * 1024
 """Small enough that a slow link brings the answer in time."""
 BLOB_SECONDS = 60.0
+BLOB_ASKS, BLOB_AGAIN_SECONDS = 3, 2.0
+MOVE_ON_SECONDS = 3.0
+"""So long the parent is looked for by the link of one server, where the node has several."""
 OVERDUE_SECONDS = 2.0
 """An answer that is out for so long may be lost: something else is asked, to see."""
 
@@ -59,7 +62,9 @@ class Uplink:
         clock: Clock,
         dice: Dice,
         system: Connection | None = None,
+        parent_servers: int = 1,
     ) -> None:
+        """`parent_servers` is at how many addresses the parent is: it may be at several servers."""
         self._connection = connection
         self._path = path
         self._inbox = inbox
@@ -76,6 +81,7 @@ class Uplink:
         self._link_news = asyncio.Event()
         self.mailbox = Mailbox(connection, path, inbox, clock, came=self._mail_came, lost=self.lost)
         self._system = system
+        self._blob_asks = BLOB_ASKS if parent_servers > 1 else 1
 
     @property
     def linked(self) -> bool:
@@ -133,8 +139,17 @@ class Uplink:
     async def load_blob(self, address: ContentHash) -> bytes | None:
         """A stored value from the parent; None if it says that it has none.
 
-        Raises Unheard if it does not answer.
+        Raises Unheard if it does not answer. A server of several may answer that is behind, so it
+        is asked again then.
         """
+        for _ in range(self._blob_asks - 1):
+            value = await self._load_blob(address)
+            if value is not None:
+                return value
+            await self._clock.sleep(BLOB_AGAIN_SECONDS)
+        return await self._load_blob(address)
+
+    async def _load_blob(self, address: ContentHash) -> bytes | None:
         until = self._clock.now().seconds + BLOB_SECONDS
         while self.linked and (left := until - self._clock.now().seconds) > 0:
             limit = asyncio.timeout(left)
@@ -217,11 +232,16 @@ class Uplink:
 
     async def _find_parent(self) -> None:
         delay = BACKOFF_SECONDS_MIN
+        move_on_at = self._clock.now().seconds + MOVE_ON_SECONDS
         while True:
             # Before the question: news that come while nobody answers it are why to ask again.
             self._link_news.clear()
             if await self._probe():
                 return
+            if self._connection.has_others and self._clock.now().seconds > move_on_at:
+                # Only a server that has a link itself passes on what its clients ask the parent.
+                await self._connection.move_on()
+                move_on_at = self._clock.now().seconds + MOVE_ON_SECONDS
             try:
                 async with asyncio.timeout(delay * (0.5 + self._dice.fraction() / 2)):
                     await self._link_news.wait()
@@ -261,7 +281,9 @@ class Uplink:
         self._heard = self._clock.now().seconds
 
     async def _links_counted(self, message: Msg) -> None:
-        """The own server says how many leaf links the account UPLINK has now."""
+        """A server says how many leaf links the account UPLINK has there now."""
+        if self._connection.has_others and self._connection.server_id.encode() not in message.data:
+            return
         try:
             links = links_of(message)
         except JetStreamRefused as error:
