@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping
+from typing import Final, Literal
 
 from schemas.content.blobs import CUSTOMIZER, MANIFEST_CHUNK, OBJECT, TEMPLATE, Reference
 from schemas.objects.selectors import LabelSelector
@@ -36,7 +37,9 @@ WINDOWS_MAX = 20
 CENTRE = NodePath()
 GRANTS_MAX, ROOTS_MAX, ROOT_KEY_BYTES = 64, 16, 32
 _TERM = re.compile(r"[0-9a-f]{16}\Z")
-OVER_LOCATION, OVER_SYNC_TARGET = "location", "synctarget"
+Over = Literal["location", "synctarget"]
+OVER_LOCATION: Final = "location"
+OVER_SYNC_TARGET: Final = "synctarget"
 
 
 class Source(WireRecord, frozen=True):
@@ -72,7 +75,7 @@ class Record(WireRecord, frozen=True):
 class Alternative(WireRecord, frozen=True):
     """One way to be meant: a label selector over Locations or over the SyncTarget."""
 
-    over: str
+    over: Over
     selector: LabelSelector
     space: str = ""
 
@@ -102,7 +105,7 @@ class Gate(WireRecord, frozen=True):
     arm: Reference | None
     below: Natural = BUCKETS
     salt: str = ""
-    over: str = OVER_SYNC_TARGET
+    over: Over = OVER_SYNC_TARGET
     selector: LabelSelector | None = None
     # Of the wave: `<revision>.<place of the wave>`; empty for what is none.
     name: str = ""

@@ -156,6 +156,12 @@ def odd_forms() -> list[Case]:
             altered("delta", delta(), b"trace-1", b"trace-\xff"),
             "refused",
         ),
+        of(
+            "a selector over neither locations nor sync targets",
+            "E5",
+            altered("delta", delta(), codec.pack("location"), codec.pack("position")),
+            "taken",
+        ),
         of("an empty term", "E4", altered("delta", delta(), term, b"\xa0"), "taken"),
         of(
             "a signature whose second half is not the least that fits",
@@ -207,7 +213,7 @@ def _odd_bodies() -> list[Case]:
     return [
         of("content of a type that there is not", "E4", gated(all_of_it, content=[later]), "taken"),
         of("a last gate below 20,000", "E9", gated([fields_of(MANIFEST), 20_000]), "taken"),
-        of("a gate over neither of the two", "E4", gated([None, 1, "", "odd"], all_of_it), "taken"),
+        of("a gate over neither of the two", "E5", gated([None, 1, "", "odd"], all_of_it), "taken"),
         of("a gate's name of 33 bytes", "E5", gated(_named("n" * 33), all_of_it), "taken"),
         of("a gate's name with a slash", "E5", gated(_named("7/0"), all_of_it), "taken"),
         of("a window of 201 characters", "W1", in_windows(["0" * 201, 3600]), "taken"),

@@ -126,6 +126,16 @@ def test_a_delta_whose_last_gate_does_not_admit_all_is_refused():
         body_of()
 
 
+def test_a_gate_over_what_is_unknown_is_refused():
+    over = codec.pack("location")
+    data = DeltaBody((), (Gate(None, over="location", name="1.1"), Gate(None))).encode()
+    assert over in data
+    later = data.replace(over, codec.pack("position"))
+    head = DeltaHead(Source("a/B", "s", "", "n"), 1, TERM, "", sha(later), (), 0)
+    with pytest.raises(RecordRefused, match="over"):
+        records.decode_body(head, later)
+
+
 @pytest.mark.parametrize(
     ("value", "path", "reason"),
     [

@@ -19,7 +19,7 @@ from schemas.api.rollout_status import (
     StatusWindow,
 )
 from schemas.content.blobs import Reference
-from schemas.records.records import BUCKETS, CENTRE, OVER_SYNC_TARGET, Gate
+from schemas.records.records import BUCKETS, CENTRE, OVER_LOCATION, OVER_SYNC_TARGET, Gate
 from schemas.records.windows import Window
 from schemas.values.identity import NodePath
 
@@ -87,7 +87,7 @@ def _gate(layer: Layer, gate: LayerGate, path: NodePath) -> Gate:
         arm_of(layer),
         below=gate.below,
         salt=gate.salt,
-        over=gate.over or OVER_SYNC_TARGET,
+        over=OVER_LOCATION if gate.over == OVER_LOCATION else OVER_SYNC_TARGET,
         selector=gate.selector,
         name=gate.name,
         path=path,

@@ -17,7 +17,7 @@ from schemas.api.rollout_spec import (
 )
 from schemas.api.rollout_status import LayerGate, RolloutStep, StatusWindow, WaveStatus
 from schemas.objects.selectors import EXISTS, IN, LabelSelector, Requirement
-from schemas.records.records import BUCKETS, OVER_LOCATION, OVER_SYNC_TARGET
+from schemas.records.records import BUCKETS, OVER_LOCATION, OVER_SYNC_TARGET, Over
 from schemas.records.shares import share_of
 from schemas.values.names import LABEL_MAX
 
@@ -139,7 +139,7 @@ def gate_of(
     )
 
 
-def labels_of(wave: Wave) -> tuple[str, LabelSelector | None]:
+def labels_of(wave: Wave) -> tuple[Over, LabelSelector | None]:
     """Whose labels a wave goes by, and by which; None takes any."""
     if wave.location_selector is not None:
         return OVER_LOCATION, wave.location_selector
