@@ -5,31 +5,18 @@ All are JSON. A root key's file is for its holder only; its public half and requ
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from controllers.core.access.keys import KeysRequest
-from relay.atomic_file import atomic_write
+from leafcast.key_form import KeyFileRefused, read_key_form, write_key_form
 from schemas.records.records import ROOT_KEY_BYTES, KeysRecord, decode_payload
 from schemas.records.signing import Signer
-from schemas.values.codec import from_json
 from schemas.values.identity import KeyId, TreeId, check_id
 from schemas.values.refusals import RecordRefused
 
 ROOT, PUBLIC, REQUEST = "leafcast root key", "leafcast public root key", "leafcast keys request"
-SIZE_MAX_BYTES = 256 * 1024
-
-
-class KeyFileRefused(Exception):
-    """A file that is not what it should be; says which, why, and what to do."""
-
-    def __init__(self, file: Path, reason: str, remedy: str) -> None:
-        super().__init__(f"{file}: {reason}; {remedy}")
-        self.file = file
-        self.reason = reason
-        self.remedy = remedy
 
 
 def write_root(file: Path, key_id: KeyId, seed: bytes, public_key: bytes) -> Path:
@@ -39,8 +26,8 @@ def write_root(file: Path, key_id: KeyId, seed: bytes, public_key: bytes) -> Pat
         if path.exists():
             raise KeyFileRefused(path, "it is there already", "name another file")
     try:
-        _write(file, {"kind": ROOT, "key_id": key_id, "seed": seed.hex()})
-        _write(public, {"kind": PUBLIC, "key_id": key_id, "public_key": public_key.hex()})
+        write_key_form(file, {"kind": ROOT, "key_id": key_id, "seed": seed.hex()})
+        write_key_form(public, {"kind": PUBLIC, "key_id": key_id, "public_key": public_key.hex()})
     except OSError as error:
         raise KeyFileRefused(file, str(error.strerror), "name another file") from error
     return public
@@ -48,7 +35,7 @@ def write_root(file: Path, key_id: KeyId, seed: bytes, public_key: bytes) -> Pat
 
 def read_root(file: Path, tree: TreeId) -> Signer:
     """The root key in a file, to sign for a tree; raises KeyFileRefused."""
-    form = _read(file, ROOT, "name a file that `leafcast keys make` wrote")
+    form = read_key_form(file, ROOT, "name a file that `leafcast keys make` wrote")
     try:
         return Signer(tree, KeyId(check_id(form["key_id"], "key id")), _half(form["seed"]))
     except (ValueError, KeyError, TypeError) as error:
@@ -57,7 +44,7 @@ def read_root(file: Path, tree: TreeId) -> Signer:
 
 def read_public(file: Path) -> tuple[KeyId, bytes]:
     """A public root key, with its id; raises KeyFileRefused."""
-    form = _read(file, PUBLIC, "name the .pub file that `leafcast keys make` wrote")
+    form = read_key_form(file, PUBLIC, "name the .pub file that `leafcast keys make` wrote")
     try:
         return KeyId(check_id(form["key_id"], "key id")), _half(form["public_key"])
     except (ValueError, KeyError, TypeError) as error:
@@ -72,7 +59,7 @@ def public_keys(form: Mapping[str, str]) -> dict[KeyId, bytes]:
 def write_request(file: Path, form: Mapping[str, Any]) -> None:
     """Write a request, as `request_form` says it; raises KeyFileRefused."""
     try:
-        _write(file, form)
+        write_key_form(file, form)
     except OSError as error:
         raise KeyFileRefused(file, str(error.strerror), "name another file") from error
 
@@ -80,7 +67,7 @@ def write_request(file: Path, form: Mapping[str, Any]) -> None:
 def read_request(file: Path) -> KeysRequest:
     """A request in a file; raises KeyFileRefused."""
     remedy = "name a file that `leafcast keys rotate` or `revoke` wrote with --request"
-    form = _read(file, REQUEST, remedy)
+    form = read_key_form(file, REQUEST, remedy)
     try:
         return request_from(form)
     except (ValueError, KeyError, TypeError, AttributeError, RecordRefused) as error:
@@ -126,20 +113,3 @@ def _half(text: str) -> bytes:
     if len(half) != ROOT_KEY_BYTES:
         raise ValueError(f"half a key has {ROOT_KEY_BYTES} bytes")
     return half
-
-
-def _write(file: Path, form: Mapping[str, Any]) -> None:
-    atomic_write(file, json.dumps(form, indent=2) + "\n")
-
-
-def _read(file: Path, kind: str, remedy: str) -> dict[str, Any]:
-    try:
-        data = file.read_bytes() if file.stat().st_size <= SIZE_MAX_BYTES else b""
-        form = from_json(data)
-    except OSError as error:
-        raise KeyFileRefused(file, str(error.strerror), remedy) from error
-    except ValueError as error:
-        raise KeyFileRefused(file, f"it is no {kind}", remedy) from error
-    if not isinstance(form, dict) or form.get("kind") != kind:
-        raise KeyFileRefused(file, f"it is no {kind}", remedy)
-    return form

@@ -7,7 +7,11 @@ its bytes are and its folder names it, and a folder once the one above names it.
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
+
+DRAFT = ".new"
+"""How files end that are being written."""
 
 
 def atomic_write(file: Path, text: str, *, durable: bool = True) -> None:
@@ -16,15 +20,25 @@ def atomic_write(file: Path, text: str, *, durable: bool = True) -> None:
     Whatever ends the program or fills the disk meanwhile, the file is as before or as it should be.
     That holds over a loss of power, too, if it is `durable`: this waits for the disk.
     """
-    draft = file.with_name(f"{file.name}.new")
+    atomic_write_bytes(file, text.encode(), durable=durable)
+
+
+def atomic_write_bytes(file: Path, data: bytes, *, durable: bool = True) -> None:
+    """The same with bytes; what was begun and fails leaves no room taken."""
+    draft = file.with_name(f"{file.name}{DRAFT}")
     draft.unlink(missing_ok=True)
-    # A file of its own each time: one that lay there could be read by others already.
-    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out:
-        out.write(text.encode())
-        if durable:
-            out.flush()
-            _sync(out.fileno())
-    draft.replace(file)
+    try:
+        # A file of its own each time: one that lay there could be read by others already.
+        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out:
+            out.write(data)
+            if durable:
+                out.flush()
+                _sync(out.fileno())
+        draft.replace(file)
+    except OSError:
+        with suppress(OSError):
+            draft.unlink(missing_ok=True)
+        raise
     if durable:
         sync_folder(file.parent)
 

@@ -15,7 +15,8 @@ from controllers.issuer import Issuer
 from controllers.keys import CentreKeys, load_or_make_keys
 from controllers.nodes import end_bundles, enrol_lost_nodes, nkeys_of, void_bundle
 from leafcast.ask.session import INVENTORY_BUCKET, USER_MANAGER, WORKLOADS_BUCKET
-from leafcast.centre.backup import RELAY, SPACE, CentreServer, restore_pending
+from leafcast.backups.centre_streams import RELAY, SPACE, CentreServer
+from leafcast.backups.restoring import RestoredStream, restore_pending
 from leafcast.centre.centre_spaces import HeldSpaces, centre_identity
 from leafcast.centre.planned_nodes import register_planned
 from leafcast.data_dir import DataDir
@@ -28,7 +29,6 @@ from leafcast.node.options import Listening, NodeEnvironment, NodeHooks, NodeIde
 from leafcast.node.runtime import NodeRuntime
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.jetstream.entrance import Decide
-from relay.adapters.jetstream.request_reply import CannotConnect
 from relay.adapters.server.external_server import ExternalServer, ServerPlace
 from relay.adapters.server.guard import ProcessGuard
 from relay.adapters.server.nats_server import EmbeddedServer
@@ -98,6 +98,8 @@ class Centre:
         self.started, self.up = asyncio.Event(), asyncio.Event()
         # Whether it began without a ledger: nodes that it does not know were not removed.
         self.ledger_lost = False
+        # What its streams were made of as it began, if that was a backup.
+        self.restored: list[RestoredStream] | None = None
         self._listening: LocalListening | None = None
         self._held: HeldSpaces | None = None
         self._changed = asyncio.Event()
@@ -273,11 +275,9 @@ class Centre:
 
     async def _restore(self) -> None:
         """Make the centre's streams of a backup that `leafcast restore` put here."""
-        try:
-            if await restore_pending(self.place, self.streams()):
-                self.progress("the centre's streams are those of the backup")
-        except CannotConnect as error:
-            raise BusBroken(str(error)) from error
+        self.restored = await restore_pending(self.place, self.streams(), self._clock)
+        if self.restored is not None:
+            self.progress("the centre's streams are those of the backup")
 
     async def _enrol(self) -> None:
         """Register the nodes that were laid out to run elsewhere, and are not yet in the tree."""

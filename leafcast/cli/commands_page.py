@@ -40,16 +40,16 @@ def commands_page() -> str:
 
 
 def _commands(parent: click.Context) -> Iterator[click.Context]:
-    """Those that do something; groups only gather others."""
+    """Those that do something; most groups only gather others."""
     assert isinstance(parent.command, click.Group)
     for name in parent.command.list_commands(parent):
         command = parent.command.get_command(parent, name)
         assert command is not None
         context = click.Context(command, info_name=name, parent=parent)
+        if not isinstance(command, click.Group) or command.invoke_without_command:
+            yield context
         if isinstance(command, click.Group):
             yield from _commands(context)
-        else:
-            yield context
 
 
 def _section(context: click.Context) -> str:

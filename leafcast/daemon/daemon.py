@@ -21,6 +21,7 @@ from leafcast.centre.centre import Centre, CentreOptions, running
 from leafcast.changes.batches import Batches
 from leafcast.changes.restorations import RestoredObject
 from leafcast.changes.space_pair import SpacePair
+from leafcast.daemon.backup_timer import BackupTimer
 from leafcast.daemon.event_log import EventLog, follow_conditions
 from leafcast.daemon.nodes.admission import JoinApproval, register_admission
 from leafcast.daemon.nodes.authority_change import AuthorityChange, register_authority_change
@@ -94,10 +95,15 @@ class Daemon:
             place, options, self._doing, note=self._note, decide=self._decide
         )
         asks = CentreAsks(centre.asker, centre.keys, self._clock, dice, centre.nkeys)
-        verbs = register_tree_verbs(self.api, centre, self.events, asks, self._clock)
+        backups = self._backups = BackupTimer(
+            place, centre.streams, self._clock, dice, self._note_of_centre
+        )
+        verbs = register_tree_verbs(
+            self.api, centre, self.events, asks, self._clock, lambda: backups.trouble
+        )
         register_approvals(self.api, centre)
         register_orphans(self.api, centre, asks)
-        register_backups(self.api, centre, place, self._clock)
+        register_backups(self.api, centre, place, backups, self._clock)
         register_asks(self.api, asks)
         register_keys(self.api, centre, dice)
         self._renewal = CertificateRenewal(centre, asks, place, self._clock)
@@ -105,10 +111,7 @@ class Daemon:
         enrolling = Enrolment(centre, asks, verbs, self._clock, certify=certify)
         members = self._members = Membership(centre, enrolling, changing, asks, verbs, self._clock)
         register_membership(self.api, members)
-
-        def note(*said: str) -> None:
-            self._note(NodePath(), Noted(*said))
-
+        note = self._note_of_centre
         self._admission = JoinApproval(
             centre, enrolling, changing, TokenFiles(place.folder), self._clock, dice, note
         )
@@ -125,6 +128,13 @@ class Daemon:
         now_ms = self._clock.now().wall_ms
         self.events.noted(path, noted, now_ms, partial(placement_of, self.centre))
 
+    def _warnings(self) -> dict[str, str]:
+        """What people should know, and keeps nothing from its work."""
+        return {"backups": self._backups.trouble}
+
+    def _note_of_centre(self, reason: str, about: str, detail: str) -> None:
+        self._note(NodePath(), Noted(reason, about, detail))
+
     async def _decide(self, request: bytes) -> bytes:
         return await self._admission.decide(request)
 
@@ -137,6 +147,7 @@ class Daemon:
             self._clock,
             lambda: [*certificates(place), *self._admission.expiries()],
             lambda: troubles(place, self._clock.now().wall_ms),
+            self._backups.facts,
         )
 
     def _changes_authority(self, centre: Centre, asks: CentreAsks) -> AuthorityChange:
@@ -167,10 +178,11 @@ class Daemon:
                 group.create_task(self._renewal.run(), name="certifying")
                 group.create_task(self._authority.run(), name="authority")
                 group.create_task(self._bundles.run(), name="bundles")
+                group.create_task(self._back_up(), name="backups")
                 group.create_task(give_back_freed(self._clock), name="memory")
                 if (health := self._health) is not None:
                     endpoint = HealthEndpoint(
-                        self.centre.unready, self._clock, health.port, health.host
+                        self.centre.unready, self._clock, health.port, health.host, self._warnings
                     )
                     group.create_task(endpoint.run(), name="health")
         finally:
@@ -233,6 +245,10 @@ class Daemon:
             for setting, bucket in settings
         ]
         return workloads, inventory
+
+    async def _back_up(self) -> None:
+        await self.centre.started.wait()
+        await self._backups.run()
 
     async def _announce(self) -> None:
         await self.centre.up.wait()

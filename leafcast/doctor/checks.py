@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from leafcast.data_dir import DataDir
+from leafcast.doctor.backup_checks import backup_checks
 from leafcast.doctor.common import IN_SESSION, behind, each, log, revive, seconds
 from leafcast.doctor.expiry_checks import expiry_checks, trouble_checks
 from leafcast.doctor.findings import RANK, Check, DoctorFacts, NodeFacts
@@ -38,7 +39,7 @@ def checks(facts: DoctorFacts) -> list[Check]:
         for group in (_servers, cluster_checks, link_checks, _lag, _clock, _disk, _staleness):
             found += group(facts)
         found += [*placement_checks(facts), *ledger_checks(facts.ledger)]
-        found += [*trouble_checks(facts), *expiry_checks(facts)]
+        found += [*trouble_checks(facts), *expiry_checks(facts), *backup_checks(facts)]
     groups = list(dict.fromkeys(check.group for check in found))
     return sorted(found, key=lambda check: (groups.index(check.group), RANK[check.state]))
 

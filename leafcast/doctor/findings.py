@@ -175,6 +175,31 @@ class Trouble:
 
 
 @dataclass(frozen=True, slots=True)
+class BackupFacts:
+    """How the centre is backed up; 0 and "" are of what there is not."""
+
+    # The interval, how many are kept, where, and the id of the key for which they are closed.
+    seconds: int = 0
+    keep: int = 0
+    to: str = ""
+    key: str = ""
+    # The last good one: when, its file, what it took there, and how long it took.
+    made_ms: int = 0
+    file: str = ""
+    bytes: int = 0
+    took_seconds: float = 0.0
+    # When one was written last into a file of its own.
+    whole_ms: int = 0
+    # Since when they fail, and why and what to do.
+    failing_ms: int = 0
+    trouble: str = ""
+    # When one was verified last, which, and how long it took until the centre ran of it.
+    verified_ms: float = 0
+    verified_file: str = ""
+    restore_seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class DoctorFacts:
     """All that was gathered."""
 
@@ -200,6 +225,10 @@ class DoctorFacts:
     sealed: bool = True
     # Why the centre may not write to a hub, by the hub's name.
     hubs: Mapping[str, str] = field(default_factory=dict)
+    # None where there is no centre that could write some.
+    backups: BackupFacts | None = None
+    # Whether the centre's server acknowledges only what is on its disk.
+    synced: bool = True
 
 
 def read_facts(answer: Mapping[str, Any], folder: str, free_bytes: int) -> DoctorFacts:
@@ -219,6 +248,8 @@ def read_facts(answer: Mapping[str, Any], folder: str, free_bytes: int) -> Docto
         troubles=[Trouble(**form) for form in answer["troubles"]],
         sealed=answer["sealed"],
         hubs=answer.get("hubs", {}),
+        backups=BackupFacts(**answer["backups"]) if answer.get("backups") else None,
+        synced=answer.get("synced", True),
     )
 
 

@@ -50,10 +50,20 @@ class HealthPortTaken(Exception):
 
 
 class HealthEndpoint:
-    """Answers on one port for as long as it runs; `checks` are asked anew each time."""
+    """Answers on one port for as long as it runs; `checks` are asked anew each time.
 
-    def __init__(self, checks: Checks, clock: Clock, port: int, host: str = LOOPBACK) -> None:
-        self._checks = checks
+    So are `warnings`, which are told and keep nobody from being ready.
+    """
+
+    def __init__(
+        self,
+        checks: Checks,
+        clock: Clock,
+        port: int,
+        host: str = LOOPBACK,
+        warnings: Checks = dict,
+    ) -> None:
+        self._checks, self._warnings = checks, warnings
         self._clock = clock
         self._place = (host, port)
         self.port = port
@@ -160,6 +170,7 @@ class HealthEndpoint:
     def _ready(self) -> tuple[int, str]:
         found = self._checks()
         lines = [f"[-]{name}: {why}" if why else f"[+]{name} ok" for name, why in found.items()]
+        lines += [f"[!]{name}: {why}" for name, why in self._warnings().items() if why]
         ready = not any(found.values())
         lines.append("ready" if ready else "not ready")
         return (200 if ready else _UNREADY), "\n".join([*lines, ""])

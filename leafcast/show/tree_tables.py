@@ -85,12 +85,15 @@ def placements_view(
     lost_spaces: Mapping[str, str] = MappingProxyType({}),
     *,
     wide: bool = False,
+    backup_trouble: str = "",
 ) -> View:
-    """A row a placement, the worst first; then what spaces said that are lost."""
+    """A row a placement, the worst first; then lost spaces, and why backups fail."""
     shown = _placements(placements, now_ms, wide=wide)
-    if not lost_spaces:
+    if not lost_spaces and not backup_trouble:
         return shown
     parts: list[View] = [shown, Text()] if placements else []
+    if backup_trouble:
+        parts.append(Text(f"Backups fail: {backup_trouble}", "yellow", overflow="fold"))
     for space, what in sorted(lost_spaces.items()):
         said = Text.assemble(
             (f"Of a space that is lost: {what}\n", "yellow"),

@@ -18,7 +18,8 @@ import click
 
 from controllers.core.access.keys import KeysRequest
 from controllers.keys import KeysUnusable, load_or_make_keys
-from leafcast.centre.backup import BackupUnusable, read_backup
+from leafcast.backups.refusals import BackupUnusable
+from leafcast.backups.whole_file import read_backup
 from leafcast.centre.planned_nodes import planned_nodes
 from leafcast.cli.commands.node_list import _read as read_sites
 from leafcast.data_dir import FORMAT, DataDir, DataDirUnusable
@@ -28,13 +29,13 @@ from leafcast.join.kept_grant import GrantUnreadable, read_grant
 from leafcast.key_files import (
     PUBLIC,
     ROOT,
-    KeyFileRefused,
     public_keys,
     read_public,
     read_request,
     read_root,
     request_form,
 )
+from leafcast.key_form import KeyFileRefused
 from leafcast.manifest_sources import BadManifests, read_manifests
 from leafcast.node.claim_note import FILE as CLAIM_FILE
 from leafcast.node.claim_note import read_note

@@ -21,6 +21,7 @@ GROUPS = (
     "enrolling",
     "sealing",
     "certificates",
+    "backups",
 )
 PLANTED = "planted"
 """Defects that a campaign must find; only when asked for."""

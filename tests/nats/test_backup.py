@@ -6,122 +6,258 @@ from dataclasses import replace
 import pytest
 
 from controllers.core.access.issued_tokens import IssuedToken
-from leafcast.centre.backup import (
-    PENDING,
-    RELAY,
-    SPACE,
-    BackupUnusable,
-    CentreServer,
-    place_backup,
-    restore_pending,
-    write_backup,
-)
+from leafcast.backups.backup_folder import BackupFolder
+from leafcast.backups.refusals import BackupUnusable
+from leafcast.backups.restoring import PENDING, place_backup, restore_pending
+from leafcast.backups.whole_file import write_backup
 from leafcast.daemon.nodes.token_files import TokenFiles
 from leafcast.data_dir import DataDir
 from leafcast.node.credentials.authorities import load_or_make_authorities
-from relay.adapters.clock import SystemClock, SystemDice
-from relay.adapters.spaces.embedded_space import EmbeddedSpace
+from schemas.records.records import SpaceMark
 from schemas.records.roots import Roots
 from schemas.values.identity import KeyId, TreeId, random_id
+from schemas.values.wire import decode, encode
+from tests.nats.backed_up_centre import (
+    CLOCK,
+    KEY,
+    OTHER_KEY,
+    TREE,
+    BackedUpCentre,
+    taken,
+)
 from tests.unit.centre_world import USER, config, config_key
 
 pytestmark = pytest.mark.nats
 
-
 TOKEN = IssuedToken(
     b"p" * 32, "/late", Roots({KeyId(random_id(b"r" * 16)): b"k" * 32}), 1_000, 9_000
 )
+RECORDS = [bytes([at]) * 50_000 for at in range(20)]
 
 
-class Centre:
-    """A server with a ledger and a space, and a data directory."""
-
-    def __init__(self, grove, folder):
-        self.grove, self.place = grove, DataDir(folder)
-
-    async def start(self, path="/"):
-        self.node = await self.grove.plant(path)
-        seeds = {RELAY: self.node.seeds.relay, SPACE: self.node.seeds.space}
-        self.server = CentreServer(self.node.server.url, seeds)
-        self.relay = await self.grove.connect(self.node, self.node.seeds.relay)
-        client = await self.grove.connect(self.node, self.node.seeds.space)
-        self.space = EmbeddedSpace(client, "workloads", SystemClock(), SystemDice())
-        return self
-
-    def make_keys(self, tree):
-        self.place.keys.mkdir(parents=True)
-        (self.place.keys / "keys.json").write_text(json.dumps({"tree": tree}))
-
-    async def make_ledger(self, *records):
-        await self.relay.jetstream().add_stream(name="OWN", subjects=["own.*"], storage="file")
-        for record in records:
-            await self.relay.jetstream().publish("own.a", record)
-
-    async def ledger(self):
-        stream = self.relay.jetstream()
-        last = (await stream.stream_info("OWN")).state.last_seq
-        return [(await stream.get_msg("OWN", seq=seq)).data for seq in range(1, last + 1)]
+async def written(centre, form, folder):
+    """A backup of one of the two forms, and the key that opens it."""
+    if form == "piecewise":
+        return await centre.back_up(BackupFolder(folder / "backups")), KEY
+    file = folder / "backup.tar"
+    await write_backup(file, centre.place, centre.server, CLOCK)
+    return file, None
 
 
-async def test_what_a_backup_holds_is_there_again_with_identity_and_revisions(grove, tmp_path):
-    file = tmp_path / "backup.tar"
-    records = [bytes([at]) * 50_000 for at in range(20)]
+@pytest.mark.parametrize("form", ["whole", "piecewise"])
+async def test_what_a_backup_holds_is_there_again_and_revisions_go_on(grove, tmp_path, form):
     async with grove:
-        old = await Centre(grove, tmp_path / "old").start("/")
-        old.make_keys("a" * 26)
-        await old.make_ledger(*records)
+        old = await BackedUpCentre(grove, tmp_path / "old").start("/")
+        await old.make_ledger(*RECORDS)
+        await old.put(3, b"said again")
         await old.space.open()
         await old.space.apply(config("a", namespace="default"), USER)
+        await old.space.apply(config("gone", namespace="default"), USER)
+        await old.space.delete(config_key("gone", "default"))
         identity = await old.space.identity()
         before = await old.space.get(config_key("a", "default"))
-        authority = load_or_make_authorities(old.place.folder, TreeId("a" * 26), 1_000).signing
+        revision = int((await old.space.revision()).partition(".")[0])
+        authority = load_or_make_authorities(old.place.folder, TreeId(TREE), 1_000).signing
         TokenFiles(old.place.folder).keep([TOKEN])
-        await write_backup(file, old.place, old.server, 1_000)
+        file, key = await written(old, form, tmp_path)
         assert file.stat().st_mode & 0o077 == 0
-        await old.relay.jetstream().publish("own.a", b"later")
+        held = await old.ledger()
+        await old.put(99, b"later")
 
-        place_backup(file, DataDir(tmp_path / "new"))
+        new = await BackedUpCentre(grove, tmp_path / "new").start("/other", tree=None)
+        place_backup(file, new.place, key)
         # Nodes elsewhere believe the authority: a new one would shut them all out.
-        assert (
-            load_or_make_authorities(tmp_path / "new", TreeId("a" * 26), 1_000).signing == authority
-        )
-        assert TokenFiles(tmp_path / "new").read() == [TOKEN]
-        new = await Centre(grove, tmp_path / "new").start("/other")
+        assert load_or_make_authorities(new.place.folder, TreeId(TREE), 1_000).signing == authority
+        assert TokenFiles(new.place.folder).read() == [TOKEN]
         await new.make_ledger(b"another")
-        assert await restore_pending(new.place, new.server)
-        assert await new.ledger() == records
+        restored = await restore_pending(new.place, new.server, CLOCK)
+        assert (restored[0].name, restored[0].messages) == ("relay/OWN", 20)
+        assert await new.ledger() == held
         await new.space.open()
         assert await new.space.identity() == identity
-        assert await new.space.get(config_key("a", "default")) == before
+        again = await new.space.get(config_key("a", "default"))
+        versions = [it["metadata"].pop("resourceVersion") for it in (before, again)]
+        assert again == before
+        # Who knew a revision finds that the space went on.
+        assert int(versions[1]) > revision >= int(versions[0])
+        assert await new.space.get(config_key("gone", "default")) is None
         # Once, and not at each start.
         assert not (new.place.folder / PENDING).exists()
-        assert not await restore_pending(new.place, new.server)
+        assert await restore_pending(new.place, new.server, CLOCK) is None
+
+
+async def test_a_second_backup_writes_only_what_is_new(grove, tmp_path):
+    folder = BackupFolder(tmp_path / "backups")
+    async with grove:
+        centre = await BackedUpCentre(grove, tmp_path / "tree").start()
+        await centre.make_ledger(*(bytes([at]) * 5_000 for at in range(200)))
+        await centre.back_up(folder)
+        first = taken(folder)
+        await centre.put(7, b"said again")
+        held = await centre.ledger()
+        second = await centre.back_up(folder)
+        assert taken(folder) - first < first // 5
+        pieces = set(folder.sizes())
+        third = await centre.back_up(folder)
+        assert set(folder.sizes()) == pieces
+        for file in (second, third):
+            await centre.restore(file)
+            assert await centre.ledger() == held
+
+
+async def test_many_small_backups_stay_few_pieces(grove, tmp_path):
+    folder = BackupFolder(tmp_path / "backups")
+    async with grove:
+        centre = await BackedUpCentre(grove, tmp_path / "tree").start()
+        await centre.make_ledger(*(bytes([at]) * 2_000 for at in range(20)))
+        for at in range(40):
+            await centre.put(at % 20, bytes([at]) * 100)
+            file = await centre.back_up(folder, keep=2)
+        assert len(folder.backups()) == 2
+        assert len(folder.sizes()) < 25
+        held = await centre.ledger()
+        await centre.restore(file)
+        assert await centre.ledger() == held
+
+
+async def test_a_piece_that_is_lost_or_cut_off_is_written_again(grove, tmp_path):
+    folder = BackupFolder(tmp_path / "backups")
+    async with grove:
+        centre = await BackedUpCentre(grove, tmp_path / "tree").start()
+        await centre.make_ledger(*RECORDS)
+        first = await centre.back_up(folder)
+        (piece,) = (folder.folder / "pieces").rglob("*/*")
+        piece.write_bytes(piece.read_bytes()[:-1])
+        with pytest.raises(BackupUnusable, match="this piece is damaged"):
+            place_backup(first, DataDir(tmp_path / "new"), KEY)
+        assert not (tmp_path / "new" / "keys" / "keys.json").exists()
+        await centre.back_up(folder)
+        place_backup(first, DataDir(tmp_path / "new"), KEY)
+        piece.unlink()
+        with pytest.raises(BackupUnusable, match="1 of its 1 pieces are not in"):
+            place_backup(first, DataDir(tmp_path / "third"), KEY)
+        await centre.back_up(folder)
+        place_backup(first, DataDir(tmp_path / "third"), KEY)
+
+
+async def test_whatever_ends_a_backup_amid_leaves_those_that_are_there(grove, tmp_path):
+    """Each write of a backup is the last one once: what was there restores, and the next works."""
+
+    class Cut(BackupFolder):
+        left = 0
+
+        def write(self, name, data):
+            if not self.left:
+                # As a power cut leaves it: begun, and not in its place.
+                self.folder.joinpath(f"{name}.new").write_bytes(data[: len(data) // 2])
+                raise OSError(28, "No space left on device", name)
+            self.left -= 1
+            super().write(name, data)
+
+    folder = BackupFolder(tmp_path / "backups")
+    async with grove:
+        centre = await BackedUpCentre(grove, tmp_path / "tree").start()
+        await centre.make_ledger(*RECORDS)
+        await centre.space.open()
+        whole = await centre.back_up(folder)
+        held = await centre.ledger()
+        cuts = 0
+        while True:
+            await centre.put(cuts, b"changed")
+            cut = Cut(folder.folder)
+            cut.left = cuts
+            try:
+                await centre.back_up(cut)
+            except OSError:
+                cuts += 1
+                assert whole in [it.file for it in folder.backups() if it.line]
+                place_backup(whole, DataDir(tmp_path / f"new{cuts}"), KEY)
+            else:
+                break
+        # The pieces of the ledger, the index, the catalog.
+        assert cuts >= 3
+        newest = folder.backups()[0].file
+        assert not list(folder.folder.rglob("*.new"))
+        now = await centre.ledger()
+        await centre.restore(whole)
+        assert await centre.ledger() == held
+        await centre.restore(newest)
+        assert await centre.ledger() == now
+
+
+async def test_another_key_an_altered_backup_and_another_tree_are_named(grove, tmp_path):
+    folder = BackupFolder(tmp_path / "backups")
+    async with grove:
+        centre = await BackedUpCentre(grove, tmp_path / "tree").start()
+        await centre.make_ledger(*RECORDS)
+        file = await centre.back_up(folder)
+    new = DataDir(tmp_path / "new")
+    with pytest.raises(BackupUnusable, match=f"closed for key {KEY.id}; say --key"):
+        place_backup(file, new)
+    with pytest.raises(BackupUnusable, match=f"and this is key {OTHER_KEY.id}"):
+        place_backup(file, new, OTHER_KEY)
+    data = file.read_bytes()
+    for altered in (data[:-1], data.replace(b'"number": 1', b'"number": 2'), data[:200]):
+        file.write_bytes(altered)
+        with pytest.raises(BackupUnusable, match="damaged"):
+            place_backup(file, new, KEY)
+    assert not new.folder.exists()
+    file.write_bytes(data)
+    (tmp_path / "theirs" / "keys").mkdir(parents=True)
+    (tmp_path / "theirs" / "keys" / "keys.json").write_text('{"tree": "other"}')
+    with pytest.raises(
+        BackupUnusable, match=f"another tree in .*other, and the backup is of {TREE}"
+    ):
+        place_backup(file, DataDir(tmp_path / "theirs"), KEY)
+    with pytest.raises(BackupUnusable, match="another tree"):
+        folder.check("other")
+
+
+async def test_backups_for_another_key_share_nothing_with_former_ones(grove, tmp_path):
+    folder = BackupFolder(tmp_path / "backups")
+    async with grove:
+        centre = await BackedUpCentre(grove, tmp_path / "tree").start()
+        await centre.make_ledger(*RECORDS)
+        await centre.back_up(folder)
+        before = set(folder.sizes())
+        file = await centre.back_up(folder, keep=1, key=OTHER_KEY)
+        assert not before & set(folder.sizes())
+        await centre.restore(file, OTHER_KEY)
+
+
+async def test_a_restored_ledger_takes_its_spaces_for_such_that_lost_some(grove, tmp_path):
+    note = "lc._own._space_x"
+    async with grove:
+        centre = await BackedUpCentre(grove, tmp_path / "tree").start()
+        await centre.make_ledger(b"a record")
+        await centre.note(note, encode(SpaceMark(7)))
+        file, _ = await written(centre, "whole", tmp_path)
+        await centre.restore(file, None)
+        kept = decode(SpaceMark, (await centre.ledger())[note])
+        assert kept == SpaceMark(7, rolled_back=True)
 
 
 async def test_a_token_that_was_used_since_the_backup_stays_used(grove, tmp_path):
-    file, used = tmp_path / "backup.tar", replace(TOKEN, void_ms=2_000)
+    used = replace(TOKEN, void_ms=2_000)
     async with grove:
-        centre = await Centre(grove, tmp_path / "tree").start()
-        centre.make_keys("a" * 26)
+        centre = await BackedUpCentre(grove, tmp_path / "tree").start()
         files = TokenFiles(centre.place.folder)
         files.keep([TOKEN])
-        await write_backup(file, centre.place, centre.server, 1_000)
+        file, _ = await written(centre, "whole", tmp_path)
     files.keep([used])
     place_backup(file, centre.place, force=True)
     assert files.read() == [used]
 
 
 async def test_a_tree_that_is_there_is_replaced_only_by_force(grove, tmp_path):
-    file = tmp_path / "backup.tar"
     async with grove:
-        centre = await Centre(grove, tmp_path / "tree").start()
-        centre.make_keys("a" * 26)
-        await write_backup(file, centre.place, centre.server, 1_000)
+        centre = await BackedUpCentre(grove, tmp_path / "tree").start()
+        file, _ = await written(centre, "whole", tmp_path)
     with pytest.raises(BackupUnusable, match="--force"):
         place_backup(file, centre.place)
     (centre.place.keys / "keys.json").write_text("{}")
-    assert place_backup(file, centre.place, force=True).tree == "a" * 26
-    assert json.loads((centre.place.keys / "keys.json").read_text()) == {"tree": "a" * 26}
+    assert place_backup(file, centre.place, force=True).tree == TREE
+    assert json.loads((centre.place.keys / "keys.json").read_text()) == {"tree": TREE}
     with centre.place.locked(), pytest.raises(BackupUnusable, match="leafcast down"):
         place_backup(file, centre.place, force=True)
 

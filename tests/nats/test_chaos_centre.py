@@ -6,7 +6,7 @@ import time
 import pytest
 import pytest_asyncio
 
-from leafcast.centre.backup import place_backup
+from leafcast.backups.restoring import place_backup
 from leafcast.data_dir import DataDir
 from tests.nats.chaos_member import copy_folder, spent, until
 from tests.nats.chaos_tree import chaos_tree, doctor

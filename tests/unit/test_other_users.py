@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 
 from leafcast.ask.session import open_session
-from leafcast.centre.backup import MANIFEST, place_backup
+from leafcast.backups.restoring import place_backup
+from leafcast.backups.whole_file import MANIFEST
 from leafcast.daemon.process import prepare_folder, private_log, stop_daemon
 from leafcast.data_dir import DataDir, DataDirUnusable
 from relay.adapters.clock import SystemClock

@@ -70,7 +70,9 @@ def status(
     def draw(found: Any, now_ms: int) -> Any:
         if not placement:
             lost = found.get("lostSpaces", {})
-            return placements_view(found["placements"], now_ms, lost, wide=output.is_wide)
+            trouble, wide = found.get("backupTrouble", ""), output.is_wide
+            listed = found["placements"]
+            return placements_view(listed, now_ms, lost, wide=wide, backup_trouble=trouble)
         return placement_view(found, now_ms)
 
     def titles(found: Any) -> list[str]:

@@ -1,4 +1,4 @@
-"""The verb `backup` of a daemon: what its centre holds, into a file beside it."""
+"""The verbs of a daemon about backups: one into a file beside it, and those on a timer."""
 
 from __future__ import annotations
 
@@ -6,26 +6,71 @@ from pathlib import Path
 from typing import Any
 
 from leafcast.ask.api import Api, ApiError
-from leafcast.centre.backup import BackupUnusable, write_backup
+from leafcast.backups.refusals import BackupUnusable
+from leafcast.backups.whole_file import write_backup
 from leafcast.centre.centre import Centre
+from leafcast.daemon.backup_timer import BackupTimer
 from leafcast.data_dir import DataDir
-from relay.adapters.jetstream.request_reply import CannotConnect
-from relay.adapters.jetstream.stream_backup import BackupFailed
-from relay.ports import Clock
+from relay.adapters.jetstream.stream_reader import StreamDamaged
+from relay.ports import BusBroken, Clock
+
+MEND = "start the centre again, which makes it whole of what can be read; then see `doctor`"
 
 
-def register_backups(api: Api, centre: Centre, place: DataDir, clock: Clock) -> None:
-    """Answer the verb of the tree whose data directory this is."""
+class Backups:
+    """What is answered; each raises ApiError."""
 
-    async def backup(file: str) -> dict[str, Any]:
-        """Write `file`, an absolute path: `{}`. Raises ApiError."""
+    def __init__(self, centre: Centre, place: DataDir, timer: BackupTimer, clock: Clock) -> None:
+        self._centre, self._place, self._timer, self._clock = centre, place, timer, clock
+
+    async def backup(self, file: str) -> dict[str, Any]:
+        """Write `file`, an absolute path: `{}`."""
         try:
-            await write_backup(Path(file), place, centre.streams(), clock.now().wall_ms)
-        except BackupUnusable as error:
-            message = f"{error.file}: {error.reason}"
-            raise ApiError("BackupUnusable", message, error.remedy) from error
-        except (BackupFailed, CannotConnect) as error:
-            raise ApiError("BackupFailed", str(error), "try again") from error
+            await write_backup(Path(file), self._place, self._centre.streams(), self._clock)
+        except (BackupUnusable, BusBroken, OSError) as error:
+            raise _refusal(error) from error
+        self._timer.wrote_whole()
         return {}
 
-    api.register("backup", backup)
+    async def change(
+        self, every: int | None = None, keep: int | None = None, to: str = "", public: str = ""
+    ) -> dict[str, Any]:
+        """Change the timer, what is not said stays; `every` in seconds, 0 is off.
+
+        The first backup by it, and the facts: `{written: {file, bytes, messages} | null, facts}`.
+        """
+        try:
+            written = await self._timer.change(every, keep, to, bytes.fromhex(public))
+        except (BackupUnusable, BusBroken, OSError) as error:
+            raise _refusal(error) from error
+        said = written and {
+            "file": written.file,
+            "bytes": written.bytes,
+            "messages": written.messages,
+        }
+        return {"written": said, "facts": self._timer.facts()}
+
+    async def facts(self) -> dict[str, Any]:
+        """How the timer is set, and how the last backups went."""
+        return self._timer.facts()
+
+
+def register_backups(
+    api: Api, centre: Centre, place: DataDir, timer: BackupTimer, clock: Clock
+) -> None:
+    """Answer the verbs of the tree whose data directory this is."""
+    backups = Backups(centre, place, timer, clock)
+    api.register("backup", backups.backup)
+    api.register("backup-timer", backups.change)
+    api.register("backups", backups.facts)
+
+
+def _refusal(error: BackupUnusable | BusBroken | OSError) -> ApiError:
+    if isinstance(error, BackupUnusable):
+        return ApiError("BackupUnusable", f"{error.file}: {error.reason}", error.remedy)
+    if isinstance(error, OSError):
+        where = error.filename or "the folder of backups"
+        message = f"{where}: {error.strerror or error}"
+        return ApiError("BackupUnusable", message, "make room there, or name another folder")
+    remedy = MEND if isinstance(error, StreamDamaged) else "try again"
+    return ApiError("BackupFailed", str(error), remedy)

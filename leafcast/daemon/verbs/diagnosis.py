@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, replace
 from typing import Any
@@ -23,6 +24,7 @@ from leafcast.doctor.findings import (
 )
 from leafcast.show.faults import keeps_from_running
 from leafcast.show.wait_states import nowhere_text
+from relay.adapters.server.nats_server import EmbeddedServer
 from relay.claims.edge_claim import REFUSED
 from relay.ports import Clock
 from schemas.records.asks import AskFault
@@ -42,8 +44,10 @@ class Diagnosis:
         clock: Clock,
         expiries: Callable[[], Iterable[Expiry]],
         troubles: Callable[[], Iterable[Trouble]],
+        backups: Callable[[], Mapping[str, Any] | None] = lambda: None,
     ) -> None:
         self._centre = centre
+        self._backups = backups
         self._expiries = expiries
         self._troubles = troubles
         self._asks = asks
@@ -72,6 +76,8 @@ class Diagnosis:
             "troubles": [asdict(it) for it in self._troubles()],
             "sealed": controllers is None or controllers.keys.sealing.seals,
             "hubs": self._centre.hub_troubles(),
+            "backups": await asyncio.to_thread(self._backups),
+            "synced": isinstance(centre.nodes[NodePath()].server, EmbeddedServer),
         }
 
     def _all_expiries(self, answers: Mapping[NodePath, Form]) -> Iterator[Expiry]:
@@ -115,9 +121,11 @@ def register_diagnosis(
     clock: Clock,
     expiries: Callable[[], Iterable[Expiry]] = list,
     troubles: Callable[[], Iterable[Trouble]] = list,
+    backups: Callable[[], Mapping[str, Any] | None] = lambda: None,
 ) -> None:
-    """Answer the verb `doctor`; of what expires, and of certificates, others tell."""
-    api.register("doctor", Diagnosis(centre, asks, clock, expiries, troubles).facts)
+    """Answer the verb `doctor`; of what expires, of certificates and backups others tell."""
+    facts = Diagnosis(centre, asks, clock, expiries, troubles, backups).facts
+    api.register("doctor", facts)
 
 
 def node_facts(form: Form, response: Form | AskFault | None) -> NodeFacts:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from typing import Any
 
@@ -43,8 +43,16 @@ EDGES_ASKED_MAX = 64
 class TreeVerbs:
     """Answers from what the daemon's own nodes know; for the tree, other relays are asked, too."""
 
-    def __init__(self, centre: Centre, events: EventLog, asks: CentreAsks, clock: Clock) -> None:
+    def __init__(
+        self,
+        centre: Centre,
+        events: EventLog,
+        asks: CentreAsks,
+        clock: Clock,
+        backup_trouble: Callable[[], str],
+    ) -> None:
         self._centre = centre
+        self._backup_trouble = backup_trouble
         self._asks = asks
         self._clock = clock
         self._events = events
@@ -67,7 +75,8 @@ class TreeVerbs:
                 form["unreachable"] += silent_below(await self._elsewhere())
         controllers = self._centre.controllers
         lost = lost_spaces(controllers) if controllers is not None and not placement else {}
-        return {"placements": forms, "lostSpaces": lost}
+        trouble = "" if placement else self._backup_trouble()
+        return {"placements": forms, "lostSpaces": lost, "backupTrouble": trouble}
 
     async def destinations(self, placement: str) -> dict[str, Any]:
         """The destinations of a placement one by one, as far as they are known here."""
@@ -112,10 +121,15 @@ class TreeVerbs:
 
 
 def register_tree_verbs(
-    api: Api, centre: Centre, events: EventLog, asks: CentreAsks, clock: Clock
+    api: Api,
+    centre: Centre,
+    events: EventLog,
+    asks: CentreAsks,
+    clock: Clock,
+    backup_trouble: Callable[[], str] = str,
 ) -> TreeVerbs:
-    """Answer the verbs about this tree."""
-    verbs = TreeVerbs(centre, events, asks, clock)
+    """Answer the verbs about this tree; why backups fail others tell, "" if they do not."""
+    verbs = TreeVerbs(centre, events, asks, clock, backup_trouble)
     api.register("tree", verbs.tree)
     api.register("status", verbs.status)
     api.register("destinations", verbs.destinations)

@@ -1,4 +1,7 @@
-"""A stream as one file: the server's own snapshot of it, with sequences and settings."""
+"""A stream made of the server's own snapshot, with sequences and settings.
+
+Releases before kept streams so in their backups; today their messages are kept.
+"""
 
 from __future__ import annotations
 
@@ -19,45 +22,16 @@ Form = dict[str, Any]
 
 
 class BackupFailed(BusBroken):
-    """A stream could not be written to a file, or made of one; says which, and why."""
+    """A stream could not be made of a snapshot; says which, and why."""
 
     def __init__(self, stream: str, reason: str) -> None:
         super().__init__(f"stream {stream}: {reason}")
 
 
-async def backup_stream(client: Client, stream: str, into: IO[bytes]) -> Form | None:
-    """Write the stream's snapshot; its `config` and `state`, or None if there is no such stream.
-
-    Raises BackupFailed.
-    """
-    inbox = client.new_inbox()
-    try:
-        subscription = await client.subscribe(inbox)
-        try:
-            asked = {"deliver_subject": inbox, "no_consumers": True, "chunk_size": CHUNK_BYTES}
-            answer = await _api(client, stream, "SNAPSHOT", asked)
-            if answer is None:
-                return None
-            while True:
-                message = await subscription.next_msg(ANSWER_SECONDS)
-                if not message.data:
-                    break
-                into.write(message.data)
-                if message.reply:
-                    await client.publish(message.reply)
-        finally:
-            await subscription.unsubscribe()
-    except (NatsError, OSError, TimeoutError) as error:
-        raise BackupFailed(stream, str(error) or type(error).__name__) from error
-    if (message.headers or {}).get("Status"):
-        raise BackupFailed(stream, "the server broke its snapshot off")
-    return {"config": answer["config"], "state": answer["state"]}
-
-
 async def restore_stream(client: Client, stream: str, form: Form, source: IO[bytes]) -> None:
     """Make the stream of its snapshot, in the place of the one that is there; raises BackupFailed.
 
-    `form` is what `backup_stream` returned.
+    `form` has the `config` and the `state` that the server told with the snapshot.
     """
     try:
         await _api(client, stream, "DELETE", {})

@@ -1,0 +1,201 @@
+"""One more backup in a folder: only what no piece there holds yet is read whole and written.
+
+Nothing is taken for there that was not seen: pieces that are lost or cut off are written anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from leafcast.backups.backup_folder import CATALOG, SUFFIX, BackupFolder
+from leafcast.backups.backup_index import (
+    BackupIndex,
+    IndexLine,
+    StreamIndex,
+    UsedSegment,
+    close_index,
+)
+from leafcast.backups.backup_settings import BackupSettings
+from leafcast.backups.centre_files import centre_files, tree_of
+from leafcast.backups.centre_streams import STREAMS, CentreServer, account
+from leafcast.backups.segments import (
+    SEGMENT_BYTES,
+    Segment,
+    StreamCatalog,
+    alive_in,
+    left_to_read,
+    reusable,
+)
+from leafcast.backups.stored_messages import encode_message
+from leafcast.data_dir import DataDir
+from relay.adapters.jetstream.connection import Connection
+from relay.adapters.jetstream.stream_contents import newest_sequences, read_from, stream_form
+from relay.adapters.jetstream.stream_reader import Stored
+from relay.ports import Clock
+from schemas.content.operator_box import box_name, close_box, open_box, public_half
+from schemas.content.sealing import NotOpened
+from schemas.values.codec import from_json
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenBackup:
+    """What one backup came to."""
+
+    file: str
+    time_ms: int
+    # What it took beside former ones.
+    bytes: int
+    # Of all streams: messages that it holds.
+    messages: int
+
+
+@dataclass(slots=True)
+class _Pieces:
+    """The pieces of a folder, as they are found and written."""
+
+    folder: BackupFolder
+    settings: BackupSettings
+    there: dict[str, int]
+    written: int = 0
+
+    async def put(self, messages: list[Stored]) -> Segment:
+        """Write messages as a segment; raises OSError."""
+        return await asyncio.to_thread(self._put, messages)
+
+    def _put(self, messages: list[Stored]) -> Segment:
+        plain = b"".join(map(encode_message, messages))
+        name = box_name(self.settings.secret, self.settings.public, plain)
+        box = close_box(self.settings.secret, self.settings.public, zlib.compress(plain, 1))
+        if self.there.get(name) != len(box):
+            self.folder.put_piece(name, box)
+            self.there[name] = len(box)
+            self.written += len(box)
+        digest = hashlib.sha256(plain).hexdigest()
+        return Segment(name, digest, len(box), tuple(it.sequence for it in messages))
+
+
+async def write_piecewise(
+    folder: BackupFolder,
+    settings: BackupSettings,
+    place: DataDir,
+    server: CentreServer,
+    clock: Clock,
+) -> WrittenBackup:
+    """Write a backup of a running centre, and let go of those that are not to be kept.
+
+    Raises BackupUnusable, OSError, BusBroken; then the folder holds the backups that it held.
+    """
+    tree = tree_of(place)
+    folder.check(tree)
+    with folder.alone():
+        before = await asyncio.to_thread(_read_catalog, folder, settings)
+        pieces = _Pieces(folder, settings, await asyncio.to_thread(folder.sizes))
+        catalogs, streams = dict[str, StreamCatalog](), dict[str, StreamIndex]()
+        for holder, stream in STREAMS:
+            name = f"{holder}/{stream}"
+            async with account(server, holder, "backup") as connection:
+                copied = await _copy(connection, clock, stream, before.get(name), pieces)
+            if copied is not None:
+                catalogs[name], streams[name] = copied
+        index = BackupIndex(streams, centre_files(place))
+        kept = await asyncio.to_thread(folder.backups)
+        number = 1 + max((it.line.number for it in kept if it.line), default=0)
+        now_ms = clock.now().wall_ms
+        line = IndexLine(tree, number, now_ms, settings.key, index.pieces)
+        data = close_index(index, line, settings.secret, settings.public)
+        file = _file_name(line)
+        await asyncio.to_thread(folder.write, file, data)
+        catalog = _encode_catalog(settings, catalogs)
+        await asyncio.to_thread(folder.write, CATALOG, catalog)
+        await asyncio.to_thread(folder.keep_newest, settings.keep)
+    messages = sum(len(it.alive) for stream in streams.values() for it in stream.segments)
+    return WrittenBackup(file, now_ms, pieces.written + len(data), messages)
+
+
+async def _copy(
+    connection: Connection,
+    clock: Clock,
+    stream: str,
+    known: StreamCatalog | None,
+    pieces: _Pieces,
+) -> tuple[StreamCatalog, StreamIndex] | None:
+    """A stream's messages, as far as no piece has them, into pieces; None without a stream."""
+    form = await stream_form(connection, stream)
+    if form is None:
+        return None
+    newest = await newest_sequences(connection, clock, stream)
+    alive = set(newest.values())
+    segments = reusable(known, form.created, alive, pieces.there)
+    copy = _Copy(pieces.put, left_to_read(segments, alive), form.last, newest)
+    first = min(copy.wanted, default=form.last + 1)
+    await read_from(connection, clock, stream, first, copy.take)
+    await copy.end()
+    segments += copy.segments
+    alive, last = set(newest.values()), max(form.last, copy.last)
+    used = [UsedSegment(it.piece, it.digest, alive_in(it, alive)) for it in segments]
+    index = StreamIndex(form.config, last, [it for it in used if it.alive])
+    return StreamCatalog(form.created, segments), index
+
+
+@dataclass(slots=True)
+class _Copy:
+    """Messages on their way into segments: those that are wanted, and those that came since."""
+
+    put: Callable[..., object]
+    wanted: frozenset[int]
+    # Up to where the stream was listed.
+    listed: int
+    # By subject, what the stream keeps of it; what comes takes the place of what it overwrote.
+    newest: dict[str, int]
+    segments: list[Segment] = field(default_factory=list)
+    last: int = 0
+    _waiting: list[Stored] = field(default_factory=list)
+    _size: int = 0
+
+    async def take(self, stored: Stored) -> None:
+        self.last = stored.sequence
+        if stored.sequence not in self.wanted and stored.sequence <= self.listed:
+            return
+        self.newest[stored.subject] = stored.sequence
+        self._waiting.append(stored)
+        self._size += len(stored.data)
+        if self._size >= SEGMENT_BYTES:
+            await self.end()
+
+    async def end(self) -> None:
+        """Write what waits."""
+        if self._waiting:
+            waiting, self._waiting, self._size = self._waiting, [], 0
+            self.segments.append(await self.put(waiting))  # type: ignore[misc]
+
+
+def _file_name(line: IndexLine) -> str:
+    when = datetime.fromtimestamp(line.time_ms / 1000, UTC)
+    return f"leafcast-{line.number:06d}-{when:%Y%m%dT%H%M%SZ}{SUFFIX}"
+
+
+def _encode_catalog(settings: BackupSettings, catalogs: dict[str, StreamCatalog]) -> bytes:
+    """The catalog, closed for the centre itself: the operator needs none."""
+    form = {
+        "key": settings.key,
+        "streams": {name: catalog.form() for name, catalog in catalogs.items()},
+    }
+    own = public_half(settings.secret)
+    return close_box(settings.secret, own, zlib.compress(json.dumps(form).encode(), 1))
+
+
+def _read_catalog(folder: BackupFolder, settings: BackupSettings) -> dict[str, StreamCatalog]:
+    """What the centre noted of the pieces; nothing if that is lost, damaged or another key's."""
+    try:
+        form = from_json(zlib.decompress(open_box(settings.secret, folder.catalog())))
+        if form["key"] != settings.key:
+            return {}
+        return {str(name): StreamCatalog.read(it) for name, it in form["streams"].items()}
+    except (NotOpened, KeyError, ValueError, TypeError, AttributeError, zlib.error):
+        return {}

@@ -1,0 +1,348 @@
+"""Putting a backup back: its files into a data directory, then its streams as the centre starts.
+
+A tree must be stopped for the first step. The second waits in the data directory until it is done,
+also over a loss of power.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import tarfile
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from leafcast.backups.backup_folder import PIECES, BackupFolder
+from leafcast.backups.backup_index import (
+    COPY_AGAIN,
+    BackupIndex,
+    IndexLine,
+    StreamIndex,
+    UsedSegment,
+    open_index,
+    read_line,
+)
+from leafcast.backups.centre_files import (
+    KEYS,
+    TOKENS,
+    TREE_FILES,
+    checked_name,
+    put_files,
+    tree_of,
+)
+from leafcast.backups.centre_streams import RELAY, STREAMS, CentreServer, account
+from leafcast.backups.operator_keys import OperatorKey
+from leafcast.backups.refusals import NO_BACKUP, BackupUnusable
+from leafcast.backups.stored_messages import (
+    MessagesDamaged,
+    MessagesDigest,
+    decode_messages,
+    kept_headers,
+)
+from leafcast.backups.whole_file import (
+    SNAPSHOTS,
+    Backup,
+    BackupTar,
+    StreamMessages,
+    opened,
+    read_backup,
+    replacing,
+    stream_messages,
+)
+from leafcast.data_dir import DataDir, make_private
+from relay.adapters.jetstream.connection import Connection
+from relay.adapters.jetstream.publish import REPLACES, Outgoing, Publisher, header_lines
+from relay.adapters.jetstream.request_reply import CannotConnect, brief_connection
+from relay.adapters.jetstream.stream_backup import restore_stream
+from relay.adapters.jetstream.stream_contents import StreamForm, make_anew, read_from
+from relay.adapters.jetstream.stream_reader import Stored, StreamReader
+from relay.ports import BusBroken, Clock
+from schemas.content.operator_box import open_box
+from schemas.content.sealing import NotOpened
+from schemas.records.records import SpaceMark
+from schemas.values import subjects
+from schemas.values.identity import NodePath
+from schemas.values.refusals import RecordRefused
+from schemas.values.wire import decode, encode
+
+PENDING = "restore.tar"
+"""In a data directory: what the next start of the centre restores."""
+PIECE_BYTES_MAX = 64 * 1024 * 1024
+"""Of what a piece opens to: a segment with its largest message has less."""
+
+
+@dataclass(frozen=True, slots=True)
+class RestoredStream:
+    """A stream as it was made anew, compared with the backup."""
+
+    name: str
+    messages: int
+    # Of its messages in order; "" of a backup of form 1, which says none.
+    digest: str
+
+
+def is_piecewise(file: Path) -> bool:
+    """Whether a backup needs the pieces beside it, and a key."""
+    try:
+        with file.open("rb") as data:
+            return data.read(1) == b"{"
+    except OSError:
+        return False
+
+
+def newest_in(file: Path) -> Path:
+    """The file itself, or of a folder with backups the newest; raises BackupUnusable."""
+    if not file.is_dir():
+        return file
+    kept = [it for it in BackupFolder(file).backups() if it.line is not None]
+    if not kept:
+        raise BackupUnusable(file, "it holds no backup", NO_BACKUP)
+    return kept[0].file
+
+
+def place_backup(
+    file: Path, place: DataDir, key: OperatorKey | None = None, *, force: bool = False
+) -> Backup:
+    """Put a backup into the data directory of a tree that is stopped.
+
+    A tree that is there is replaced only by `force`. All of the backup is read and checked before
+    anything is written there. Raises BackupUnusable or DataDirUnusable.
+    """
+    if place.in_use():
+        raise BackupUnusable(file, f"a tree runs on {place.folder}", "run `leafcast down` first")
+    if is_piecewise(file):
+        return _place_piecewise(file, place, key, force=force)
+    return _place_whole(file, place, force=force)
+
+
+def _place_whole(file: Path, place: DataDir, *, force: bool) -> Backup:
+    with opened(file) as tar:
+        found = read_backup(file, tar)
+        _check_free(file, place, found.tree, force=force)
+        files = {
+            checked_name(file, member.name): _read(file, tar, member)
+            for member in tar.getmembers()
+            if member.name in TREE_FILES or member.name.startswith((f"{KEYS}/", f"{TOKENS}/"))
+        }
+        for name in found.streams if found.form != SNAPSHOTS else ():
+            for _ in stream_messages(file, tar, name):
+                """Each is looked at: what is cut off is refused before anything is replaced."""
+    try:
+        make_private(place.folder)
+        with replacing(place.folder / PENDING) as pending, file.open("rb") as whole:
+            while block := whole.read(1024 * 1024):
+                pending.write(block)
+        put_files(file, place, files)
+    except OSError as error:
+        raise _unwritten(file, place, error) from error
+    return found
+
+
+def _place_piecewise(file: Path, place: DataDir, key: OperatorKey | None, *, force: bool) -> Backup:
+    line, index, folder = open_piecewise(file, key)
+    _check_free(file, place, line.tree, force=force)
+    try:
+        make_private(place.folder)
+        with (
+            replacing(place.folder / PENDING) as pending,
+            BackupTar(pending, place.folder) as tar,
+        ):
+            for name, stream in index.streams.items():
+                form = StreamForm(stream.config, "", stream.last)
+                tar.add_stream(name, StreamMessages(form, messages_of(folder, key, stream)))
+            tar.add_files(index.files)
+            found = tar.end(line.tree, line.time_ms)
+        put_files(file, place, index.files)
+    except OSError as error:
+        raise _unwritten(file, place, error) from error
+    return found
+
+
+def open_piecewise(
+    file: Path, key: OperatorKey | None
+) -> tuple[IndexLine, BackupIndex, BackupFolder]:
+    """A backup in a folder, opened; all pieces that it needs are there. Raises BackupUnusable."""
+    try:
+        data = file.read_bytes()
+    except OSError as error:
+        raise BackupUnusable(file, str(error.strerror), "name another one") from error
+    if key is None:
+        line = read_line(file, data)
+        remedy = f"say --key with the file of key {line.key}"
+        raise BackupUnusable(file, f"it is closed for key {line.key}", remedy)
+    line, index = open_index(file, data, key)
+    folder = BackupFolder(file.parent)
+    if missing := sorted(set(index.pieces) - folder.sizes().keys()):
+        where = folder.folder / PIECES
+        reason = f"{len(missing)} of its {len(index.pieces)} pieces are not in {where}"
+        remedy = "name it in the folder that it was written to, whole, or name another backup"
+        raise BackupUnusable(file, f"{reason} ({missing[0]})", remedy)
+    return line, index, folder
+
+
+def messages_of(
+    folder: BackupFolder, key: OperatorKey | None, stream: StreamIndex
+) -> Iterator[Stored]:
+    """The messages of a stream in the order of their sequences; raises BackupUnusable, OSError.
+
+    Segments are opened one by one; those whose ranges overlap are held together.
+    """
+    assert key is not None
+    waiting: list[Stored] = []
+    segments = sorted(stream.segments, key=lambda it: it.alive[0])
+    for at, segment in enumerate(segments):
+        alive = set(segment.alive)
+        opened_now = [it for it in _opened_piece(folder, key, segment) if it.sequence in alive]
+        waiting = sorted([*waiting, *opened_now], key=lambda it: it.sequence)
+        follows = segments[at + 1].alive[0] if at + 1 < len(segments) else None
+        ready = [it for it in waiting if follows is None or it.sequence < follows]
+        waiting = waiting[len(ready) :]
+        yield from map(_written_again, ready)
+
+
+def _opened_piece(folder: BackupFolder, key: OperatorKey, segment: UsedSegment) -> list[Stored]:
+    file = folder.folder / PIECES / segment.piece[:2] / segment.piece
+    try:
+        inflating = zlib.decompressobj()
+        plain = inflating.decompress(
+            open_box(key.private, folder.piece(segment.piece)), PIECE_BYTES_MAX
+        )
+        if hashlib.sha256(plain).hexdigest() != segment.digest:
+            raise MessagesDamaged("its digest differs")  # noqa: TRY301 - one answer to all of them
+        return list(decode_messages(plain))
+    except (NotOpened, MessagesDamaged, zlib.error) as error:
+        raise BackupUnusable(file, f"this piece is damaged ({error})", COPY_AGAIN) from error
+
+
+async def restore_pending(
+    place: DataDir, server: CentreServer, clock: Clock
+) -> list[RestoredStream] | None:
+    """Make the streams of a backup that waits in the data directory; None if there is none.
+
+    What was made is read again and compared. From then on each space counts as one that lost some:
+    what it does not show is held until a person lets it go. Raises BackupUnusable, BusBroken; then
+    it waits on.
+    """
+    file = place.folder / PENDING
+    if not file.exists():
+        return None
+    with opened(file) as tar:
+        found = read_backup(file, tar)
+        restored = []
+        for holder, stream in STREAMS:
+            name = f"{holder}/{stream}"
+            if name not in found.streams:
+                continue
+            if found.form == SNAPSHOTS:
+                restored.append(await _restore_snapshot(server, tar, found, holder, stream))
+                continue
+            async with account(server, holder, "restore") as connection:
+                messages = partial(stream_messages, file, tar, name)
+                state = found.streams[name]
+                form = StreamForm(state["config"], "", int(state["state"]["last_seq"]))
+                restored.append(await _restore(connection, clock, name, form, messages))
+    async with account(server, RELAY, "doubting") as connection:
+        await doubt_spaces(connection, clock)
+    file.unlink()
+    return restored
+
+
+async def _restore_snapshot(
+    server: CentreServer, tar: tarfile.TarFile, found: Backup, holder: str, stream: str
+) -> RestoredStream:
+    name = f"{holder}/{stream}"
+    member = tar.extractfile(f"streams/{name}")
+    assert member is not None
+    try:
+        async with brief_connection(server.url, server.seeds[holder], "restore") as client:
+            with member:
+                await restore_stream(client, stream, dict(found.streams[name]), member)
+    except CannotConnect as error:
+        raise BusBroken(str(error)) from error
+    return RestoredStream(name, int(found.streams[name]["state"]["messages"]), "")
+
+
+async def _restore(
+    connection: Connection,
+    clock: Clock,
+    name: str,
+    form: StreamForm,
+    messages: Callable[[], Iterator[Stored]],
+) -> RestoredStream:
+    """Make a stream, read it again and compare; raises BusBroken if it is another one."""
+    newest = {it.subject: it.sequence for it in messages()}
+    kept = (it for it in messages() if newest[it.subject] == it.sequence)
+    said, made = MessagesDigest(), MessagesDigest()
+    stream = name.partition("/")[2]
+    await make_anew(connection, stream, form, _counted(kept, said))
+
+    async def take(stored: Stored) -> None:
+        made.take(stored)
+
+    await read_from(connection, clock, stream, 1, take)
+    if made.hex() != said.hex():
+        counts = f"{made.count} messages of {said.count}"
+        raise BusBroken(f"the stream {stream} is not as the backup has it: {counts} are alike")
+    return RestoredStream(name, made.count, made.hex())
+
+
+def _counted(messages: Iterable[Stored], digest: MessagesDigest) -> Iterator[Stored]:
+    for message in messages:
+        digest.take(message)
+        yield message
+
+
+async def doubt_spaces(connection: Connection, clock: Clock) -> None:
+    """Have the ledger take each space that it knew for one that lost some; raises BusBroken.
+
+    An API server goes on while the ledger goes back, and what a backup lacks nobody deleted.
+    """
+    marks: list[Outgoing] = []
+
+    async def take(stored: Stored) -> None:
+        if not subjects.parse(stored.subject).key.startswith(subjects.SPACE_PREFIX):
+            return
+        with suppress(RecordRefused):
+            mark = SpaceMark(decode(SpaceMark, stored.data).revision, rolled_back=True)
+            marks.append(Outgoing(stored.subject, encode(mark), header_lines(REPLACES)))
+
+    notes = [subjects.own(NodePath(), "*")]
+    await StreamReader(connection, clock, "OWN", filters=notes).read_all(take)
+    publisher = Publisher(connection)
+    await publisher.start()
+    await publisher.publish(marks)
+
+
+def _check_free(file: Path, place: DataDir, tree: str, *, force: bool) -> None:
+    """Raises BackupUnusable if there is a tree that is not to be replaced."""
+    if not place.keys.exists() or force:
+        return
+    try:
+        there = tree_of(place)
+    except (OSError, ValueError, KeyError, TypeError):
+        there = "whose keys are damaged"
+    what = f"there is a tree in {place.folder}"
+    if there != tree:
+        what = f"there is another tree in {place.folder}: {there}, and the backup is of {tree}"
+    remedy = "say --force to replace what its centre holds, or name another --data-dir"
+    raise BackupUnusable(file, what, remedy)
+
+
+def _read(file: Path, tar: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
+    source = tar.extractfile(member)
+    if source is None:
+        raise BackupUnusable(file, f"{member.name} is no file", NO_BACKUP)
+    with source:
+        return source.read()
+
+
+def _written_again(message: Stored) -> Stored:
+    headers = kept_headers(message.headers)
+    return Stored(message.subject, message.data, headers, message.sequence, message.time_ms)
+
+
+def _unwritten(file: Path, place: DataDir, error: OSError) -> BackupUnusable:
+    return BackupUnusable(file, str(error.strerror or error), f"look at {place.folder}")

@@ -1,0 +1,209 @@
+"""Backups of a running centre on a timer: set by a person, kept over restarts, tried again.
+
+The first one is written before a setting is taken: what cannot work is told at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from leafcast.backups.backup_folder import BackupFolder
+from leafcast.backups.backup_settings import (
+    BackupSettings,
+    BackupStanding,
+    keep_settings,
+    keep_standing,
+    kept_settings,
+    kept_standing,
+)
+from leafcast.backups.centre_files import tree_of
+from leafcast.backups.centre_streams import CentreServer
+from leafcast.backups.operator_keys import MAKE_ONE
+from leafcast.backups.piecewise import WrittenBackup, write_piecewise
+from leafcast.backups.refusals import BackupUnusable
+from leafcast.data_dir import DataDir
+from relay.ports import BusBroken, Clock, Dice
+from schemas.content.operator_box import KEY_BYTES
+
+AGAIN_SECONDS_MIN = 60.0
+"""After a backup that failed; then twice as long each time, up to the interval."""
+LATEST_SECONDS = 3600.0
+"""So long it sleeps at most: a clock that is set is noticed then."""
+
+Note = Callable[[str, str, str], None]
+
+log = logging.getLogger("leafcast.backups")
+
+
+class BackupTimer:
+    """The timer of one centre; `streams` raises BusBroken while it has no server."""
+
+    def __init__(
+        self,
+        place: DataDir,
+        streams: Callable[[], CentreServer],
+        clock: Clock,
+        dice: Dice,
+        note: Note,
+    ) -> None:
+        self._place, self._streams = place, streams
+        self._clock, self._dice, self._note = clock, dice, note
+        self._writing = asyncio.Lock()
+        self._set = asyncio.Event()
+        # After a failure: when it is tried again, by the monotonic clock, and how long that took.
+        self._again_at = self._pause = 0.0
+        self._trouble = ""
+        try:
+            self.settings = kept_settings(place.folder)
+        except BackupUnusable as error:
+            self.settings, self._trouble = BackupSettings(), str(error)
+        self.standing = kept_standing(place.folder)
+
+    async def run(self) -> None:
+        """Write backups as they are due, until cancelled."""
+        while True:
+            self._set.clear()
+            left = self._left()
+            if left is None or left > 0:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(min(left or LATEST_SECONDS, LATEST_SECONDS)):
+                        await self._set.wait()
+            else:
+                await self._write_due()
+
+    @property
+    def trouble(self) -> str:
+        """Why backups that are asked for are not made; "" if they are, or none are asked for."""
+        standing = self.standing
+        if self._trouble:
+            return self._trouble
+        if not self.settings.seconds or not standing.failing_ms:
+            return ""
+        return f"{standing.reason}; {standing.remedy}"
+
+    def facts(self) -> dict[str, Any]:
+        """What people are told; see leafcast.doctor.findings.BackupFacts. It reads the folder."""
+        standing, verified = self.standing, dict[str, Any]()
+        with suppress(OSError):
+            verified = BackupFolder(Path(self.settings.to)).verified() if self.settings.to else {}
+        return {
+            **self.settings.form(),
+            "made_ms": standing.made_ms,
+            "file": standing.file,
+            "bytes": standing.bytes,
+            "took_seconds": standing.seconds,
+            "whole_ms": standing.whole_ms,
+            "failing_ms": standing.failing_ms,
+            "trouble": self.trouble,
+            "verified_ms": _number(verified.get("timeMs")),
+            "verified_file": str(verified.get("file", "")),
+            "restore_seconds": _number(verified.get("seconds")),
+        }
+
+    async def change(
+        self, seconds: int | None, keep: int | None, to: str, public: bytes
+    ) -> WrittenBackup | None:
+        """Take what a person says, the rest stays; the first backup by it, None if none is asked.
+
+        Raises BackupUnusable, OSError, BusBroken; then all is as before.
+        """
+        wanted = self._wanted(seconds, keep, to, public)
+        written = None
+        if wanted.seconds:
+            async with self._writing:
+                folder = BackupFolder(Path(wanted.to))
+                await asyncio.to_thread(folder.begin, tree_of(self._place))
+                written = await self._write(folder, wanted)
+        keep_settings(self._place.folder, wanted)
+        self.settings, self._trouble = wanted, ""
+        if written is None:
+            self.standing = replace(self.standing, failing_ms=0, reason="", remedy="")
+        keep_standing(self._place.folder, self.standing)
+        self._set.set()
+        return written
+
+    def wrote_whole(self) -> None:
+        """Take note of a backup in a file of its own."""
+        self.standing = replace(self.standing, whole_ms=self._clock.now().wall_ms)
+        _keep_if_possible(self._place.folder, self.standing)
+
+    def _wanted(
+        self, seconds: int | None, keep: int | None, to: str, public: bytes
+    ) -> BackupSettings:
+        now = self.settings
+        wanted = BackupSettings(
+            now.seconds if seconds is None else seconds,
+            now.keep if keep is None else keep,
+            to or now.to,
+            public or now.public,
+            now.secret or self._dice.entropy(KEY_BYTES),
+        )
+        if wanted.seconds and not wanted.to:
+            reason = "no folder is named"
+            raise BackupUnusable(self._place.folder, reason, "say --to DIR")
+        if wanted.seconds and not wanted.public:
+            reason = "there is no key of yours to close backups for"
+            remedy = f"{MAKE_ONE}, and say --key FILE.pub"
+            raise BackupUnusable(self._place.folder, reason, remedy)
+        return wanted
+
+    def _left(self) -> float | None:
+        """Seconds until the next backup is due; None if none is asked for."""
+        settings, standing = self.settings, self.standing
+        if not settings.seconds:
+            return None
+        if standing.failing_ms:
+            return self._again_at - self._clock.now().seconds
+        since = (self._clock.now().wall_ms - standing.made_ms) / 1000
+        # A clock that was set back makes nobody wait for longer than the interval.
+        return settings.seconds - since if since >= 0 else 0.0
+
+    async def _write_due(self) -> None:
+        settings = self.settings
+        try:
+            async with self._writing:
+                await self._write(BackupFolder(Path(settings.to)), settings)
+        except BackupUnusable as error:
+            self._failed(f"{error.file}: {error.reason}", error.remedy)
+        except BusBroken as error:
+            self._failed(str(error), "it is tried again")
+        except OSError as error:
+            reason = str(error.strerror or error)
+            self._failed(f"{settings.to}: {reason}", "make room there, or name another folder")
+        _keep_if_possible(self._place.folder, self.standing)
+
+    def _failed(self, reason: str, remedy: str) -> None:
+        if not self.standing.failing_ms:
+            self._note("BackupFailed", "backups", f"{reason}; {remedy}")
+        self.standing = self.standing.failed(self._clock.now().wall_ms, reason, remedy)
+        log.warning("no backup was written: %s; %s", reason, remedy)
+        self._pause = min(2 * self._pause or AGAIN_SECONDS_MIN, float(self.settings.seconds))
+        self._again_at = self._clock.now().seconds + self._pause
+
+    async def _write(self, folder: BackupFolder, settings: BackupSettings) -> WrittenBackup:
+        began = self._clock.now().seconds
+        written = await write_piecewise(folder, settings, self._place, self._streams(), self._clock)
+        took = self._clock.now().seconds - began
+        whole_ms = self.standing.whole_ms
+        self.standing = BackupStanding(written.time_ms, written.file, written.bytes, took, whole_ms)
+        self._pause = 0.0
+        log.info("backup %s: %d bytes in %.1f s", written.file, written.bytes, took)
+        return written
+
+
+def _keep_if_possible(folder: Path, standing: BackupStanding) -> None:
+    """The disk of the data directory may be full: the next start then knows less."""
+    try:
+        keep_standing(folder, standing)
+    except OSError as error:
+        log.warning("how the last backup went is not kept: %s", error)
+
+
+def _number(value: object) -> float:
+    return value if isinstance(value, int | float) else 0

@@ -1,0 +1,82 @@
+"""What a power cut and a lost disk would cost now: what of the centre would be gone, how long.
+
+What would be gone is the recovery point (RPO), how long it takes the recovery time (RTO).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from leafcast.doctor.findings import BackupFacts, Check, DoctorFacts
+from leafcast.show.durations import span_text
+
+GROUP = "Backups"
+LATE_TIMES = 2
+"""A backup that is older than so many intervals is late."""
+_ALL = "the centre's ledger, its objects and the tree's keys are on this one disk"
+_VERIFY = "leafcast backup verify {file} --key FILE, where your private key is"
+
+
+def backup_checks(facts: DoctorFacts) -> Iterator[Check]:
+    """What is known of both; a warning if a disk that is lost would cost more than is wanted."""
+    backups = facts.backups
+    if backups is None:
+        return
+    yield _power_cut(facts)
+    yield from _lost_disk(backups, facts.now_ms)
+
+
+def _power_cut(facts: DoctorFacts) -> Check:
+    if facts.synced:
+        return Check(GROUP, "ok", "a power cut costs nothing that was acknowledged")
+    return Check(
+        GROUP,
+        "warning",
+        "a power cut costs what the centre's own nats-server had not synced",
+        "it is run by someone else, who says when it syncs: every two minutes unless told",
+        "set `sync_interval: always` in the jetstream part of its configuration",
+        "/",
+    )
+
+
+def _lost_disk(backups: BackupFacts, now_ms: int) -> Iterator[Check]:
+    newest = max(backups.made_ms, backups.whole_ms)
+    if not newest:
+        yield _none(backups)
+        return
+    age = max(now_ms - newest, 0) / 1000
+    said = f"a lost disk costs what was changed in the last {span_text(age)}"
+    if backups.trouble:
+        since = span_text((now_ms - backups.failing_ms) / 1000)
+        why, _, remedy = backups.trouble.rpartition("; ")
+        yield Check(GROUP, "warning", f"{said}; backups fail since {since}", why, remedy)
+    elif not backups.seconds:
+        cause = "backups on a timer are off"
+        yield Check(GROUP, "warning", said, cause, "leafcast backup --every 15m")
+    elif age > LATE_TIMES * backups.seconds:
+        cause = f"the last backup is older than two times {span_text(backups.seconds)}"
+        yield Check(GROUP, "warning", said, cause, "look again in a minute; the log says why")
+    else:
+        yield Check(GROUP, "ok", said)
+    yield _recovery(backups, now_ms)
+
+
+def _none(backups: BackupFacts) -> Check:
+    said = "a lost disk costs all: there is no backup"
+    if backups.trouble:
+        why, _, remedy = backups.trouble.rpartition("; ")
+        return Check(GROUP, "warning", said, why, remedy)
+    remedy = "leafcast backup key new FILE, then leafcast backup --every 15m --to DIR"
+    return Check(GROUP, "warning", said, _ALL, remedy)
+
+
+def _recovery(backups: BackupFacts, now_ms: int) -> Check:
+    if not backups.verified_ms:
+        said = "nobody knows whether a backup can be restored, and how long it takes"
+        file = f"{backups.to}/{backups.file}" if backups.file else "FILE"
+        cause = f"none in {backups.to or 'a folder of the timer'} was verified"
+        return Check(GROUP, "warning", said, cause, _VERIFY.format(file=file))
+    ago = span_text(max(now_ms - backups.verified_ms, 0) / 1000)
+    took = f"{backups.restore_seconds:.1f} s"
+    said = f"a restored centre runs after {took}, as {backups.verified_file} did {ago} ago"
+    return Check(GROUP, "ok", said)

@@ -1,0 +1,131 @@
+"""Backups on a timer: made when they are due, told of when they fail, never two at once."""
+
+import asyncio
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from leafcast.backups.backup_folder import BackupFolder
+from leafcast.backups.backup_settings import kept_settings
+from leafcast.backups.refusals import BackupUnusable
+from leafcast.daemon.backup_timer import BackupTimer
+from relay.adapters.clock import SystemDice
+from relay.ports import BusBroken
+from schemas.content.operator_box import public_half
+from tests.awaiting import eventually
+from tests.nats.backed_up_centre import CLOCK, KEY, BackedUpCentre
+
+pytestmark = pytest.mark.nats
+
+PUBLIC = public_half(KEY.private)
+
+
+class Timed(BackedUpCentre):
+    """A centre with a timer, which is started anew at will."""
+
+    def timer(self, reached=True):
+        self.notes = []
+
+        def streams():
+            if not reached:
+                raise BusBroken("the centre is starting")
+            return self.server
+
+        return BackupTimer(
+            self.place, streams, CLOCK, SystemDice(), lambda *said: self.notes.append(said)
+        )
+
+
+@asynccontextmanager
+async def running(timer):
+    task = asyncio.create_task(timer.run())
+    try:
+        yield timer
+    finally:
+        task.cancel()
+        await asyncio.wait([task])
+
+
+@pytest.fixture
+def to(tmp_path):
+    return tmp_path / "to"
+
+
+def count(to: Path) -> int:
+    return len(BackupFolder(to).backups())
+
+
+async def test_backups_are_made_as_they_are_due_also_after_a_restart(grove, tmp_path, to):
+    async with grove:
+        centre = await Timed(grove, tmp_path / "tree").start()
+        await centre.make_ledger(b"a record")
+        async with running(centre.timer()) as timer:
+            written = await timer.change(1, 2, str(to), PUBLIC)
+            assert written is not None
+            assert count(to) == 1
+            await eventually(lambda: timer.standing.file != written.file)
+        before = timer.standing.file
+        async with running(centre.timer()) as again:
+            assert again.settings == timer.settings
+            await eventually(lambda: again.standing.file != before)
+            # What is said once stays.
+            await again.change(None, 1, "", b"")
+            assert (again.settings.seconds, again.settings.to) == (1, str(to))
+            assert count(to) == 1
+            await again.change(0, None, "", b"")
+        kept = kept_settings(centre.place.folder)
+        assert (kept.seconds, kept.to, kept.public) == (0, str(to), PUBLIC)
+        assert again.trouble == ""
+
+
+async def test_a_setting_that_does_not_work_is_refused_and_changes_nothing(grove, tmp_path, to):
+    async with grove:
+        centre = await Timed(grove, tmp_path / "tree").start()
+        timer = centre.timer()
+        with pytest.raises(BackupUnusable, match="no folder is named"):
+            await timer.change(900, None, "", PUBLIC)
+        with pytest.raises(BackupUnusable, match="there is no key of yours"):
+            await timer.change(900, None, str(to), b"")
+        (tmp_path / "a file").touch()
+        with pytest.raises(OSError, match="a file"):
+            await timer.change(900, None, str(tmp_path / "a file" / "to"), PUBLIC)
+        with pytest.raises(BusBroken):
+            await centre.timer(reached=False).change(900, None, str(to), PUBLIC)
+        assert not timer.settings.seconds
+        assert not kept_settings(centre.place.folder).to
+        assert timer.facts()["made_ms"] == 0
+
+
+async def test_a_folder_that_goes_is_told_of_and_written_again_once_it_is_back(grove, tmp_path, to):
+    async with grove:
+        centre = await Timed(grove, tmp_path / "tree").start()
+        await centre.make_ledger(b"a record")
+        async with running(centre.timer()) as timer:
+            await timer.change(1, 9, str(to), PUBLIC)
+            to.rename(tmp_path / "elsewhere")
+            await eventually(lambda: timer.trouble != "")
+            assert f"{to}: no backups are there; is the disk mounted?" in timer.trouble
+            # A folder that is not mounted is not filled.
+            assert not to.exists()
+            assert [it[0] for it in centre.notes] == ["BackupFailed"]
+            since = timer.standing.failing_ms
+            (tmp_path / "elsewhere").rename(to)
+            await eventually(lambda: not timer.trouble)
+            assert timer.standing.made_ms > since
+            assert len(centre.notes) == 1
+
+
+async def test_two_that_write_at_once_do_it_one_after_the_other_or_are_told(grove, tmp_path, to):
+    async with grove:
+        centre = await Timed(grove, tmp_path / "tree").start()
+        await centre.make_ledger(b"a record")
+        timer = centre.timer()
+        await timer.change(900, 9, str(to), PUBLIC)
+        await asyncio.gather(*(timer.change(900, None, "", b"") for _ in range(3)))
+        assert count(to) == 4
+        with (
+            BackupFolder(to).alone(),
+            pytest.raises(BackupUnusable, match="another backup is being written"),
+        ):
+            await timer.change(900, None, "", b"")

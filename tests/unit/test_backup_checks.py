@@ -1,0 +1,79 @@
+"""What a power cut and a lost disk would cost, as `leafcast doctor` says it."""
+
+from dataclasses import replace
+
+import pytest
+
+from leafcast.doctor.backup_checks import backup_checks
+from leafcast.doctor.findings import BackupFacts, DoctorFacts
+
+NOW, MINUTE = 1_800_000_000_000, 60_000
+GOOD = BackupFacts(
+    900,
+    96,
+    "/mnt",
+    "key",
+    NOW - 3 * MINUTE,
+    "a.backup",
+    100,
+    0.5,
+    verified_ms=NOW - 60 * MINUTE,
+    verified_file="a.backup",
+    restore_seconds=4.25,
+)
+
+
+def told(backups, **more):
+    facts = DoctorFacts(NOW, "/data", 0, backups=backups, **more)
+    return [(it.state, it.said, it.cause, it.remedy) for it in backup_checks(facts)]
+
+
+def test_a_backup_on_time_that_was_verified_says_both_figures():
+    assert [it[:2] for it in told(GOOD)] == [
+        ("ok", "a power cut costs nothing that was acknowledged"),
+        ("ok", "a lost disk costs what was changed in the last 3m"),
+        ("ok", "a restored centre runs after 4.2 s, as a.backup did 60m ago"),
+    ]
+
+
+def test_where_nobody_can_back_up_nothing_is_said():
+    assert told(None) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "said", "cause", "remedy"),
+    [
+        ({"made_ms": NOW - 31 * MINUTE}, "last 31m", "older than two times 15m", "the log"),
+        ({"seconds": 0}, "last 3m", "off", "leafcast backup --every"),
+        (
+            {"failing_ms": NOW - 5 * MINUTE, "trouble": "/mnt: full; make room"},
+            "last 3m; backups fail since 5m",
+            "/mnt: full",
+            "make room",
+        ),
+        ({"made_ms": 0, "verified_ms": 0}, "costs all", "one disk", "leafcast backup key new"),
+        (
+            {"made_ms": 0, "verified_ms": 0, "trouble": "/mnt: gone; mount it"},
+            "costs all",
+            "/mnt: gone",
+            "mount it",
+        ),
+    ],
+)
+def test_what_costs_more_than_is_wanted_is_warned_of(change, said, cause, remedy):
+    (state, *words), *_ = told(replace(GOOD, **change))[1:]
+    assert state == "warning"
+    for word, part in zip(words, (said, cause, remedy), strict=True):
+        assert part in word
+
+
+def test_a_file_of_its_own_counts_for_what_would_be_lost():
+    found = told(BackupFacts(whole_ms=NOW - 10 * MINUTE))
+    assert "last 10m" in found[1][1]
+    assert found[2][0] == "warning"
+
+
+def test_a_server_of_someone_else_may_lose_in_a_power_cut_what_it_did_not_sync():
+    state, said, _, remedy = told(GOOD, synced=False)[0]
+    assert (state, "power cut costs" in said) == ("warning", True)
+    assert "sync_interval: always" in remedy
