@@ -128,6 +128,15 @@ class Issuer:
         self._told([*publication.records, *gone])
         return publication.records
 
+    async def say_again(self, keys: Collection[MailKey]) -> None:
+        """Issue what is in force under these keys anew, as it is; raises BusBroken.
+
+        Whoever holds something newer of a term that is not known follows, and may lose by it.
+        """
+        async with self._lock:
+            drafts = self._core.above_newer(keys)
+        await self._reissue(drafts)
+
     async def delete(self, keys: Iterable[MailKey]) -> None:
         """Records are in force no longer; a snapshot lists them for a moment more."""
         async with self._lock:

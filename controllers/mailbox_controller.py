@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from controllers.core.conditions import merged
 from controllers.core.inventory.label_brakes import Weights
@@ -183,9 +183,9 @@ class MailboxController:
         else:
             self._queue.add(self._registry.put(change.key, change.object))
 
-    def accept_removals(self) -> None:
-        """Let held removals pass."""
-        self._queue.add(self._registry.accept())
+    def accept_removals(self, only: Collection[ObjectKey] | None = None) -> None:
+        """Let held removals pass, or of these only those of some objects."""
+        self._queue.add(self._registry.accept(only))
 
     def release(self, slot: MailKey, placement: MailKey) -> None:
         """Let go of what the record in this slot holds for a placement, if it is of this space."""

@@ -34,6 +34,11 @@ class BackupSettings:
         """What people call the key; "" without one."""
         return key_id(self.public) if self.public else ""
 
+    def encoded(self) -> str:
+        """As their file says them."""
+        said = {**asdict(self), "public": self.public.hex(), "secret": self.secret.hex()}
+        return json.dumps(said, indent=2) + "\n"
+
     def form(self) -> dict[str, Any]:
         """What is shown of them: no secret."""
         return {"seconds": self.seconds, "keep": self.keep, "to": self.to, "key": self.key}
@@ -78,8 +83,7 @@ def kept_settings(folder: Path) -> BackupSettings:
 
 def keep_settings(folder: Path, settings: BackupSettings) -> None:
     """Remember them for the next start; raises OSError."""
-    form = {**asdict(settings), "public": settings.public.hex(), "secret": settings.secret.hex()}
-    atomic_write(folder / FILE, json.dumps(form, indent=2) + "\n")
+    atomic_write(folder / FILE, settings.encoded())
 
 
 def kept_standing(folder: Path) -> BackupStanding:

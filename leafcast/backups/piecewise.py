@@ -21,6 +21,7 @@ from leafcast.backups.backup_index import (
     UsedSegment,
     close_index,
 )
+from leafcast.backups.backup_settings import FILE as SETTINGS_FILE
 from leafcast.backups.backup_settings import BackupSettings
 from leafcast.backups.centre_files import centre_files, tree_of
 from leafcast.backups.centre_streams import STREAMS, CentreServer, account
@@ -103,7 +104,9 @@ async def write_piecewise(
                 copied = await _copy(connection, clock, stream, before.get(name), pieces)
             if copied is not None:
                 catalogs[name], streams[name] = copied
-        index = BackupIndex(streams, centre_files(place))
+        # Settings are kept once a first backup by them is there.
+        files = {**centre_files(place), SETTINGS_FILE: settings.encoded().encode()}
+        index = BackupIndex(streams, files)
         kept = await asyncio.to_thread(folder.backups)
         number = 1 + max((it.line.number for it in kept if it.line), default=0)
         now_ms = clock.now().wall_ms

@@ -38,6 +38,7 @@ from leafcast.daemon.tree_facts import placement_of, reached
 from leafcast.daemon.verbs.approvals import register_approvals
 from leafcast.daemon.verbs.backups import register_backups
 from leafcast.daemon.verbs.changes import ChangeVerbs, register_changes
+from leafcast.daemon.verbs.chosen_removals import register_chosen_removals
 from leafcast.daemon.verbs.diagnosis import register_diagnosis
 from leafcast.daemon.verbs.following import Followers
 from leafcast.daemon.verbs.keys import register_keys
@@ -102,7 +103,7 @@ class Daemon:
             self.api, centre, self.events, asks, self._clock, lambda: backups.trouble
         )
         register_approvals(self.api, centre)
-        register_orphans(self.api, centre, asks)
+        register_chosen_removals(self.api, centre, register_orphans(self.api, centre, asks))
         register_backups(self.api, centre, place, backups, self._clock)
         register_asks(self.api, asks)
         register_keys(self.api, centre, dice)

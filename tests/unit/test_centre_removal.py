@@ -3,7 +3,7 @@
 import pytest
 
 from schemas.objects.objects import ObjectKey
-from schemas.records.records import SpaceMark
+from schemas.records.records import LocationRecord, SpaceMark
 from tests.awaiting import eventually
 from tests.doubles.memory_space import MemorySpace
 from tests.unit.centre_world import (
@@ -16,11 +16,18 @@ from tests.unit.centre_world import (
     deployment,
     holds,
     lists_not,
+    location,
     placement,
     target,
 )
 
 S1 = ObjectKey("edge.kubestellar.io", "synctargets", "", "s1")
+L1 = ObjectKey("edge.kubestellar.io", "locations", "", "l1")
+
+
+def locations_in(relay):
+    """The Locations in force, by name."""
+    return {it.source.name for it in relay.held().values() if isinstance(it, LocationRecord)}
 
 
 @pytest.fixture
@@ -104,6 +111,46 @@ async def test_of_a_space_that_was_rolled_back_nothing_is_taken_for_deleted_unti
     await centre.wds.delete(config_key("a"))
     async with centre.running():
         await centre.relay.until(holds("web"))
+
+
+class ServerSpace(MemorySpace):
+    """As an API server, it does not say what was deleted."""
+
+    absence = None
+
+
+@pytest.mark.parametrize("count", [1, 3])
+async def test_what_a_restored_ledger_misses_is_held_one_or_many_until_a_person_lets_go(
+    centre, count
+):
+    """The space is an API server's: it went on, while the ledger went back."""
+    centre.wds = ServerSpace(centre.clock, centre.dice)
+    centre.inventory = ServerSpace(centre.clock, centre.dice)
+    names = [f"c{at}" for at in range(30)]
+    await centre.apply(*map(config, names), placement())
+    await centre.inventory.apply(location("l1"), USER)
+    await centre.inventory.apply(location("l2"), USER)
+    async with centre.running():
+        await centre.relay.until(holds(*names))
+        await centre.relay.until(lambda relay: locations_in(relay) == {"l1", "l2"})
+    for name in names[:count]:
+        await centre.wds.delete(config_key(name))
+    await centre.inventory.delete(L1)
+    for space, mark in centre.relay.space_marks.items():
+        centre.relay.space_marks[space] = SpaceMark(mark.revision, rolled_back=True)
+    for _ in range(2):
+        async with centre.running() as controllers:
+            await eventually(lambda: "shop" in controllers.translator.placements.held)
+            await eventually(lambda: "locations/RemovalHeld" in controllers.mailboxes.errors)
+            assert len(await centre.relay.entries(centre.relay.delta("shop"))) == 30
+            assert locations_in(centre.relay) == {"l1", "l2"}
+    async with centre.running() as controllers:
+        await eventually(lambda: "shop" in controllers.translator.placements.held)
+        controllers.translator.accept_removals("shop")
+        await eventually(controllers.mailboxes.registry.waiting)
+        controllers.mailboxes.accept_removals(controllers.mailboxes.registry.waiting())
+        await centre.relay.until(holds(*names[count:]))
+        await centre.relay.until(lambda relay: locations_in(relay) == {"l2"})
 
 
 async def test_many_deletions_on_a_watch_are_taken_at_their_word(centre):

@@ -7,7 +7,7 @@ that looks like blindness.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
@@ -170,11 +170,19 @@ class Registry:
         """The SyncTargets that claim these paths."""
         return frozenset(target_key(name) for p in paths for name in self._hanging.get(p, ()))
 
-    def accept(self) -> Keys:
-        """Let the removals pass that are held now."""
-        unseen, self._unseen = self._unseen | self._taken, set()
-        self._taken = set()
-        return frozenset(unseen)
+    def waiting(self) -> dict[ObjectKey, Record]:
+        """What is not there any more and stays in force: the records, by their objects."""
+        keys = self._unseen | self._taken
+        found = ((key, self._records.get(self._key(key))) for key in keys)
+        return {key: record for key, record in found if record is not None}
+
+    def accept(self, only: Collection[ObjectKey] | None = None) -> Keys:
+        """Let the removals pass that are held now, or of these only those of some objects."""
+        waiting = self._unseen | self._taken
+        passing = waiting if only is None else waiting & set(only)
+        self._unseen -= passing
+        self._taken -= passing
+        return frozenset(passing)
 
     # What is issued.
 

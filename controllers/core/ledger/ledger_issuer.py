@@ -6,7 +6,7 @@ force. Time comes as an argument.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from controllers.core.access.keys import Stamp
@@ -163,6 +163,11 @@ class LedgerIssuer:
         Whoever holds what this ledger forgot may lose something by it.
         """
         return self.again(self.ledger.records.keys(), loses=True)
+
+    def above_newer(self, keys: Collection[MailKey]) -> list[Draft]:
+        """What is in force under these keys, of which others hold something newer."""
+        self.ledger.forgotten |= self.ledger.records.keys() & set(keys)
+        return self.again(keys)
 
     def again(self, keys: Iterable[MailKey], *, loses: bool = False) -> list[Draft]:
         """What is in force under these keys, to be issued anew as it is, the oldest first."""

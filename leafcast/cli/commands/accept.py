@@ -8,10 +8,13 @@ from typing import Any
 
 import click
 
+from leafcast.ask.failures import CallFailed
 from leafcast.ask.resource_names import UnknownKind
 from leafcast.cli.commands.wait import placements_named
+from leafcast.cli.label_selectors import BadLabelText, read_labels
 from leafcast.cli.options.common import data_dir_option
 from leafcast.cli.session_calls import call
+from leafcast.show.sanitize import sanitize
 from schemas.records.placements import title
 
 SECONDS = 90.0
@@ -22,20 +25,43 @@ _call = partial(call, seconds=SECONDS)
 @click.command()
 @click.argument("placement", required=False, default="")
 @click.option("--inventory", is_flag=True, help="SyncTargets and Locations, not a placement.")
+@click.option(
+    "-l",
+    "--selector",
+    default="",
+    metavar="SELECTOR",
+    help="What has these labels, such as region=eu: see above.",
+)
 @click.option("--space", default="", metavar="ID", help="All that a lost space said.")
 @click.option("--ledger", is_flag=True, help="What the ledger lost, and nodes still hold.")
 @data_dir_option
 def accept(
-    placement: str, space: str, data_dir: Path | None, *, inventory: bool, ledger: bool
+    placement: str,
+    space: str,
+    selector: str,
+    data_dir: Path | None,
+    *,
+    inventory: bool,
+    ledger: bool,
 ) -> None:
     """Let a placement's held removals go; without PLACEMENT, list what is held.
 
     A removal that nobody named is held if it is large: what an edit of a selector or a label takes,
     or objects that are not seen any more after a restart; so is all that a space said which is
-    not there any more. What comes to be held later is held again.
+    not there any more, and what a restored centre misses. What comes to be held later is held
+    again.
+
+    --selector decides for many: SyncTargets and Locations with these labels, and placements with
+    them, or that are for such SyncTargets alone. Where nodes have something newer, as after a
+    restore (`leafcast orphans`), it has the centre's form count again.
     """
-    if bool(placement) + bool(space) + inventory + ledger > 1:
-        raise click.UsageError("one at a time: a placement, --inventory, --space, or --ledger")
+    if bool(placement) + bool(space) + bool(selector) + inventory + ledger > 1:
+        choices = "a placement, --selector, --inventory, --space, or --ledger"
+        raise click.UsageError(f"one at a time: {choices}")
+    if selector:
+        for line in _chosen_lines(selector, data_dir):
+            click.echo(sanitize(line))
+        return
     if not (placement or space or inventory or ledger):
         for line in _lines(_call(data_dir, "held")):
             click.echo(line)
@@ -44,12 +70,38 @@ def accept(
         named = placements_named([placement])[0] if placement else ""
     except UnknownKind as error:
         raise click.UsageError(str(error)) from error
-    found = _call(
-        data_dir, "accept", placement=named, inventory=inventory, ledger=ledger, space=space
-    )
+    try:
+        found = _call(
+            data_dir, "accept", placement=named, inventory=inventory, ledger=ledger, space=space
+        )
+    except CallFailed as failed:
+        if not named or failed.code != "NotHeld":
+            raise
+        # Nothing of it is to go, and nodes may have it newer.
+        (what,) = _call(data_dir, "accept-newer", placement=named)["newer"]
+        click.echo(f"{what}: accepted, the centre's form counts again")
+        return
     what = title(found["placement"]) if named else "the ledger" if ledger else "the inventory"
     what = f"space {space}" if space else what
     click.echo(f"{what}: accepted, it goes now ({found['accepted'].partition(';')[0]})")
+
+
+def _chosen_lines(text: str, data_dir: Path | None) -> list[str]:
+    """Decide what has these labels; what became of it. Raises UsageError."""
+    try:
+        selector = read_labels(text).to_kubernetes()
+    except BadLabelText as error:
+        raise click.UsageError(str(error)) from error
+    found = _call(data_dir, "accept-chosen", selector=selector)
+    lines = [f"{what}: accepted, it goes now" for what in found["removals"]]
+    lines += [f"{what}: accepted, the centre's form counts again" for what in found["newer"]]
+    lines += [
+        f"{what}: left as it is: it is for others, too; name it, or widen the selector"
+        for what in found["partly"]
+    ]
+    return lines or [
+        f"Nothing with {text} waits: `leafcast accept` and `leafcast orphans` list all"
+    ]
 
 
 def _lines(found: dict[str, Any]) -> list[str]:

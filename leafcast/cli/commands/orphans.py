@@ -88,4 +88,6 @@ def _ended_by(listed: list[dict[str, Any]]) -> str:
 def _said(orphan: dict[str, Any]) -> str:
     holders = orphan["nodes"]
     at = orphan["path"] if holders == 1 else f"{many(holders, 'node')}, e.g. {orphan['path']}"
-    return sanitize(f"{orphan['kind']} {orphan['name']} (at {at})")
+    # Of a record that the centre has in an older form a person may say which one counts.
+    known = ", newer than at the centre: leafcast accept --selector" if orphan.get("known") else ""
+    return sanitize(f"{orphan['kind']} {orphan['name']} (at {at}{known})")

@@ -50,7 +50,7 @@ class Approvals:
         Of a placement the answer says in `placement` which one was meant.
         """
         controllers = running(self._centre.controllers)
-        await _settle(controllers)
+        await settle(controllers)
         if inventory:
             return {"accepted": _accept_inventory(controllers)}
         if ledger:
@@ -63,7 +63,7 @@ class Approvals:
         if why is None:
             raise _nothing_held(f'{kind_of(placement).kind} "{bare_name(placement)}"')
         controllers.translator.accept_removals(placement)
-        await _settle(controllers)
+        await settle(controllers)
         return {"accepted": why, "placement": placement}
 
 
@@ -92,7 +92,7 @@ def lost_records(controllers: Controllers) -> str:
     return f"{many(lost, 'record')} {said}" if lost else ""
 
 
-async def _settle(controllers: Controllers) -> None:
+async def settle(controllers: Controllers) -> None:
     """Wait until the ledger says what the spaces hold; raises ApiError if that takes too long."""
     try:
         async with asyncio.timeout(SETTLED_SECONDS_MAX):

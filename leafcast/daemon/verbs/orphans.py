@@ -7,7 +7,7 @@ the centre lost.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Collection, Container
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,7 +21,7 @@ from relay.adapters.server.nkey_pairs import BadNkey, check_public_nkey
 from relay.ports import BusBroken
 from relay.shell.asker import AskFailed
 from schemas.records.asks import ORPHANS
-from schemas.values.identity import NodePath
+from schemas.values.identity import MailKey, NodePath
 from schemas.values.refusals import BadIdentity
 
 ASKED_MAX = 500
@@ -58,11 +58,12 @@ class Survey:
                     found[path] = check_public_nkey(orphan.nkey, str(path))
         return found
 
-    def form(self) -> Json:
-        """`{orphans: [{kind, namespace, name, generation, term, path, nodes}], silent: [path], …}`.
+    def form(self, known: Container[str]) -> Json:
+        """`{orphans: [{kind, namespace, name, generation, term, path, nodes, known}], …}`.
 
-        `path` is one of the nodes that hold it, `nodes` how many do. Who is `absent: [path]` never
-        joined, as far as their parents know.
+        `path` is one of the nodes that hold it, `nodes` how many do; `known` says whether the
+        centre has another form of it, under one of the known keys. Who is `absent: [path]` never
+        joined, as far as their parents know; who is `silent: [path]` did not answer.
         """
         listed = sorted(self.found.values(), key=lambda it: (it[0].term, it[0].kind, it[0].name))
         return {
@@ -75,6 +76,7 @@ class Survey:
                     "term": orphan.term,
                     "path": str(min(holders)),
                     "nodes": len(holders),
+                    "known": orphan.key in known,
                 }
                 for orphan, holders in listed
             ],
@@ -92,7 +94,12 @@ class Orphans:
 
     async def orphans(self) -> Json:
         """What nodes hold and the centre does not know, and who did not answer; see Survey."""
-        return (await self._survey()).form()
+        survey = await self._survey()
+        return survey.form(running(self._centre.controllers).issuer.records)
+
+    async def keys(self) -> frozenset[MailKey]:
+        """Under which keys nodes hold something that the centre does not know."""
+        return frozenset(MailKey(key) for _, key in (await self._survey()).found)
 
     async def withdraw(self, term: str = "", *, every: bool = False) -> Json:
         """End what a term (16 hex digits) issued and the centre does not list: `{terms, nodes}`.
@@ -156,8 +163,9 @@ class Orphans:
         return children
 
 
-def register_orphans(api: Api, centre: Centre, asks: CentreAsks) -> None:
+def register_orphans(api: Api, centre: Centre, asks: CentreAsks) -> Orphans:
     """Answer the verbs about orphans."""
     orphans = Orphans(centre, asks)
     api.register("orphans", orphans.orphans)
     api.register("withdraw", orphans.withdraw)
+    return orphans
