@@ -25,7 +25,7 @@ from leafcast.node.credentials.certificates import LocalListening
 from leafcast.node.credentials.files import load_credentials
 from leafcast.node.credentials.store_key import kept_store_key
 from leafcast.node.listen_settings import kept_listen_settings
-from leafcast.node.options import Listening, NodeEnvironment, NodeHooks, NodeIdentity
+from leafcast.node.options import ActiveMember, Listening, NodeEnvironment, NodeHooks, NodeIdentity
 from leafcast.node.runtime import NodeRuntime
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.jetstream.entrance import Decide
@@ -55,13 +55,15 @@ class CentreOptions:
 
     `external` is where its server is, if someone else runs it. With `take_over` hubs and clusters
     of others that are silent become its own. With `temporary` its folder goes with the program,
-    however that ends. `relays` run below it in this program, parents first.
+    however that ends. `relays` run below it in this program, parents first. With `member` it is the
+    active one of several.
     """
 
     external: ServerPlace | None = None
     take_over: bool = False
     temporary: bool = False
     relays: tuple[NodePath, ...] = ()
+    member: ActiveMember | None = None
 
 
 async def _no_one_decides(_request: bytes) -> bytes:
@@ -231,7 +233,10 @@ class Centre:
     def _environment(self, guard: ProcessGuard) -> NodeEnvironment:
         keys = load_or_make_keys(self.place.keys, self._dice)
         store_key = None if self.options.external else kept_store_key(self.place.folder)
-        return NodeEnvironment(guard, self._clock, self._dice, keys.tree, keys.roots, store_key)
+        member = self.options.member
+        return NodeEnvironment(
+            guard, self._clock, self._dice, keys.tree, keys.roots, store_key, member
+        )
 
     def _listens(self, tree: TreeId) -> LocalListening | None:
         """How others get to the relays that run here; None if they keep to this machine."""

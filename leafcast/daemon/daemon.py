@@ -137,7 +137,19 @@ class Daemon:
         self._note(NodePath(), Noted(reason, about, detail))
 
     async def _decide(self, request: bytes) -> bytes:
-        return await self._admission.decide(request)
+        answer = await self._admission.decide(request)
+        await self._settled()
+        return answer
+
+    async def _answered(self, subject: str, question: bytes) -> bytes:
+        answer = await self.api.answer(subject, question)
+        await self._settled()
+        return answer
+
+    async def _settled(self) -> None:
+        """Answer nothing that another member of the centre could not go on with."""
+        if (member := self.centre.options.member) is not None:
+            await member.tenure.settled()
 
     def _diagnose(self, centre: Centre, asks: CentreAsks) -> None:
         place = self._place
@@ -203,7 +215,7 @@ class Daemon:
             register_spaces(self.api, spaces)
             self._let_change(SpacePair(space, inventory))
             stack.callback(Followers(self.api, spaces, self._clock, self._dice).end)
-            answering = serve(client, f"{API_PREFIX}*", self.api.answer, f"{ANSWERS}.")
+            answering = serve(client, f"{API_PREFIX}*", self._answered, f"{ANSWERS}.")
             group.create_task(answering, name="verbs")
             group.create_task(follow_conditions(space, self.events, self._clock), name="events")
             rollouts = follow_rollouts(space, self.events, self._clock)

@@ -9,6 +9,7 @@ from contextlib import AsyncExitStack
 from logging.handlers import RotatingFileHandler
 
 from leafcast.centre.centre import Centre, CentreOptions
+from leafcast.daemon.centre_member import CentreMember
 from leafcast.daemon.daemon import Daemon
 from leafcast.daemon.logs import set_up_logs
 from leafcast.data_dir import DataDir
@@ -16,6 +17,9 @@ from leafcast.errors import said
 from leafcast.local.tree import LocalTree
 from leafcast.local.tree_kube import TreeKube
 from leafcast.local.views import TreeShape
+from leafcast.members.member import Member
+from leafcast.members.settings import MemberSettings, kept_member
+from leafcast.node.options import ActiveMember
 from leafcast.signals import EndedBySignal, run_until_signal
 from leafcast.space_settings import CentreSpaces
 from relay.adapters.clock import SystemClock, SystemDice
@@ -54,6 +58,16 @@ def local_daemon(
     return Daemon(place, options, TreeHere(place, shape, kube))
 
 
+def centre_member(place: DataDir, settings: MemberSettings, *, take_over: bool = False) -> Member:
+    """One member of a centre on its directory, which must be locked; nothing runs below it."""
+    clock, dice = SystemClock(), SystemDice()
+
+    async def start(member: ActiveMember) -> None:
+        await Daemon(place, CentreOptions(take_over=take_over, member=member)).run()
+
+    return Member(settings, CentreMember(place, settings, dice, start), clock, dice)
+
+
 def run_daemon(
     place: DataDir, shape: TreeShape, kube: str | None = None, *, take_over: bool = False
 ) -> int:
@@ -72,7 +86,11 @@ def run_daemon(
                     }
                 )
             log.info("starting, process %d", os.getpid())
-            run_until_signal(local_daemon(place, shape, kube, take_over=take_over).run())
+            settings = kept_member(place.folder)
+            if settings is None:
+                run_until_signal(local_daemon(place, shape, kube, take_over=take_over).run())
+            else:
+                run_until_signal(centre_member(place, settings, take_over=take_over).run())
     except EndedBySignal as end:
         log.info("stopped: %s", end)
         return 0

@@ -9,7 +9,12 @@ import asyncio
 import logging
 import shutil
 from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import (
+    AbstractAsyncContextManager,
+    AsyncExitStack,
+    asynccontextmanager,
+    suppress,
+)
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,13 +24,14 @@ from leafcast.node.credentials.server_trust import ServerStep, ServerTrust
 from leafcast.node.known_children import KnownChildren
 from leafcast.node.options import Listening, NodeEnvironment, NodeIdentity
 from relay.adapters.jetstream.connection import Connection
+from relay.adapters.jetstream.fence import FencedPublisher, take_fence
 from relay.adapters.jetstream.stream_mending import mend_if_damaged
 from relay.adapters.server.external_server import ExternalServer, ServerPlace
 from relay.adapters.server.leaf_address import LeafAddress
 from relay.adapters.server.nats_config import Neighbours, ParentRemote
 from relay.adapters.server.nats_server import EmbeddedServer
 from relay.adapters.server.nkey_pairs import entrance_pair
-from relay.adapters.spaces.bucket import mark_of_loss, stream_of
+from relay.adapters.spaces.bucket import Bucket, Kept, fence_of, mark_of_loss, stream_of
 from relay.adapters.spaces.connection import Client, space_connection
 from relay.adapters.spaces.embedded_space import EmbeddedSpace
 from relay.core.effects import Noted
@@ -56,9 +62,11 @@ class NodeServer:
         self.seeds = account_seeds(identity.folder, world.dice)
         self.known = KnownChildren(identity.folder)
         self._server: EmbeddedServer | ExternalServer | None = None
+        self._closing = AsyncExitStack()
         self._listen_requested = asyncio.Event()
         self._removals = 0
         self._mended: set[str] = set()
+        self._fenced: dict[str, FencedPublisher] = {}
 
     @property
     def server(self) -> EmbeddedServer | ExternalServer:
@@ -79,7 +87,9 @@ class NodeServer:
     @property
     def leaf_urls(self) -> tuple[str, ...]:
         """Where servers of children dial in, or will once there is a certificate."""
-        leaf_address = self._leaf_address
+        leaf_address, member = self._leaf_address, self._world.member
+        if member is not None:
+            return member.leaf_urls
         return leaf_address.urls if leaf_address is not None else self.server.leaf_urls
 
     @property
@@ -97,13 +107,21 @@ class NodeServer:
         path = self._identity.path
         entrance = entrance_pair(self._world.tree)[1] if lets_in else ""
         neighbours = Neighbours(link, self.known.nkeys, entrance)
-        async with self._new(neighbours) as self._server, asyncio.TaskGroup() as group:
+        async with (
+            self._new(neighbours) as self._server,
+            AsyncExitStack() as self._closing,
+            asyncio.TaskGroup() as group,
+        ):
             group.create_task(self._keep_store(), name=f"store {path}")
             group.create_task(self._listen(), name=f"listen {path}")
             yield group
 
-    def _new(self, neighbours: Neighbours) -> EmbeddedServer | ExternalServer:
+    def _new(
+        self, neighbours: Neighbours
+    ) -> AbstractAsyncContextManager[EmbeddedServer | ExternalServer]:
         identity, world = self._identity, self._world
+        if world.member is not None:
+            return lent(world.member.server, neighbours)
         if isinstance(self._place, ServerPlace):
             return ExternalServer(self._place, identity.path, self.seeds, neighbours)
         link = neighbours.parent
@@ -158,6 +176,7 @@ class NodeServer:
             world.clock,
             world.dice,
             domain=self._identity.path.domain,
+            kept=Kept(world.replicas, await self._behind_fence(bucket)),
             as_written=as_written,
         )
         for attempt in range(OPEN_ATTEMPTS_MAX):
@@ -170,6 +189,28 @@ class NodeServer:
                     raise
                 await world.clock.sleep(OPEN_PAUSE_SECONDS)
         return space
+
+    async def _behind_fence(self, bucket: str) -> FencedPublisher | None:
+        """What writes to a bucket as the active member; None if the node has no members.
+
+        One fence for all who write there in this tenure; its connection ends with the server.
+        """
+        world = self._world
+        if world.member is None:
+            return None
+        if bucket not in self._fenced:
+            label, tenure = f"leafcast {self._identity.path} {bucket}", world.member.tenure
+            connection = Connection(self.server.url, self.seeds.space, label, "_INBOX.fence")
+            await connection.open()
+            self._closing.push_async_callback(connection.close)
+            await tenure.confirm()
+            domain = self._identity.path.domain
+            await Bucket(connection.client, bucket, domain, Kept(world.replicas)).open()
+            fence = await take_fence(
+                connection, tenure, stream_of(bucket), fence_of(bucket), replaces=True
+            )
+            self._fenced[bucket] = FencedPublisher(connection, fence, tenure)
+        return self._fenced[bucket]
 
     async def follow(self, step: ServerStep) -> None:
         """Show and believe what the files say; raises BusBroken, ServerFailed."""
@@ -239,6 +280,13 @@ class NodeServer:
                 starts = server.starts
                 detail = "it ended by itself or was killed, and was started again"
                 self._note(Noted("ServerRestarted", "nats-server", detail))
+
+
+@asynccontextmanager
+async def lent(server: EmbeddedServer, neighbours: Neighbours) -> AsyncIterator[EmbeddedServer]:
+    """A server that runs already, with these neighbours; it goes on after that."""
+    await server.become(neighbours)
+    yield server
 
 
 def host_status(

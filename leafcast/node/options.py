@@ -10,9 +10,12 @@ from typing import Any
 from leafcast.node.credentials.node_certificate import NodeCertificate
 from leafcast.space_settings import SpaceSetting
 from relay.adapters.jetstream.entrance import Decide
+from relay.adapters.jetstream.fence import Tenure
+from relay.adapters.server.cluster_settings import MEMBERS
 from relay.adapters.server.guard import ProcessGuard
 from relay.adapters.server.leaf_address import LeafAddress
 from relay.adapters.server.nats_config import ParentRemote
+from relay.adapters.server.nats_server import EmbeddedServer
 from relay.adapters.server.store_key import StoreKey
 from relay.adapters.spaces.simulated_cluster import Settings
 from relay.core.effects import Noted
@@ -23,8 +26,20 @@ from schemas.values.identity import NodePath, TreeId
 
 
 @dataclass(frozen=True, slots=True)
+class ActiveMember:
+    """A member of a node while it is the active one: its server runs already, and goes on.
+
+    `leaf_urls` are where servers of children dial in: at any member's.
+    """
+
+    tenure: Tenure
+    server: EmbeddedServer
+    leaf_urls: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class NodeEnvironment:
-    """What all nodes of one program share."""
+    """What all nodes of one program share; with `member` it is one node, of several members."""
 
     guard: ProcessGuard
     clock: Clock
@@ -32,6 +47,12 @@ class NodeEnvironment:
     tree: TreeId
     roots: Roots
     store_key: StoreKey | None = None
+    member: ActiveMember | None = None
+
+    @property
+    def replicas(self) -> int:
+        """At how many servers its streams are kept."""
+        return MEMBERS if self.member is not None else 1
 
 
 @dataclass(frozen=True, slots=True)

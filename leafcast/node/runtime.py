@@ -309,9 +309,17 @@ class NodeRuntime:
             seeds.relay,
             self._uplink_seed,
             seeds.system,
+            world.replicas,
             parent_servers=len(self._uplink.link.urls) if self._uplink is not None else 1,
         )
-        bus = JetStreamBus(self.path, address, server, clock=world.clock, dice=world.dice)
+        bus = JetStreamBus(
+            self.path,
+            address,
+            server,
+            clock=world.clock,
+            dice=world.dice,
+            tenure=world.member.tenure if world.member is not None else None,
+        )
         config = NodeConfig(
             self.path,
             world.tree,

@@ -117,6 +117,31 @@ def child_mail(path: NodePath) -> str:
     return mail(path, "*")
 
 
+def lease(path: NodePath, mark: str) -> str:
+    """Where the notes of the members of a node lie that say who is active."""
+    return f"{path.prefix}._lease.{mark}"
+
+
+def state(path: NodePath, name: str) -> str:
+    """Where something lies that is the node's, and not one of its members'."""
+    return f"{path.prefix}._state.{name}"
+
+
+FENCE_KEY = "_fence"
+"""Of what the active member of a node writes into a stream before anything else."""
+
+
+def fence(path: NodePath, stream: str) -> str:
+    """Where the fence of a stream of the node's lies: among its subjects, and in no one's way."""
+    prefix = path.prefix
+    return {
+        "OWN": f"{prefix}._own.{FENCE_KEY}",
+        "BLOB": f"{prefix}._blob.{FENCE_KEY}",
+        "MAIL": f"{prefix}.{FENCE_KEY}._mail.{FENCE_KEY}",
+        "STATE": state(path, FENCE_KEY),
+    }[stream]
+
+
 STREAMS = ("MAIL", "STAT", "BLOB", "OWN", "DONE")
 
 

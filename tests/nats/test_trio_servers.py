@@ -19,6 +19,7 @@ from relay.adapters.server.leaf_address import TlsFiles
 from relay.adapters.server.nats_config import Neighbours, ParentRemote
 from relay.adapters.server.nats_server import EmbeddedServer
 from relay.adapters.server.store_mark import StoreOfAnotherKind
+from relay.adapters.spaces.bucket import Kept
 from relay.adapters.spaces.connection import space_connection
 from relay.adapters.spaces.embedded_space import EmbeddedSpace
 from relay.adapters.tls.authority import Authority, new_key, signing_request
@@ -109,7 +110,7 @@ async def test_streams_and_buckets_are_at_three_servers_and_consumers_at_one(gro
         await bus.open_copies("e1")
         connection = space_connection(made.url("m2"), made.seeds.space, "a space")
         client = await stack.enter_async_context(connection)
-        await EmbeddedSpace(client, "workloads", CLOCK, DICE, domain="lc", replicas=3).open()
+        await EmbeddedSpace(client, "workloads", CLOCK, DICE, domain="lc", kept=Kept(3)).open()
         relay = await stack.enter_async_context(client_at(made.url(), made.seeds.relay))
         space = await stack.enter_async_context(client_at(made.url(), made.seeds.space))
         for stream in ("OWN", "MAIL", "STAT", "BLOB", "DONE", "e1"):
@@ -176,7 +177,7 @@ async def test_what_was_written_to_a_space_is_read_at_any_member(grove, tmp_path
         for name in NAMES:
             connection = space_connection(made.url(name), made.seeds.space, name)
             client = await stack.enter_async_context(connection)
-            space = EmbeddedSpace(client, "workloads", CLOCK, DICE, domain="lc", replicas=3)
+            space = EmbeddedSpace(client, "workloads", CLOCK, DICE, domain="lc", kept=Kept(3))
             await space.open()
             spaces.append(space)
         await spaces[0].apply(

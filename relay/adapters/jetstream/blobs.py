@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from relay.adapters.jetstream.connection import Connection
+from relay.adapters.jetstream.fenced_streams import FencedStreams
 from relay.adapters.jetstream.publish import Outgoing
 from relay.adapters.jetstream.stream_reader import Stored, StreamReader
 from relay.adapters.jetstream.streams import purge
@@ -39,21 +40,32 @@ class Blobs:
     """The node's own store, with the parent's behind it."""
 
     def __init__(
-        self, connection: Connection, path: NodePath, uplink: Uplink | None, replicas: int = 1
+        self,
+        connection: Connection,
+        path: NodePath,
+        uplink: Uplink | None,
+        replicas: int = 1,
+        fenced: FencedStreams | None = None,
     ) -> None:
         self._connection = connection
         self._path = path
         self._uplink = uplink
         self._replicas = replicas
+        self._fenced = fenced
 
     async def addresses(self, clock: Clock) -> frozenset[ContentHash]:
         """What the own store holds."""
         found: set[ContentHash] = set()
 
-        async def take(stored: Stored) -> None:
-            found.add(ContentHash(subjects.parse(stored.subject).key))
+        fenced = self._fenced
 
-        await StreamReader(self._connection, clock, "BLOB", headers_only=True).read_all(take)
+        async def take(stored: Stored) -> None:
+            if fenced is None or fenced.reads("BLOB", stored):
+                found.add(ContentHash(subjects.parse(stored.subject).key))
+
+        through = fenced.through("BLOB") if fenced is not None else 0
+        reader = StreamReader(self._connection, clock, "BLOB", headers_only=True, through=through)
+        await reader.read_all(take)
         return frozenset(found)
 
     def outgoing(self, values: Mapping[ContentHash, bytes]) -> list[Outgoing]:
@@ -63,6 +75,10 @@ class Blobs:
 
     async def drop(self, addresses: Sequence[ContentHash]) -> None:
         """Raises BusBroken."""
+        if self._fenced is not None:
+            gone = [subjects.blob(self._path, address) for address in addresses]
+            await self._fenced.drop_blobs(gone)
+            return
         places = asyncio.Semaphore(DROPS_AT_ONCE)
 
         async def erase(address: ContentHash) -> None:

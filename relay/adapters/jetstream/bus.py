@@ -19,6 +19,8 @@ from relay.adapters.jetstream.blobs import Blobs
 from relay.adapters.jetstream.child_reports import ChildReportsReader
 from relay.adapters.jetstream.connection import REQUEST_SECONDS, Connection, JetStreamRefused
 from relay.adapters.jetstream.copies import OwnCopies, read_copies
+from relay.adapters.jetstream.fence import Tenure
+from relay.adapters.jetstream.fenced_streams import FencedStreams
 from relay.adapters.jetstream.jetstream_leader import until_led
 from relay.adapters.jetstream.mailboxes import Mailboxes
 from relay.adapters.jetstream.publish import Publisher
@@ -105,7 +107,9 @@ class JetStreamBus:
         *,
         clock: Clock,
         dice: Dice,
+        tenure: Tenure | None = None,
     ) -> None:
+        """With a `tenure` the node has several members, and this one is active for a time."""
         self.path = path
         self._server = server
         self._clock = clock
@@ -118,6 +122,7 @@ class JetStreamBus:
         self._below = Connection(url, seed, f"{label} below", "_INBOX.below", asked_again)
         self._connections = [self._relay, self._below]
         self._publisher = Publisher(self._relay)
+        self._fenced = FencedStreams(self._relay, path, tenure) if tenure is not None else None
         self._uplink: Uplink | None = None
         self._system: Connection | None = None
         if address.system_seed is not None:
@@ -133,7 +138,7 @@ class JetStreamBus:
         self._copies = OwnCopies(self._uplink, path) if self._uplink is not None else None
         uplink = self._connections[-1] if self._uplink is not None else None
         self._asks = AskLines(path, self._below, uplink)
-        self._blobs = Blobs(self._relay, path, self._uplink, address.replicas)
+        self._blobs = Blobs(self._relay, path, self._uplink, address.replicas, self._fenced)
         self._reports = ChildReportsReader(self._below, clock, path, self.inbox)
         self._replicas = address.replicas
         self._mailboxes = Mailboxes(self._relay, clock, path, address.replicas)
@@ -167,12 +172,15 @@ class JetStreamBus:
         await self._publisher.start()
         if self._replicas > 1:
             await until_led(self._relay, self._clock)
+        await self._confirm()
         await go_on_mending(self._relay, self._clock)
         await make_streams(self._relay, self.path, self._replicas)
         if self._replicas > 1:
             await until_led(self._relay, self._clock, subjects.STREAMS)
         if self._servers is not None:
             await self._servers.start()
+        if self._fenced is not None:
+            await self._fenced.take()
         await self._mailboxes.begin()
         await self._mend_what_others_read()
         heard = await children_heard(self._relay, self.path)
@@ -185,6 +193,14 @@ class JetStreamBus:
         self._running = asyncio.get_running_loop().create_task(self._run(), name=f"bus:{self.path}")
         self._running.add_done_callback(self._ended)
         return remembered
+
+    async def _confirm(self) -> None:
+        """Be sure that this member is the active one, before what no fence holds back.
+
+        Raises BusBroken.
+        """
+        if self._fenced is not None:
+            await self._fenced.tenure.confirm()
 
     async def _mend_what_others_read(self) -> None:
         """Make anew what is damaged of the streams that `_remember` does not read."""
@@ -202,11 +218,14 @@ class JetStreamBus:
         while True:
             try:
                 own = tuple(await self._read_own())
+                blobs = await self._blobs.addresses(self._clock)
+                if self._fenced is not None:
+                    await self._fenced.sweep()
                 self._done_is_partial = any(it.key == subjects.DONE_LOST_KEY for it in own)
                 return Remembered(
                     own=own,
                     mail=tuple(await self._read_mail()),
-                    blobs=await self._blobs.addresses(self._clock),
+                    blobs=blobs,
                     heard=heard,
                 )
             except StreamDamaged as damage:
@@ -246,11 +265,13 @@ class JetStreamBus:
         last = {write.key: write for write in own}
         kept = [outgoing_own(self.path, w) for w in last.values() if w.data is not None]
         erased = [subjects.own(self.path, w.key) for w in last.values() if w.data is None]
-        letters = outgoing_mail(self.path, mail)
-        sequences = await self._publisher.publish(
-            [*self._blobs.outgoing(blobs or {}), *kept, *letters]
-        )
-        await purge_all(self._relay, "OWN", erased)
+        content, letters = self._blobs.outgoing(blobs or {}), outgoing_mail(self.path, mail)
+        if self._fenced is not None:
+            await self._fenced.write(content, kept, erased)
+            sequences = await self._publisher.publish([*letters])
+        else:
+            sequences = await self._publisher.publish([*content, *kept, *letters])
+            await purge_all(self._relay, "OWN", erased)
         return [
             MailWritten(write.child, write.key, write.generation, sequence)
             for write, sequence in zip(mail, sequences[len(sequences) - len(mail) :], strict=True)
@@ -306,6 +327,8 @@ class JetStreamBus:
         await self._asks.send_ask(child, verb, data)
 
     async def send_answer(self, ask: str, data: bytes) -> bool:
+        if self._fenced is not None:
+            await self._fenced.tenure.settled()
         return await self._asks.send_answer(ask, data)
 
     async def copies_place(self) -> CopiesPlace | None:
@@ -330,10 +353,12 @@ class JetStreamBus:
     async def add_child(self, name: str, nkey: str) -> None:
         # Known before it can say anything.
         self._reports.joined(name)
+        await self._confirm()
         await self._server.add_child(name, nkey)
         await self._mailboxes.add(name)
 
     async def remove_child(self, name: str) -> None:
+        await self._confirm()
         await self._server.remove_child(name)
         self._mailboxes.forget(name)
         self._reports.left(name)
@@ -375,10 +400,18 @@ class JetStreamBus:
 
         async def take(stored: Stored) -> None:
             found.pop(stored.subject, None)
-            found[stored.subject] = read(stored)
+            if self._reads(stream, stored):
+                found[stored.subject] = read(stored)
 
-        await StreamReader(self._relay, self._clock, stream).read_all(take)
+        through = self._through(stream)
+        await StreamReader(self._relay, self._clock, stream, through=through).read_all(take)
         return list(found.values())
+
+    def _through(self, stream: str) -> int:
+        return self._fenced.through(stream) if self._fenced is not None else 0
+
+    def _reads(self, stream: str, stored: Stored) -> bool:
+        return self._fenced is None or self._fenced.reads(stream, stored)
 
     async def _read_mail(self) -> list[MailSlot]:
         """What the children's mailboxes hold; a slot that cannot be read is erased.
@@ -389,12 +422,17 @@ class JetStreamBus:
         damaged: list[int] = []
 
         async def take(stored: Stored) -> None:
+            if not self._reads("MAIL", stored):
+                return
             slot = mail_slot(stored)
             if slot is None:
                 damaged.append(stored.sequence)
             else:
                 found.append(slot)
 
-        await StreamReader(self._relay, self._clock, "MAIL", headers_only=True).read_all(take)
+        reader = StreamReader(
+            self._relay, self._clock, "MAIL", headers_only=True, through=self._through("MAIL")
+        )
+        await reader.read_all(take)
         await delete_messages(self._relay, "MAIL", damaged)
         return found

@@ -34,6 +34,10 @@ WINDOWS_AT_ONCE = 3
 ANSWER_SECONDS = 10.0
 LOOKS = 10
 EXPECTED_SEQUENCE = "Nats-Expected-Last-Subject-Sequence"
+EXPECTED_SUBJECT = "Nats-Expected-Last-Subject-Sequence-Subject"
+"""The subject of which a sequence is expected, if it is not the message's own."""
+WRONG_SEQUENCES = frozenset({10071, 10164})
+"""Another message lies there, or is on its way there in a cluster."""
 REPLACES = {"Nats-Rollup": "sub"}
 """Has the stream note on disk that what it kept under the subject before is gone.
 
@@ -47,7 +51,6 @@ Said all the same: without one the server makes its files, and reads them, twice
 """
 
 _HEAD_BYTES = len("NATS/1.0\r\n\r\n")
-_WRONG_SEQUENCE = 10071
 _SEQUENCE = re.compile(rb'"seq": ?(\d{1,19})\b')
 
 
@@ -134,7 +137,7 @@ class Publisher:
         sequences: list[int] = []
         under_way: deque[_Window] = deque()
         try:
-            for part in _windows(messages, self._window_bytes):
+            for part in windows(messages, self._window_bytes):
                 if len(under_way) == self._windows_at_once:
                     sequences += await self._answers(under_way[0])
                     self._end(under_way.popleft())
@@ -223,7 +226,8 @@ async def _wait_for_acks(complete: asyncio.Future[None]) -> None:
     raise TimeoutError
 
 
-def _windows(messages: Sequence[Outgoing], size_max: int) -> Iterator[list[Outgoing]]:
+def windows(messages: Sequence[Outgoing], size_max: int) -> Iterator[list[Outgoing]]:
+    """The messages in windows of so many bytes of data, and of so many messages, at most."""
     window: list[Outgoing] = []
     size = 0
     for message in messages:
@@ -246,7 +250,7 @@ def sequence_of(subject: str, answer: Msg) -> int:
     try:
         (sequence,) = counts_in(subject, {"seq": 0, **checked(subject, answer)}, "seq")
     except JetStreamRefused as error:
-        if error.code == _WRONG_SEQUENCE:
+        if error.code in WRONG_SEQUENCES:
             raise MailConflict(f"{subject} was written by another since") from error
         raise
     return sequence

@@ -47,7 +47,7 @@ AT_ONCE_MAX = 64
 
 
 CREATE_SECONDS = 3.0
-REPLACING = frozenset({"OWN", "DONE"})
+REPLACING = frozenset({"OWN", "DONE", "STATE"})
 """Streams whose messages each replace the one before (`jetstream_publish.REPLACES`).
 
 What is erased there stays erased also if the server is killed. A replacing message costs time for

@@ -245,6 +245,21 @@ class EmbeddedServer:
         self._parent = replace(self._parent, seed=seed)
         await self.reload()
 
+    async def become(self, neighbours: Neighbours) -> None:
+        """Link to these from now on, if they are others; what it is a member of stays.
+
+        Raises as `reload`.
+        """
+        before = self._parent, self._children, self._entrance
+        self._parent, self._entrance = neighbours.parent, neighbours.entrance
+        gone = self._children.keys() - neighbours.children.keys()
+        self._children = dict(neighbours.children)
+        if before == (self._parent, self._children, self._entrance):
+            return
+        await self.reload()
+        for name in gone:
+            await self._cut_links(name)
+
     async def listen(self, leaf_address: LeafAddress) -> None:
         """Let children elsewhere in from now on: the server is started anew."""
         self._leaf_address = leaf_address

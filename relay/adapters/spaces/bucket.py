@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import AsyncGenerator, Collection, Iterable, Iterator
+from collections.abc import AsyncGenerator, Collection, Iterable, Iterator, Mapping
 from contextlib import aclosing, contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -30,7 +30,16 @@ from nats.js.errors import APIError, NotFoundError
 from nats.js.errors import Error as JetStreamError
 
 from relay.adapters.jetstream.backpressure_client import patient_jetstream
-from relay.adapters.jetstream.publish import EXPECTED_SEQUENCE, REPLACED_MAX, REPLACES
+from relay.adapters.jetstream.connection import JetStreamRefused
+from relay.adapters.jetstream.fence import FencedPublisher
+from relay.adapters.jetstream.publish import (
+    EXPECTED_SEQUENCE,
+    REPLACED_MAX,
+    REPLACES,
+    WRONG_SEQUENCES,
+    Outgoing,
+    header_lines,
+)
 from relay.adapters.spaces.bucket_values import (
     EVERY_PART,
     Parts,
@@ -39,7 +48,7 @@ from relay.adapters.spaces.bucket_values import (
     split,
     unpack,
 )
-from relay.ports import SpaceError
+from relay.ports import BusBroken, SpaceError
 
 DELETIONS_KEPT_SECONDS = 2 * 3600
 BATCH = 256
@@ -51,6 +60,8 @@ PARTS_OF_DELETIONS_KEPT_SECONDS = DELETIONS_KEPT_SECONDS + 60
 STRAY_MS_MIN = 3600 * 1000
 
 CHECKSUM, LOSS = "Lc-Sum", "lost"
+GUARD, FENCE = "_guard", "_fence"
+"""Beside the entries of a bucket that is kept at several servers."""
 _CHECKSUM_BYTES = 16
 _WRONG_LAST, _NAME_IN_USE = 10071, 10058
 _NANOSECONDS = 1_000_000_000
@@ -72,16 +83,27 @@ class BucketEntry:
     broken: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """At how many servers a bucket lies; with `fenced` it is written by the active member."""
+
+    replicas: int = 1
+    fenced: FencedPublisher | None = None
+
+
+ALONE = Kept()
+
+
 class Bucket:
     """One bucket over a connection that the caller keeps open. All methods raise SpaceError."""
 
-    def __init__(self, connection: Client, name: str, domain: str = "", replicas: int = 1) -> None:
+    def __init__(self, connection: Client, name: str, domain: str = "", kept: Kept = ALONE) -> None:
+        self._replicas, self._fenced = kept.replicas, kept.fenced
         self._connection = connection
         self._jetstream = patient_jetstream(connection, domain)
         self._api = f"$JS.{domain}.API" if domain else "$JS.API"
         self._stream = stream_of(name)
         self._prefix = f"$KV.{name}."
-        self._replicas = replicas
 
     async def open(self) -> None:
         """Make the bucket, or give the one that is there today's settings."""
@@ -226,6 +248,8 @@ class Bucket:
         headers = {EXPECTED_SEQUENCE: str(expected), CHECKSUM: _checksum(key, stored)} | REPLACES
         if deleted:
             headers |= {"KV-Operation": "DEL", "Nats-TTL": f"{DELETIONS_KEPT_SECONDS}s"}
+        if self._fenced is not None:
+            return await self._put_fenced(self._fenced, self._prefix + key, stored, headers)
         try:
             kept = await self._jetstream.publish(self._prefix + key, stored, headers=headers)
         except APIError as error:
@@ -233,6 +257,21 @@ class Bucket:
                 return None
             raise
         return kept.seq
+
+    async def _put_fenced(
+        self, fenced: FencedPublisher, subject: str, stored: bytes, headers: Mapping[str, str]
+    ) -> int | None:
+        """A message has one expectation: that of the fence goes with one before the entry."""
+        guard = Outgoing(self._prefix + GUARD, b"", header_lines(REPLACES))
+        try:
+            *_, sequence = await fenced.publish(
+                [guard, Outgoing(subject, stored, header_lines(headers))]
+            )
+        except JetStreamRefused as error:
+            if error.code in WRONG_SEQUENCES:
+                return None
+            raise
+        return sequence
 
     async def _write_parts(self, parts: Parts, pieces: Iterable[bytes], *, deleted: bool) -> None:
         headers = {"Nats-TTL": f"{PARTS_OF_DELETIONS_KEPT_SECONDS}s"} if deleted else None
@@ -428,6 +467,11 @@ def stream_of(bucket: str) -> str:
     return f"KV_{bucket}"
 
 
+def fence_of(bucket: str) -> str:
+    """The subject of the fence of a bucket."""
+    return f"$KV.{bucket}.{FENCE}"
+
+
 def mark_of_loss(bucket: str) -> str:
     """The subject under which it stands that a bucket lost some, for a while."""
     return f"$KV.{bucket}.{LOSS}"
@@ -444,6 +488,6 @@ def _bus_errors() -> Iterator[None]:
         yield
     except nats.errors.MaxPayloadError as error:
         raise SpaceError("RequestEntityTooLarge", str(error)) from error
-    except (nats.errors.Error, JetStreamError, TimeoutError, OSError) as error:
+    except (nats.errors.Error, JetStreamError, BusBroken, TimeoutError, OSError) as error:
         said = f"the bucket's server did not answer as it should: {error!r}"
         raise SpaceError("ServiceUnavailable", said) from error

@@ -16,7 +16,7 @@ from functools import partial
 from nats.aio.client import Client
 
 from relay.adapters.spaces import bucket_values as kv
-from relay.adapters.spaces.bucket import Bucket, BucketEntry
+from relay.adapters.spaces.bucket import ALONE, Bucket, BucketEntry, Kept
 from relay.adapters.spaces.bucket_values import Parts
 from relay.adapters.spaces.read_cache import ReadCache
 from relay.adapters.spaces.refusals import as_space_errors
@@ -80,11 +80,14 @@ class EmbeddedSpace:
         dice: Dice,
         *,
         domain: str = "",
-        replicas: int = 1,
+        kept: Kept = ALONE,
         as_written: bool = False,
     ) -> None:
-        """One that keeps what is `as_written` keeps nulls that a server would prune."""
-        self._bucket = Bucket(connection, bucket, domain, replicas)
+        """One that keeps what is `as_written` keeps nulls that a server would prune.
+
+        `kept` says at how many servers it lies, and how it is written there.
+        """
+        self._bucket = Bucket(connection, bucket, domain, kept)
         self._seen = ReadCache(lambda: connection.stats["reconnects"])
         self._clock = clock
         self._dice = dice

@@ -1,0 +1,201 @@
+"""One member of a node: its server runs always, and the node while this member is the active one.
+
+To become active is a start like any other: the state of the node is laid into this member's folder,
+and the node is made anew of that and of its streams. Whoever is not active any more ends its run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from leafcast.members.sealed_state import opened, sealed
+from leafcast.members.settings import MemberSettings
+from leafcast.members.state_files import StateFiles
+from leafcast.node.credentials.account_seeds import account_seeds
+from leafcast.node.options import ActiveMember
+from relay.adapters.jetstream.connection import Connection
+from relay.adapters.jetstream.fence import Tenure
+from relay.adapters.jetstream.jetstream_leader import until_led
+from relay.adapters.jetstream.lease_stream import LeaseKeeper, LeaseStream
+from relay.adapters.jetstream.state_stream import StateStream
+from relay.adapters.server.cluster_settings import MEMBERS
+from relay.adapters.server.guard import ProcessGuard
+from relay.adapters.server.nats_config import AccountSeeds, Neighbours
+from relay.adapters.server.nats_server import EmbeddedServer
+from relay.members.lease import MemberLease
+from relay.ports import BusBroken, Clock, Dice, first_of
+from schemas.values.identity import random_id
+
+SETTLE_SECONDS = 0.5
+"""How often it is looked for files that changed, beside each write that waits for them."""
+AGAIN_SECONDS = 0.25
+
+log = logging.getLogger("leafcast")
+
+
+class MemberNode(Protocol):
+    """The node of which a member is one, as the program runs it."""
+
+    @property
+    def folder(self) -> Path:
+        """The data directory."""
+        ...
+
+    @property
+    def server_folder(self) -> Path:
+        """Where this member's server keeps its data."""
+        ...
+
+    @property
+    def state(self) -> Sequence[str]:
+        """Patterns of the files below the data directory that are the node's."""
+        ...
+
+    def neighbours(self) -> Neighbours:
+        """Whom its server links to, by the files as they are now."""
+        ...
+
+    def serves(self, server: EmbeddedServer, seeds: AccountSeeds) -> None:
+        """The server runs: those of this machine may ask at it."""
+        ...
+
+    async def run(self, member: ActiveMember) -> None:
+        """Run the node until cancelled, made anew of its files and streams."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """The node's state: as a stream, and as files here."""
+
+    stream: StateStream
+    files: StateFiles
+
+
+class Member:
+    """One run of the process of one member."""
+
+    def __init__(
+        self, settings: MemberSettings, node: MemberNode, clock: Clock, dice: Dice
+    ) -> None:
+        self._settings, self._node = settings, node
+        self._clock, self._dice = clock, dice
+        self._settling = asyncio.Lock()
+
+    async def run(self) -> None:
+        """Serve, and be active or stand by, until cancelled."""
+        settings, node = self._settings, self._node
+        seeds = account_seeds(node.server_folder, self._dice)
+        async with AsyncExitStack() as stack:
+            guard = await stack.enter_async_context(ProcessGuard())
+            server = EmbeddedServer(
+                node.server_folder,
+                settings.path,
+                seeds,
+                node.neighbours(),
+                guard=guard,
+                clock=self._clock,
+            )
+            await stack.enter_async_context(server)
+            node.serves(server, seeds)
+            label = f"leafcast {settings.path} {settings.name}"
+            connection = Connection(server.url, seeds.relay, label, "_INBOX.member")
+            await connection.open()
+            stack.push_async_callback(connection.close)
+            while True:
+                await self._take_turns(server, connection)
+                await self._clock.sleep(AGAIN_SECONDS)
+
+    async def _take_turns(self, server: EmbeddedServer, connection: Connection) -> None:
+        """Stand by until this member may be active, be so, and give the lease back."""
+        path, clock = self._settings.path, self._clock
+        run = random_id(self._dice.entropy(16))
+        lease = MemberLease(self._settings.name, run)
+        keeper = LeaseKeeper(LeaseStream(connection, path, MEMBERS), lease, clock)
+        stream = StateStream(connection, clock, path, MEMBERS)
+        state = _State(stream, StateFiles(self._node.folder, self._node.state))
+        try:
+            await until_led(connection, clock)
+            await self._stand_by(server, keeper, state)
+            await self._be_active(server, keeper, state)
+        except* BusBroken as broken:
+            log.warning("member %s of %s: %s", self._settings.name, path, first_of(broken))
+        finally:
+            # Whatever ended it: nothing that the lease allowed is under way any more.
+            await keeper.give_back()
+
+    async def _stand_by(self, server: EmbeddedServer, keeper: LeaseKeeper, state: _State) -> None:
+        """Wait for the lease; meanwhile the files follow the state, and the server follows them."""
+        log.info("member %s of %s stands by", self._settings.name, self._settings.path)
+
+        async def changed(name: str, data: bytes | None) -> None:
+            if state.files.lay(name, None if data is None else self._opened(name, data)):
+                await server.become(self._node.neighbours())
+
+        async with asyncio.TaskGroup() as group:
+            following = group.create_task(state.stream.follow(changed), name="state")
+            await keeper.take()
+            following.cancel()
+
+    async def _be_active(self, server: EmbeddedServer, keeper: LeaseKeeper, state: _State) -> None:
+        """Run the node for as long as the lease is held."""
+        log.info("member %s of %s is active", self._settings.name, self._settings.path)
+        async with asyncio.TaskGroup() as group:
+            running = group.create_task(self._run_node(server, keeper, state), name="node")
+            await keeper.keep()
+            log.warning(
+                "member %s of %s has lost the lease", self._settings.name, self._settings.path
+            )
+            running.cancel()
+
+    async def _run_node(self, server: EmbeddedServer, keeper: LeaseKeeper, state: _State) -> None:
+        async def settled() -> None:
+            await self._settle(state)
+
+        async def needs_nothing() -> None:
+            """What is written to the state waits for no file."""
+
+        token = keeper.lease.run
+        await keeper.confirm()
+        await state.stream.make()
+        kept = await state.stream.take(Tenure(token, keeper.confirm, needs_nothing))
+        if kept:
+            texts = {name: self._opened(name, data) for name, data in kept.items()}
+            state.files.lay_all(texts)
+        await settled()
+        tenure = Tenure(token, keeper.confirm, settled)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._keep_settled(state), name="settling")
+            await self._node.run(ActiveMember(tenure, server, self._settings.leaf_urls))
+        raise BusBroken("the node ended its run")
+
+    async def _keep_settled(self, state: _State) -> None:
+        while True:
+            await self._clock.sleep(SETTLE_SECONDS)
+            await self._settle(state)
+
+    async def _settle(self, state: _State) -> None:
+        """Have the stream hold what the files do; raises BusBroken."""
+        async with self._settling:
+            try:
+                changes = state.files.changes()
+            except (OSError, ValueError) as error:
+                raise BusBroken(f"the files of the node cannot be read: {error}") from error
+            if not changes:
+                return
+            kept = {
+                name: sealed(name, text.encode(), self._settings.keys, self._dice)
+                for name, text in changes.items()
+                if text is not None
+            }
+            await state.stream.put(kept, changes.keys() - kept.keys())
+            state.files.know(changes)
+
+    def _opened(self, name: str, data: bytes) -> str:
+        return opened(name, data, self._settings.name, self._settings.key).decode()

@@ -1,0 +1,94 @@
+"""What makes a data directory that of one member of a node: a file of the machine's own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from relay.adapters.server.cluster_settings import BadClusterSettings, ClusterSettings
+from relay.atomic_file import atomic_write
+from schemas.values.codec import from_json
+from schemas.values.identity import NodePath, TreeId
+
+FILE = "member.json"
+_KEY_BYTES = 32
+
+
+class MemberUnusable(Exception):
+    """A file that should make a folder a member's and does not; names it, and the remedy."""
+
+    def __init__(self, file: Path, why: str) -> None:
+        super().__init__(
+            f"{file} cannot be used: {why}; restore it, or let this member join anew with an empty "
+            "data directory"
+        )
+        self.file = file
+
+
+@dataclass(frozen=True, slots=True)
+class MemberSettings:
+    """One member: of which node, how its server reaches the others', and who they are.
+
+    `leaf_urls` are where servers of children dial in, at all members; `keys` are the public keys of
+    all by name, 32 bytes each, and `key` is this one's private half.
+    """
+
+    path: NodePath
+    cluster: ClusterSettings
+    leaf_urls: tuple[str, ...]
+    keys: Mapping[str, bytes]
+    key: bytes = field(repr=False)
+
+    @property
+    def name(self) -> str:
+        """Of this member, within its node."""
+        return self.cluster.member
+
+
+def kept_member(folder: Path) -> MemberSettings | None:
+    """What the folder says; None if it is no member's. Raises MemberUnusable."""
+    file = folder / FILE
+    try:
+        form = from_json(file.read_bytes())
+        cluster = ClusterSettings(
+            TreeId(form["tree"]),
+            form["member"],
+            form["port"],
+            tuple(form["routes"]),
+            form["password"],
+        )
+        keys = {name: _key(text) for name, text in form["keys"].items()}
+        path, leaf_urls = NodePath.parse(form["path"]), tuple(form["leafUrls"])
+        return MemberSettings(path, cluster, leaf_urls, keys, _key(form["key"]))
+    except FileNotFoundError:
+        return None
+    except KeyError as error:
+        raise MemberUnusable(file, f"it lacks {error}") from error
+    except (BadClusterSettings, ValueError, TypeError, AttributeError) as error:
+        raise MemberUnusable(file, str(error)) from error
+
+
+def keep_member(folder: Path, settings: MemberSettings) -> None:
+    """Make the folder this member's; raises OSError."""
+    cluster = settings.cluster
+    form = {
+        "tree": cluster.tree,
+        "path": str(settings.path),
+        "member": cluster.member,
+        "port": cluster.port,
+        "routes": list(cluster.routes),
+        "password": cluster.password,
+        "leafUrls": list(settings.leaf_urls),
+        "keys": {name: key.hex() for name, key in settings.keys.items()},
+        "key": settings.key.hex(),
+    }
+    atomic_write(folder / FILE, json.dumps(form, indent=2) + "\n")
+
+
+def _key(text: str) -> bytes:
+    key = bytes.fromhex(text)
+    if len(key) != _KEY_BYTES:
+        raise ValueError(f"a key of {len(key)} bytes, where {_KEY_BYTES} are one")
+    return key

@@ -1,0 +1,203 @@
+"""The lease of a node's members in a stream of their cluster's memory, and who keeps it renewed."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from base64 import b64decode
+
+from nats.aio.msg import Msg
+from nats.errors import Error as NatsError
+from nats.errors import NoRespondersError
+
+from relay.adapters.jetstream.connection import Connection, JetStreamRefused, checked, counts_in
+from relay.adapters.jetstream.publish import EXPECTED_SEQUENCE, EXPECTED_SUBJECT, WRONG_SEQUENCES
+from relay.members.lease import RENEW_SECONDS, LeaseNote, LeaseSeen, LeaseWrite, MemberLease
+from relay.ports import BusBroken, Clock
+from schemas.values import subjects
+from schemas.values.codec import from_json
+from schemas.values.identity import NodePath
+
+STREAM = "LEASE"
+ANSWER_SECONDS = 1.5
+NOTES_MAX = 64
+_NO_MESSAGE = 10037
+
+logger = logging.getLogger(__name__)
+
+
+class LeaseStream:
+    """The stream in which the lease of one node lies; it is in memory, and in no backup."""
+
+    def __init__(self, connection: Connection, path: NodePath, replicas: int) -> None:
+        self._connection = connection
+        self._path = path
+        self._replicas = replicas
+
+    async def make(self) -> None:
+        """Make the stream, unless it is there; raises BusBroken."""
+        await self._connection.api(
+            f"STREAM.CREATE.{STREAM}",
+            ANSWER_SECONDS,
+            name=STREAM,
+            subjects=[subjects.lease(self._path, "*")],
+            storage="memory",
+            num_replicas=self._replicas,
+            max_msgs_per_subject=1,
+            max_msgs=NOTES_MAX,
+            discard="old",
+        )
+
+    async def look(self) -> LeaseSeen | None:
+        """What the stream's leader holds; None if none answered in time."""
+        wanted = {"last_by_subj": subjects.lease(self._path, "*")}
+        subject = f"$JS.API.STREAM.MSG.GET.{STREAM}"
+        answer = await self._request(subject, json.dumps(wanted).encode())
+        if answer is None:
+            return None
+        try:
+            message = checked(subject, answer)["message"]
+            (sequence,) = counts_in(subject, message, "seq")
+            return LeaseSeen(sequence, _note(b64decode(message["data"])))
+        except JetStreamRefused as error:
+            return LeaseSeen() if error.code == _NO_MESSAGE else None
+        except (ValueError, KeyError, TypeError) as error:
+            logger.warning("the lease of %s cannot be read: %s", self._path, error)
+            return None
+
+    async def put(self, write: LeaseWrite) -> int | LeaseSeen | None:
+        """Where the note lies now; what lies there if that is another; None if it is not known."""
+        subject = subjects.lease(self._path, write.note.mark)
+        headers = {EXPECTED_SEQUENCE: str(write.expected)}
+        if not write.expected:
+            headers[EXPECTED_SUBJECT] = subjects.lease(self._path, "*")
+        answer = await self._request(subject, _encoded(write.note), headers)
+        if answer is None:
+            return None
+        try:
+            (sequence,) = counts_in(subject, checked(subject, answer), "seq")
+        except JetStreamRefused as error:
+            return await self.look() if error.code in WRONG_SEQUENCES else None
+        return sequence
+
+    async def _request(
+        self, subject: str, data: bytes, headers: dict[str, str] | None = None
+    ) -> Msg | None:
+        client = self._connection.client
+        try:
+            return await client.request(subject, data, timeout=ANSWER_SECONDS, headers=headers)
+        except (NoRespondersError, TimeoutError):
+            return None
+        except (NatsError, OSError) as error:
+            logger.debug("the lease of %s: %s", self._path, error)
+            return None
+
+
+class LeaseKeeper:
+    """Takes the lease for one run of a member, and renews it; one hold ends before the next."""
+
+    def __init__(self, stream: LeaseStream, lease: MemberLease, clock: Clock) -> None:
+        self.lease = lease
+        self._stream = stream
+        self._clock = clock
+        self._is_made = False
+        self._wanted, self._renewed = asyncio.Event(), asyncio.Event()
+
+    async def take(self) -> None:
+        """Wait until the lease may be taken, and take it."""
+        lease = self.lease
+        while not lease.holds(self._now()):
+            began = self._now()
+            await self._step()
+            if not lease.holds(self._now()):
+                await self._clock.sleep(max(0.0, began + RENEW_SECONDS - self._now()))
+
+    async def keep(self) -> None:
+        """Renew it each second, until it is lost."""
+        lease = self.lease
+        while not lease.lost_if_over(self._now()):
+            began = self._now()
+            try:
+                async with asyncio.timeout(lease.seconds_left(began)):
+                    await self._put(lease.write(began))
+                    if not lease.holds(self._now()):
+                        return
+                    self._tell_renewed()
+                    await self._until_due(began + RENEW_SECONDS)
+            except TimeoutError:
+                continue
+
+    async def confirm(self) -> None:
+        """Return once a renewal that was sent less than a second ago was answered.
+
+        Raises BusBroken if there is none, since another member may be active then.
+        """
+        lease = self.lease
+        while not lease.is_confirmed(self._now()):
+            if not lease.holds(self._now()):
+                raise BusBroken("this member does not hold the lease of its node any more")
+            self._wanted.set()
+            try:
+                async with asyncio.timeout(ANSWER_SECONDS):
+                    await self._renewed.wait()
+            except TimeoutError as error:
+                raise BusBroken("the lease of this node is not renewed") from error
+
+    async def give_back(self) -> None:
+        """Let others take it at once; nothing of what it allowed may be under way then."""
+        if write := self.lease.give_back():
+            await self._stream.put(write)
+
+    async def _step(self) -> None:
+        """Look, and write if that is due."""
+        try:
+            if not self._is_made:
+                await self._stream.make()
+                self._is_made = True
+        except BusBroken as error:
+            logger.debug("the lease: %s", error)
+            return
+        seen = await self._stream.look()
+        if seen is None:
+            self.lease.saw_nothing()
+            # A cluster of which all members started anew may have lost the stream itself.
+            self._is_made = False
+            return
+        self.lease.saw(seen, self._now())
+        if self.lease.lacks_mark or self.lease.may_take():
+            await self._put(self.lease.write(self._now()))
+
+    async def _put(self, write: LeaseWrite) -> None:
+        answer = await self._stream.put(write)
+        if isinstance(answer, int):
+            self.lease.written(write, answer, self._now())
+        elif answer is not None:
+            self.lease.refused(answer, self._now())
+
+    async def _until_due(self, due: float) -> None:
+        """Until a renewal is due, or somebody wants one now."""
+        self._wanted.clear()
+        try:
+            async with asyncio.timeout(max(0.0, due - self._now())):
+                await self._wanted.wait()
+        except TimeoutError:
+            return
+
+    def _tell_renewed(self) -> None:
+        renewed, self._renewed = self._renewed, asyncio.Event()
+        renewed.set()
+
+    def _now(self) -> float:
+        return self._clock.now().seconds
+
+
+def _encoded(note: LeaseNote) -> bytes:
+    form = {"member": note.member, "run": note.run, "beat": note.beat, "mark": note.mark}
+    return json.dumps(form).encode()
+
+
+def _note(data: bytes) -> LeaseNote:
+    """Raises ValueError, KeyError or TypeError."""
+    form = from_json(data)
+    return LeaseNote(str(form["member"]), str(form["run"]), int(form["beat"]), str(form["mark"]))

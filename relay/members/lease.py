@@ -1,0 +1,213 @@
+"""The lease by which one member of a node is active at a time: when to renew, to stop, to take it.
+
+The lease is one subject of a stream. A holder counts its time from when it *sent* the last renewal
+that succeeded, the others from when they first saw that the subject does not change any more; both
+by their own monotonic clocks, of which the rates alone must agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from statistics import median_low
+
+RENEW_SECONDS = 1.0
+VALID_SECONDS = 6.0
+"""How long after it was sent a renewal is good; an election, in which none succeeds, takes five."""
+SILENT_SECONDS = 8.0
+"""For how long the lease must be seen unchanged until another member may take it."""
+LOOKS_MIN = 4
+"""So many answers of the stream's leader that time must hold."""
+CONFIRMED_SECONDS = 1.0
+"""How old a renewal may be, from when it was sent, for what no fence holds back."""
+CLOCK_SECONDS_MAX = 10.0
+CLOCKS_COMPARED_MIN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseNote:
+    """What the holder writes: its member, "" once it gave the lease back; its run; its count.
+
+    Without a run it is a mark, where nothing lay: nobody's hold, from which on silence is counted.
+    A stream in memory may lose what it held, and numbers what follows from 1 again. So all notes
+    since a mark lie at a subject of their own, called `mark`: what was meant to follow one that is
+    lost follows none.
+    """
+
+    member: str
+    run: str
+    beat: int
+    mark: str
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseSeen:
+    """What the stream's leader answered: where the last note lies, 0 if there is none."""
+
+    sequence: int = 0
+    note: LeaseNote | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseWrite:
+    """A note to be written if `expected` is the last one at its mark; sent at `sent` seconds.
+
+    With 0 it is a mark, to be written if the stream holds nothing.
+    """
+
+    note: LeaseNote
+    expected: int
+    sent: float
+
+
+class MemberLease:
+    """The lease as one run of one member knows it; times are seconds of its monotonic clock."""
+
+    def __init__(self, member: str, run: str) -> None:
+        self.member, self.run = member, run
+        self._beat = 0
+        self._is_held = False
+        self._valid_until = float("-inf")
+        self._confirmed_at = float("-inf")
+        # When each note was sent whose answer did not come.
+        self._unanswered = dict[int, float]()
+        self._seen: LeaseSeen | None = None
+        self._answered_at: float | None = None
+        self._silent_seconds, self._looks = 0.0, 0
+
+    def holds(self, now: float) -> bool:
+        """Whether this run is the holder, for anything that a fence holds back."""
+        return self._is_held and now < self._valid_until
+
+    def is_confirmed(self, now: float) -> bool:
+        """Whether it is so also for what no fence holds back."""
+        return self.holds(now) and now < self._confirmed_at + CONFIRMED_SECONDS
+
+    def seconds_left(self, now: float) -> float:
+        """For how long it holds without another renewal; 0 if it does not."""
+        return self._valid_until - now if self.holds(now) else 0.0
+
+    @property
+    def holder(self) -> str:
+        """The member that wrote the note seen last; "" if there is none, or it was given back."""
+        return self._seen.note.member if self._seen is not None and self._seen.note else ""
+
+    @property
+    def silent_seconds(self) -> float:
+        """For how long the note seen last has not changed, as far as leaders answered."""
+        return self._silent_seconds
+
+    # Whoever does not hold it looks.
+
+    def saw(self, seen: LeaseSeen, now: float) -> None:
+        """The leader of the stream answered, and this lay there."""
+        if self._seen != seen:
+            self._seen, self._silent_seconds, self._looks = seen, 0.0, 0
+        elif self._answered_at is not None:
+            self._silent_seconds += now - self._answered_at
+        self._answered_at = now
+        self._looks += 1
+
+    def saw_nothing(self) -> None:
+        """No leader answered: until the next answer no time counts."""
+        self._answered_at = None
+
+    def may_take(self) -> bool:
+        """Whether whoever held it has stopped, by what was seen."""
+        note = self._seen.note if self._seen is not None else None
+        if note is None:
+            return False
+        if not note.member or note.run == self.run:
+            # Given back, or an earlier hold of this very run, which is over.
+            return True
+        return self._silent_seconds >= SILENT_SECONDS and self._looks >= LOOKS_MIN
+
+    @property
+    def lacks_mark(self) -> bool:
+        """Whether nothing lay there, so that a mark is to be written first."""
+        return self._seen is not None and self._seen.note is None
+
+    # Whoever holds it, or may, writes.
+
+    def write(self, now: float) -> LeaseWrite:
+        """The note to write now: a renewal, the first of a new hold, or a mark."""
+        assert self._seen is not None
+        self._beat += 1
+        self._unanswered[self._beat] = now
+        if self.lacks_mark:
+            mark = LeaseNote(self.member, "", self._beat, f"{self.run}-{self._beat}")
+            return LeaseWrite(mark, 0, now)
+        assert self._is_held or self.may_take()
+        return LeaseWrite(self._note(self.member), self._seen.sequence, now)
+
+    def _note(self, member: str) -> LeaseNote:
+        assert self._seen is not None
+        assert self._seen.note is not None
+        return LeaseNote(member, self.run, self._beat, self._seen.note.mark)
+
+    def written(self, write: LeaseWrite, sequence: int, now: float) -> None:
+        """The stream keeps the note at this sequence; of a hold that is over nothing follows."""
+        if write.note.beat not in self._unanswered:
+            return
+        self._unanswered.clear()
+        if not write.note.run:
+            self.saw(LeaseSeen(sequence, write.note), now)
+            return
+        self._is_held, self._seen = True, LeaseSeen(sequence, write.note)
+        self._valid_until = max(self._valid_until, write.sent + VALID_SECONDS)
+        self._confirmed_at = max(self._confirmed_at, write.sent)
+
+    def refused(self, seen: LeaseSeen, now: float) -> None:
+        """Something else lies there: a note of this hold whose answer was lost, or it is over."""
+        note = seen.note
+        sent = self._unanswered.get(note.beat) if note and note.run == self.run else None
+        if note is not None and sent is not None and self._is_held:
+            self.written(LeaseWrite(note, 0, sent), seen.sequence, now)
+            return
+        self.lost()
+        self.saw(seen, now)
+
+    def lost_if_over(self, now: float) -> bool:
+        """Hold it no more if its time is over; whether that is news."""
+        if not self._is_held or self.holds(now):
+            return False
+        self.lost()
+        return True
+
+    def lost(self) -> None:
+        """Hold it no more, whatever is answered later; the looking begins anew."""
+        self._is_held = False
+        self._valid_until = self._confirmed_at = float("-inf")
+        self._unanswered.clear()
+        self._seen, self._answered_at = None, None
+        self._silent_seconds, self._looks = 0.0, 0
+
+    def give_back(self) -> LeaseWrite | None:
+        """The note that lets others take it at once; nothing of this run may be under way then.
+
+        None if it is not held.
+        """
+        if not self._is_held or self._seen is None:
+            return None
+        self._beat += 1
+        write = LeaseWrite(self._note(""), self._seen.sequence, 0.0)
+        self.lost()
+        return write
+
+
+def clock_trouble(mine: float, others: Collection[float]) -> str:
+    """Why a member whose wall clock is so many seconds ahead of the leader's may not be active.
+
+    `others` are the same of the other members; "" if it may, or if too few are known to judge.
+    """
+    offsets = [mine, *others]
+    if len(offsets) < CLOCKS_COMPARED_MIN:
+        return ""
+    apart = mine - median_low(offsets)
+    if abs(apart) <= CLOCK_SECONDS_MAX:
+        return ""
+    word = "ahead of" if apart > 0 else "behind"
+    return (
+        f"its clock is {abs(apart):.0f} s {word} those of the other members: set it right (NTP); "
+        "until then it does not become active"
+    )

@@ -1,0 +1,162 @@
+"""Of two members that both think that they are active, the one that came later is right."""
+
+import asyncio
+from contextlib import AsyncExitStack
+
+import pytest
+
+from relay.adapters.clock import SystemClock, SystemDice
+from relay.adapters.jetstream import fence
+from relay.adapters.jetstream.bus import BusAddress, JetStreamBus
+from relay.adapters.jetstream.connection import Connection
+from relay.adapters.jetstream.fence import Tenure
+from relay.adapters.spaces.bucket import Bucket, Kept, fence_of, stream_of
+from relay.adapters.spaces.embedded_space import EmbeddedSpace
+from relay.core.effects import StoreOwn, WriteMail
+from relay.ports import BusBroken, SpaceError
+from schemas.content.blobs import OBJECT, store
+from schemas.objects.objects import ObjectKey
+from schemas.values.identity import mail_key
+from tests.nats.conftest import Grove
+from tests.nats.trio import asked, client_at, trio
+
+KEY, OTHER = (mail_key("P", "s", "d", name) for name in ("x", "y"))
+
+KEPT = ObjectKey("", "configmaps", "default", "kept")
+
+
+class NoChildren:
+    """A server whose children do not matter."""
+
+    async def add_child(self, name, nkey):
+        pass
+
+    async def remove_child(self, name):
+        pass
+
+
+async def always():
+    """It holds the lease, or nothing is to be written down."""
+
+
+def bus_of(members, member, token):
+    address = BusAddress(
+        members.url(member), members.seeds.relay, system_seed=members.seeds.system, replicas=3
+    )
+    return JetStreamBus(
+        members.path,
+        address,
+        NoChildren(),
+        clock=SystemClock(),
+        dice=SystemDice(),
+        tenure=Tenure(token, always, always),
+    )
+
+
+def mail(key, data=b"mail", expected=0):
+    return WriteMail("q1", key, data, 1, bytes(32), True, "", expected)
+
+
+def own(remembered):
+    return {record.key: record.data for record in remembered.own}
+
+
+async def test_nothing_of_a_deposed_member_lands_and_nothing_that_it_wrote_is_lost(tmp_path):
+    value, unwanted = store(OBJECT, b"content"), store(OBJECT, b"unwanted")
+    content, gone = value.reference.address, unwanted.reference.address
+    async with Grove(tmp_path) as grove, trio(grove, tmp_path) as members:
+        first, second = bus_of(members, "m1", "one"), bus_of(members, "m2", "two")
+        assert own(await first.start()) == {}
+        await first.write(blobs={**value.values, **unwanted.values})
+        await first.write(own=[StoreOwn(KEY, b"1"), StoreOwn(OTHER, b"2")], mail=[mail(KEY)])
+        await first.write(own=[StoreOwn(OTHER, None), StoreOwn("_note", b"n")])
+        await first.drop_blobs([gone])
+
+        remembered = await second.start()
+        assert own(remembered) == {KEY: b"1", "_note": b"n"}
+        assert remembered.blobs == {content}
+        assert [slot.key for slot in remembered.mail] == [KEY]
+
+        for late in (
+            first.write(own=[StoreOwn(KEY, b"late")]),
+            first.write(own=[StoreOwn("_new", b"late"), StoreOwn(KEY, None)]),
+            first.write(own=[StoreOwn(f"_n{n}", b"late") for n in range(700)]),
+            first.drop_blobs([content]),
+        ):
+            with pytest.raises(BusBroken, match="another member of this node is active"):
+                await late
+        await second.write(own=[StoreOwn(KEY, b"2")])
+        await first.close()
+        await second.close()
+
+        third = bus_of(members, "m3", "three")
+        remembered = await third.start()
+        assert own(remembered) == {KEY: b"2", "_note": b"n"}
+        assert remembered.blobs == {content}
+        await third.close()
+
+
+async def test_a_run_that_ends_between_an_erasure_and_its_sweep_leaves_nothing(
+    tmp_path, monkeypatch
+):
+    async def ends_before(*_):
+        pass
+
+    async with Grove(tmp_path) as grove, trio(grove, tmp_path) as members:
+        first = bus_of(members, "m1", "one")
+        await first.start()
+        await first.write(own=[StoreOwn(KEY, b"1"), StoreOwn(OTHER, b"2")])
+        with monkeypatch.context() as patched:
+            patched.setattr(fence, "purge_through", ends_before)
+            await first.write(own=[StoreOwn(OTHER, None)])
+        await first.close()
+
+        second = bus_of(members, "m2", "two")
+        assert own(await second.start()) == {KEY: b"1"}
+        await second.close()
+        async with client_at(members.url(), members.seeds.relay) as client:
+            state = (await asked(client, "STREAM.INFO.OWN"))["state"]
+        # The record and the fence.
+        assert state["messages"] == 2
+
+
+async def test_a_space_takes_nothing_of_a_deposed_member(tmp_path):
+    async with (
+        Grove(tmp_path) as grove,
+        trio(grove, tmp_path) as members,
+        AsyncExitStack() as stack,
+    ):
+        first = await space_of(members, "m1", "one", stack)
+        await first.apply(config_map("kept"), "me")
+        second = await space_of(members, "m2", "two", stack)
+        with pytest.raises(SpaceError, match="another member of this node is active"):
+            await first.apply(config_map("late"), "me")
+        with pytest.raises(SpaceError, match="another member of this node is active"):
+            await first.delete(KEPT)
+        # Two writers of one member meet as they do elsewhere: one of them is there first.
+        await asyncio.gather(*(second.apply(config_map("new", str(n)), "me") for n in range(8)))
+        listing = await second.list("", "configmaps")
+        assert [obj["metadata"]["name"] for obj in listing.objects] == ["kept", "new"]
+
+
+async def space_of(members, member, token, stack):
+    """The workload space as one member writes it."""
+    connection = Connection(members.url(member), members.seeds.space, member, "_INBOX.fence")
+    await connection.open()
+    stack.push_async_callback(connection.close)
+    await Bucket(connection.client, "workloads", "lc", Kept(3)).open()
+    tenure = Tenure(token, always, always)
+    found = await fence.take_fence(
+        connection, tenure, stream_of("workloads"), fence_of("workloads"), replaces=True
+    )
+    kept = Kept(3, fence.FencedPublisher(connection, found, tenure))
+    space = EmbeddedSpace(
+        connection.client, "workloads", SystemClock(), SystemDice(), domain="lc", kept=kept
+    )
+    await space.open()
+    return space
+
+
+def config_map(name, value=""):
+    metadata = {"name": name, "namespace": "default"}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"v": value}}

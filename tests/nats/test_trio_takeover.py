@@ -1,0 +1,127 @@
+"""A centre of three members: whichever of it dies or stops, what was acknowledged is kept."""
+
+import asyncio
+import os
+import signal
+from contextlib import asynccontextmanager, suppress
+
+import pytest
+
+from tests.nats.chaos_member import GOES_ON, PAUSED, until
+from tests.nats.trio_tree import TrioTree
+
+EDGE = "/edge"
+ATTEMPT_SECONDS = 3.0
+
+
+class Applies:
+    """Puts object after object, and knows which of them were acknowledged."""
+
+    def __init__(self, tree: TrioTree) -> None:
+        self._tree = tree
+        self._put = asyncio.Event()
+        self.acknowledged: list[str] = []
+        self.attempted: list[str] = []
+
+    async def run(self) -> None:
+        while True:
+            name = f"o{len(self.attempted)}"
+            self.attempted.append(name)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(ATTEMPT_SECONDS):
+                    await self._tree.put("web", **{name: name})
+                    self.acknowledged.append(name)
+                    put, self._put = self._put, asyncio.Event()
+                    put.set()
+
+    async def more(self, count: int) -> None:
+        """Wait for so many more to be acknowledged."""
+        for _ in range(count):
+            await self._put.wait()
+
+
+@asynccontextmanager
+async def changing_tree(tmp_path):
+    """A tree with an edge, under changes without a pause; at the end all of it has to be exact."""
+    tree = TrioTree(tmp_path)
+    try:
+        await tree.start()
+        await tree.join(EDGE)
+        await tree.place("web")
+        applies = Applies(tree)
+        changing = asyncio.create_task(applies.run())
+        await applies.more(5)
+        began = (await tree.look([EDGE]))[EDGE]
+        yield tree, applies
+        await applies.more(5)
+        changing.cancel()
+        await asyncio.wait([changing])
+        await nothing_is_lost(tree, applies, began)
+    finally:
+        await tree.close()
+
+
+async def nothing_is_lost(tree, applies, began):
+    """The edge holds what the centre does, and that has all that was acknowledged."""
+    values = await tree.centre_values()
+    assert set(applies.acknowledged) <= values.keys() <= set(applies.attempted)
+    tree.wanted["web"] = values
+    held = (await tree.exact([EDGE]))[EDGE]
+    assert {name: held.objects[name].uid for name in began.objects} == {
+        name: stored.uid for name, stored in began.objects.items()
+    }
+    assert not [name for name in held.asked if name.startswith("-")]
+
+
+async def test_a_killed_member_is_followed_by_another(tmp_path):
+    async with changing_tree(tmp_path) as (tree, applies):
+        first = tree.active()
+        tree.centres[first].kill()
+        second = await tree.until_active(beside=first)
+        await applies.more(3)
+        # It comes back and stands by, so that another one can be lost.
+        tree.centres[first].start()
+        await until(lambda: tree.stands_by(first), lambda: str(tree.said()))
+        await applies.more(3)
+        tree.centres[second].kill()
+        await tree.until_active(beside=second)
+
+
+@pytest.mark.long
+async def test_the_server_of_the_active_member_is_killed(tmp_path):
+    async with changing_tree(tmp_path) as (tree, applies):
+        for pid in tree.centres[tree.active()].server_pids():
+            os.kill(pid, signal.SIGKILL)
+        await applies.more(5)
+
+
+@pytest.mark.long
+async def test_the_server_of_a_standby_is_killed_and_nobody_takes_over(tmp_path):
+    async with changing_tree(tmp_path) as (tree, applies):
+        active = tree.active()
+        for name in tree.centres.keys() - {active}:
+            for pid in tree.centres[name].server_pids():
+                os.kill(pid, signal.SIGKILL)
+            await applies.more(10)
+            await until(lambda name=name: tree.stands_by(name), lambda: str(tree.said()))
+        assert tree.active() == active
+
+
+async def test_a_stopped_member_that_goes_on_later_changes_nothing(tmp_path):
+    async with changing_tree(tmp_path) as (tree, applies):
+        first = tree.active()
+        tree.centres[first].kill(PAUSED)
+        await tree.until_active(beside=first)
+        await applies.more(5)
+        tree.centres[first].kill(GOES_ON)
+        await until(lambda: tree.stands_by(first), lambda: str(tree.said()))
+        await applies.more(5)
+
+
+@pytest.mark.long
+async def test_a_member_that_is_told_to_end_hands_over_at_once(tmp_path):
+    async with changing_tree(tmp_path) as (tree, _):
+        first = tree.active()
+        await tree.centres[first].stop()
+        # Sooner than the others would see that the lease is silent.
+        await tree.until_active(beside=first, seconds=7)

@@ -1,0 +1,288 @@
+"""Laws of the lease of a node's members: whatever is lost, late or paused, one holds it."""
+
+import heapq
+from itertools import count
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from relay.members import lease as rules
+from relay.members.lease import (
+    LOOKS_MIN,
+    RENEW_SECONDS,
+    SILENT_SECONDS,
+    VALID_SECONDS,
+    LeaseNote,
+    LeaseSeen,
+    MemberLease,
+    clock_trouble,
+)
+
+STORY_SECONDS = 90.0
+ANSWER_SECONDS = 1.5
+RATE_MAX = 0.05
+RESET_APART_SECONDS = 30.0
+
+
+class TwoHolders(AssertionError):
+    """Two members held the lease at once."""
+
+
+class Member:
+    """One member: its clock, its pauses, and the lease as it knows it."""
+
+    def __init__(self, name, random):
+        self.lease = MemberLease(name, f"run of {name}")
+        self.rate, self.offset = 1 + random.uniform(-RATE_MAX, RATE_MAX), random.uniform(0, 1000)
+        self.asked = 0
+
+    def clock(self, at):
+        return self.offset + at * self.rate
+
+
+class Story:
+    """Three members and a stream in memory, with delays, losses, pauses and elections of a seed."""
+
+    def __init__(self, seed):
+        self.random = Random(seed)
+        self.now, self.order = 0.0, count()
+        self.events = []
+        self.sequence, self.note = 0, None
+        self.leader_from = 0.0
+        self.reset_at = float("-inf")
+        self.roughness = self.random.choice([0.0, 0.05, 0.3])
+        self.members = [Member(name, self.random) for name in "abc"]
+        self.holds = set()
+        for member in self.members:
+            self.later(self.random.uniform(0, 1), self.step, member)
+        self.later(self.random.uniform(5, 30), self.trouble)
+
+    def later(self, seconds, what, *arguments):
+        heapq.heappush(self.events, (self.now + seconds, next(self.order), what, arguments))
+
+    def run(self):
+        while self.events and self.events[0][0] < STORY_SECONDS:
+            self.now, _, what, arguments = heapq.heappop(self.events)
+            what(*arguments)
+            holders = [m for m in self.members if m.lease.holds(m.clock(self.now))]
+            self.holds.update(m.lease.member for m in holders)
+            if len(holders) > 1:
+                raise TwoHolders
+
+    def step(self, member):
+        """What the keeper of a lease does each second."""
+        lease, now = member.lease, member.clock(self.now)
+        self.later(RENEW_SECONDS * self.random.uniform(0.9, 1.1), self.step, member)
+        member.asked += 1
+        lease.lost_if_over(now)
+        if lease.holds(now) or lease.may_take() or lease.lacks_mark:
+            self.send(self.decide, member, lease.write(now))
+            return
+        self.send(self.look, member)
+
+    def send(self, what, member, *arguments):
+        asked = member.asked
+        self.later(ANSWER_SECONDS, self.gave_up, member, asked)
+        if self.random.random() >= self.roughness:
+            self.later(self.delay(), what, member, asked, *arguments)
+
+    def answer(self, what, member, *arguments):
+        if self.random.random() >= self.roughness:
+            self.later(self.delay(), self.heard, what, member, *arguments)
+
+    def delay(self):
+        random = self.random
+        return random.expovariate(1 / 20) if random.random() < self.roughness else 0.01
+
+    def look(self, member, asked):
+        if self.now >= self.leader_from:
+            self.answer(self.saw, member, asked, LeaseSeen(self.sequence, self.note))
+
+    def decide(self, member, asked, write):
+        if self.now < self.leader_from:
+            return
+        mark = self.note.mark if self.note is not None else write.note.mark
+        if (mark, self.sequence) != (write.note.mark, write.expected):
+            self.answer(self.refused, member, asked, LeaseSeen(self.sequence, self.note))
+            return
+        self.sequence, self.note = self.sequence + 1, write.note
+        self.answer(self.written, member, asked, write, self.sequence)
+
+    def heard(self, what, member, asked, *arguments):
+        if asked == member.asked:
+            member.asked += 1  # Whoever waits has its answer; a later one is thrown away.
+            what(member, *arguments)
+
+    def saw(self, member, seen):
+        member.lease.saw(seen, member.clock(self.now))
+
+    def written(self, member, write, sequence):
+        member.lease.written(write, sequence, member.clock(self.now))
+
+    def refused(self, member, seen):
+        member.lease.refused(seen, member.clock(self.now))
+
+    def gave_up(self, member, asked):
+        if asked == member.asked and not member.lease.holds(member.clock(self.now)):
+            member.lease.saw_nothing()
+
+    def trouble(self):
+        """A pause of a member, a time without a leader, or the stream's memory lost."""
+        self.later(self.random.uniform(2, 30), self.trouble)
+        match self.random.choice(["pause", "pause", "election", "reset"]):
+            case "pause":
+                self.pause(self.random.choice(self.members), self.random.uniform(1, 25))
+            case "election":
+                self.leader_from = self.now + self.random.uniform(1, 7)
+            case "reset" if self.now - self.reset_at > RESET_APART_SECONDS:
+                self.sequence, self.note, self.reset_at = 0, None, self.now
+
+    def pause(self, member, seconds):
+        """What the member would do meanwhile it does after that, at once."""
+        until = self.now + seconds
+        self.events = [
+            (max(at, until), order, what, given)
+            if at < until and member in given and what not in (self.look, self.decide)
+            else (at, order, what, given)
+            for at, order, what, given in self.events
+        ]
+        heapq.heapify(self.events)
+
+
+@given(st.integers(0, 2**64))
+def test_no_two_members_hold_the_lease_at_once(seed):
+    Story(seed).run()
+
+
+def test_in_quiet_times_a_member_becomes_active_and_stays():
+    story = Story(0)
+    story.roughness, story.trouble = 0.0, lambda: None
+    story.run()
+    assert len(story.holds) == 1
+
+
+@pytest.mark.parametrize(("rule", "value"), [("SILENT_SECONDS", 4.0), ("VALID_SECONDS", 12.0)])
+def test_the_search_finds_a_rule_that_is_broken(monkeypatch, rule, value):
+    monkeypatch.setattr(rules, rule, value)
+    with pytest.raises(TwoHolders):
+        tell_stories(3000)
+
+
+def tell_stories(count):
+    for seed in range(count):
+        Story(seed).run()
+
+
+NOTE = LeaseNote("a", "run of a", 7, "m")
+
+
+def standby(sequence=7, note=NOTE):
+    lease = MemberLease("b", "run of b")
+    lease.saw(LeaseSeen(sequence, note), 0.0)
+    return lease
+
+
+@given(st.lists(st.floats(0.05, 3.0), min_size=1, max_size=40))
+def test_it_is_taken_after_eight_seconds_of_silence_that_four_answers_saw(gaps):
+    lease, now = standby(), 0.0
+    for answers, gap in enumerate(gaps, 2):
+        now += gap
+        lease.saw(LeaseSeen(7, NOTE), now)
+        assert lease.may_take() == (lease.silent_seconds >= SILENT_SECONDS and answers >= LOOKS_MIN)
+        assert lease.silent_seconds == pytest.approx(now)
+
+
+def test_a_time_without_a_leader_does_not_count():
+    lease = standby()
+    for second in range(1, 6):
+        lease.saw(LeaseSeen(7, NOTE), float(second))
+    lease.saw_nothing()
+    lease.saw(LeaseSeen(7, NOTE), 60.0)
+    assert lease.silent_seconds == 5.0
+    assert not lease.may_take()
+
+
+def test_a_change_begins_the_silence_anew():
+    lease = standby()
+    lease.saw(LeaseSeen(7, NOTE), 7.9)
+    lease.saw(LeaseSeen(8, LeaseNote("a", "run of a", 8, "m")), 8.5)
+    assert lease.silent_seconds == 0.0
+
+
+def test_what_was_given_back_is_taken_at_once():
+    assert standby(note=LeaseNote("", "run of a", 8, "m")).may_take()
+
+
+def held():
+    lease = standby(note=LeaseNote("", "run of a", 8, "m"))
+    lease.written(lease.write(10.0), 8, 10.5)
+    return lease
+
+
+def test_a_hold_is_counted_from_when_it_was_sent():
+    lease = held()
+    assert lease.holds(10.0 + VALID_SECONDS - 0.01)
+    assert not lease.holds(10.0 + VALID_SECONDS)
+    assert lease.is_confirmed(10.9)
+    assert not lease.is_confirmed(11.1)
+
+
+def test_a_renewal_whose_answer_was_lost_is_found_again():
+    lease = held()
+    first = lease.write(11.0)
+    lease.write(12.5)
+    lease.refused(LeaseSeen(9, first.note), 12.6)
+    assert lease.seconds_left(12.6) == pytest.approx(11.0 + VALID_SECONDS - 12.6)
+
+
+def test_a_note_of_another_ends_the_hold():
+    lease = held()
+    lease.write(11.0)
+    lease.refused(LeaseSeen(9, LeaseNote("a", "run of a", 9, "m")), 11.1)
+    assert not lease.holds(11.1)
+    assert lease.holder == "a"
+
+
+def test_an_answer_that_comes_after_the_hold_is_over_gives_it_to_no_one():
+    lease = held()
+    write = lease.write(15.5)
+    lease.lost()
+    lease.written(write, 9, 16.5)
+    assert not lease.holds(16.5)
+
+
+def test_where_nothing_lies_a_mark_comes_first_and_is_nobodys_hold():
+    lease = MemberLease("b", "run of b")
+    lease.saw(LeaseSeen(), 0.0)
+    assert lease.lacks_mark
+    write = lease.write(0.1)
+    lease.written(write, 1, 0.2)
+    assert write.note.run == ""
+    assert not lease.holds(0.2)
+    assert not lease.may_take()
+
+
+def test_giving_it_back_ends_the_hold_first():
+    lease = held()
+    write = lease.give_back()
+    assert write is not None
+    assert (write.note.member, write.expected) == ("", 8)
+    assert not lease.holds(10.6)
+    assert lease.give_back() is None
+
+
+@pytest.mark.parametrize(
+    ("mine", "others", "said"),
+    [
+        (0.0, [3600.0], ""),
+        (3600.0, [0.1, -0.2], "its clock is 3600 s ahead of"),
+        (-11.0, [0.0, 2.0], "its clock is 11 s behind"),
+        (9.0, [0.0, 1.0], ""),
+        (0.0, [0.3, 3600.0], ""),
+    ],
+)
+def test_a_member_whose_clock_is_off_the_median_of_three_stands_back(mine, others, said):
+    assert clock_trouble(mine, others).startswith(said)
+    assert bool(clock_trouble(mine, others)) == bool(said)
