@@ -21,9 +21,8 @@ from schemas.api.placement import (
     UpsyncSet,
 )
 from schemas.api.policy import Binding, BindingPolicy, BindingPolicySpec, PolicyClause
-from schemas.api.rollout import Rollout
 from schemas.api.rollout_spec import RolloutSpec
-from schemas.api.rollout_status import RolloutStatus
+from schemas.api.rollout_status import Rollout, RolloutStatus
 from schemas.api.shared import Condition, ObjectMeta
 from schemas.api.transform import CustomTransform
 from schemas.values.groups import (

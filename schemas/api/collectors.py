@@ -19,7 +19,7 @@ from pydantic import (
 )
 
 from schemas.api.placement import UpsyncSet
-from schemas.api.shared import ApiValue, Condition, Count, ListOf, ObjectMeta
+from schemas.api.shared import ApiValue, ControlObject, JudgedStatus, ListOf
 from schemas.reports.collectors import (
     COLUMNS_MAX,
     EXPRESSION_MAX_BYTES,
@@ -161,32 +161,21 @@ class StatusCollectorSpec(ApiValue):
         return self
 
 
-class StatusCollectorStatus(ApiValue):
+class StatusCollectorStatus(JudgedStatus):
     """What is wrong with it."""
 
-    observed_generation: Count | None = None
-    """The metadata.generation that this status speaks of."""
     errors: ListOf[str] = ()
     """What is wrong, by field. A collector with errors counts as one that is missing."""
-    conditions: ListOf[Condition] = ()
-    """Ready: it can be read, and counts. Stalled: it is wrong, and no waiting helps."""
 
 
-class StatusCollector(ApiValue):
+class StatusCollector(ControlObject):
     """What is asked of the copies of an object at all its destinations; placements name it."""
 
-    api_version: Literal["control.kubestellar.io/v1alpha1"]
     kind: Literal["StatusCollector"]
-    metadata: ObjectMeta
     spec: StatusCollectorSpec
     """Which rows count, and what becomes of them."""
     status: StatusCollectorStatus | None = None
     """What is wrong with it. Leafcast writes it."""
-
-    @property
-    def name(self) -> str:
-        """The metadata.name."""
-        return self.metadata.name
 
     @property
     def program(self) -> Program:
@@ -300,16 +289,9 @@ class CombinedResult(ApiValue):
     """Whether not all found room on its way: fewer rows, or values told apart."""
 
 
-class CombinedStatus(ApiValue):
+class CombinedStatus(ControlObject):
     """What the collectors of one placement say of one object. Leafcast writes it."""
 
-    api_version: Literal["control.kubestellar.io/v1alpha1"]
     kind: Literal["CombinedStatus"]
-    metadata: ObjectMeta
     results: ListOf[CombinedResult] = ()
     """What each collector collected."""
-
-    @property
-    def name(self) -> str:
-        """The metadata.name."""
-        return self.metadata.name

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from schemas.api.shared import ApiObject, ApiValue, Condition, Count, ListOf
+from schemas.api.shared import ApiObject, ApiValue, JudgedStatus, ListOf
 from schemas.objects.json_paths import length_fault
 from schemas.values.faults import Fault, Faulty
 
@@ -25,17 +25,6 @@ class Replacement(ApiValue):
     """What to put there, in JSON: a text has quotes of its own."""
 
 
-class CustomizerStatus(ApiValue):
-    """What is wrong with a Customizer."""
-
-    observed_generation: Count | None = None
-    """The metadata.generation that this status speaks of."""
-    errors: ListOf[str] = ()
-    """What is wrong, by field, and what to do."""
-    conditions: ListOf[Condition] = ()
-    """Ready: it can be read, and counts. Stalled: it is wrong, and no waiting helps."""
-
-
 class Customizer(ApiObject):
     """Replacements in the objects whose annotation edge.kubestellar.io/customizer names it."""
 
@@ -44,7 +33,7 @@ class Customizer(ApiObject):
     """What is replaced, in this order, after expressions were expanded in the object. With the
     annotation edge.kubestellar.io/expand-parameters: "true" on the Customizer its own paths and
     values are expanded first."""
-    status: CustomizerStatus | None = None
+    status: JudgedStatus | None = None
     """What is wrong with it. Leafcast writes it."""
 
     @model_validator(mode="after")

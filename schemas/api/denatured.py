@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import PlainValidator, WithJsonSchema
 
-from schemas.api.shared import ApiValue, Condition, Count, ListOf, NamedObject
+from schemas.api.shared import ApiValue, JudgedStatus, NamedObject
 from schemas.objects.annotations import annotation_faults
 from schemas.objects.objects import group_of, object_faults
 from schemas.values.faults import Fault, Faulty
@@ -39,17 +39,6 @@ class DenaturedSpec(ApiValue):
     the Denatured."""
 
 
-class DenaturedStatus(ApiValue):
-    """What is wrong with a Denatured."""
-
-    observed_generation: Count | None = None
-    """The metadata.generation that this status speaks of."""
-    errors: ListOf[str] = ()
-    """What is wrong, by field, and what to do."""
-    conditions: ListOf[Condition] = ()
-    """Ready: it can be read, and counts. Stalled: it is wrong, and no waiting helps."""
-
-
 class Denatured(NamedObject):
     """An object that would act in its own space, such as a webhook configuration.
 
@@ -60,5 +49,5 @@ class Denatured(NamedObject):
     kind: Literal["Denatured"]
     spec: DenaturedSpec
     """The object that it holds."""
-    status: DenaturedStatus | None = None
+    status: JudgedStatus | None = None
     """What is wrong with it. Leafcast writes it."""

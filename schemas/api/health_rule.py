@@ -10,8 +10,7 @@ from schemas.api.collectors import CelExpression
 from schemas.api.placement import OneApiGroup
 from schemas.api.shared import (
     ApiValue,
-    Condition,
-    Count,
+    JudgedStatus,
     ListOf,
     NamedObject,
     checked,
@@ -60,17 +59,13 @@ class HealthRuleSpec(ApiValue):
         return self
 
 
-class HealthRuleStatus(ApiValue):
+class HealthRuleStatus(JudgedStatus):
     """What is wrong with it."""
 
-    observed_generation: Count | None = None
-    """The metadata.generation that this status speaks of."""
     errors: ListOf[str] = ()
     """What is wrong, by field. A rule with errors counts as it was last."""
     warnings: ListOf[str] = ()
     """What is to be known of it."""
-    conditions: ListOf[Condition] = ()
-    """Ready: it can be read, and counts. Stalled: it is wrong, and no waiting helps."""
 
 
 class HealthRule(NamedObject):

@@ -18,11 +18,11 @@ from schemas.api.health_rule import HealthRule
 from schemas.api.inventory import Location, SyncTarget
 from schemas.api.placement import EdgePlacement, SinglePlacementSlice
 from schemas.api.policy import Binding, BindingPolicy
-from schemas.api.rollout import Rollout
+from schemas.api.rollout_status import Rollout
+from schemas.api.shared import api_group_of
 from schemas.api.transform import CustomTransform
 from schemas.objects.objects import object_faults, served_versions, title_of
 from schemas.values.faults import Fault, Faulty, InvalidObject
-from schemas.values.groups import CONTROL_GROUP, DENATURED_GROUP, GROUP
 
 Kind = (
     Location
@@ -41,19 +41,7 @@ Kind = (
 )
 
 _KINDS: Mapping[tuple[str, str], type[Kind]] = {
-    (CONTROL_GROUP, "Binding"): Binding,
-    (CONTROL_GROUP, "BindingPolicy"): BindingPolicy,
-    (CONTROL_GROUP, "CustomTransform"): CustomTransform,
-    (GROUP, "Customizer"): Customizer,
-    (GROUP, "EdgePlacement"): EdgePlacement,
-    (GROUP, "Location"): Location,
-    (GROUP, "SinglePlacementSlice"): SinglePlacementSlice,
-    (GROUP, "SyncTarget"): SyncTarget,
-    (DENATURED_GROUP, "Denatured"): Denatured,
-    (DENATURED_GROUP, "HealthRule"): HealthRule,
-    (DENATURED_GROUP, "Rollout"): Rollout,
-    (CONTROL_GROUP, "StatusCollector"): StatusCollector,
-    (CONTROL_GROUP, "CombinedStatus"): CombinedStatus,
+    (api_group_of(model), model.__name__): model for model in typing.get_args(Kind)
 }
 _EXPECTED: Mapping[str, tuple[str, str]] = {
     "bool_type": ("a boolean", "write true or false"),

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from schemas.api.amounts import Amount
-from schemas.api.shared import ApiValue
+from typing import Annotated, Any
 
+from pydantic import AfterValidator, PlainValidator, WithJsonSchema
+
+from schemas.api.shared import ApiValue
+from schemas.records.shares import checked_amount, checked_share
+
+Share = Annotated[str, AfterValidator(checked_share)]
+Amount = Annotated[Any, PlainValidator(checked_amount), WithJsonSchema({})]
+"""A number of destinations, or a share of them such as `2%`."""
 MAX_UNAVAILABLE = "10%"
 
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, PlainValidator, WithJsonSchema, model_validator
 
-from schemas.api.amounts import Amount, Share
+from schemas.api.readiness import Amount, Share
 from schemas.api.shared import ApiValue, ListOf, Selector, check_sent, checked
 from schemas.records.placements import KINDS
 from schemas.records.records import WINDOWS_MAX

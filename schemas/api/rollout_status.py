@@ -1,4 +1,4 @@
-"""The status of a Rollout: what it shows, and all that a restarted centre goes on from."""
+"""Rollout, and its status: what that shows, and all that a restarted centre goes on from."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from schemas.api.placement import Int32
-from schemas.api.rollout_spec import Wave
-from schemas.api.shared import ApiValue, Condition, Count, ListOf, Selector
+from schemas.api.rollout_spec import RolloutSpec, Wave
+from schemas.api.shared import ApiValue, Condition, Count, ListOf, NamedObject, Selector
 
 Number = Annotated[int, Field(ge=0, le=2**53 - 1)]
 """An API server checks its bound as a floating-point number, so it has no more bits."""
@@ -244,3 +244,14 @@ class RolloutStatus(ApiValue):
     """What it waits for."""
     next: str = ""
     """The command to run, if it waits for a person."""
+
+
+class Rollout(NamedObject):
+    """Lets what changes in a placement out by waves, as far as it proves good."""
+
+    api_version: Literal["leafcast.io/v1alpha1"]
+    kind: Literal["Rollout"]
+    spec: RolloutSpec
+    """How the changes of one placement go out."""
+    status: RolloutStatus | None = None
+    """How far it is. Leafcast writes it, and goes on from it after a restart."""

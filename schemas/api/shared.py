@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar, get_args
 
 from pydantic import (
     BaseModel,
@@ -229,6 +229,17 @@ class Condition(ApiValue):
     """The metadata.generation that it speaks of."""
 
 
+class JudgedStatus(ApiValue):
+    """What is wrong with an object that says how others are treated."""
+
+    observed_generation: Count | None = None
+    """The metadata.generation that this status speaks of."""
+    errors: ListOf[str] = ()
+    """What is wrong, by field, and what to do."""
+    conditions: ListOf[Condition] = ()
+    """Ready: it can be read, and counts. Stalled: it is wrong, and no waiting helps."""
+
+
 class NamedObject(ApiValue):
     """What every API object has besides its version."""
 
@@ -238,6 +249,12 @@ class NamedObject(ApiValue):
     def name(self) -> str:
         """The metadata.name."""
         return self.metadata.name
+
+
+def api_group_of(model: type[NamedObject]) -> str:
+    """The API group of a kind: that of the versions in which it may be written."""
+    versions: tuple[str, ...] = get_args(model.model_fields["api_version"].annotation)
+    return versions[0].partition("/")[0]
 
 
 class ApiObject(NamedObject):

@@ -8,7 +8,14 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from schemas.api.placement import Int32, OneApiGroup
-from schemas.api.shared import ApiValue, Condition, ControlObject, ListOf, checked, resource_fault
+from schemas.api.shared import (
+    ApiValue,
+    ControlObject,
+    JudgedStatus,
+    ListOf,
+    checked,
+    resource_fault,
+)
 from schemas.objects.json_paths import JsonPath, length_fault
 from schemas.objects.objects import identity_of
 from schemas.values.faults import Fault, Faulty
@@ -64,7 +71,7 @@ class CustomTransformSpec(ApiValue):
     """JSONPaths (RFC 9535) of what is taken off each object, wherever it is there."""
 
 
-class CustomTransformStatus(ApiValue):
+class CustomTransformStatus(JudgedStatus):
     """What is wrong with a CustomTransform, and what to look at."""
 
     observed_generation: Int32 = 0
@@ -73,8 +80,6 @@ class CustomTransformStatus(ApiValue):
     """What is wrong; objects of the kind stay as they went out last."""
     warnings: ListOf[str] = ()
     """What else is there for the same kind: all of it applies."""
-    conditions: ListOf[Condition] = ()
-    """Ready: it can be read, and counts. Stalled: it is wrong, and no waiting helps."""
 
 
 class CustomTransform(ControlObject):

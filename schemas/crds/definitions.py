@@ -12,9 +12,6 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core.core_schema import ModelSchema
 
 from schemas.api import (
-    CONTROL_GROUP,
-    DENATURED_GROUP,
-    GROUP,
     Binding,
     BindingPolicy,
     CombinedStatus,
@@ -29,9 +26,10 @@ from schemas.api import (
     StatusCollector,
     SyncTarget,
 )
+from schemas.api.shared import api_group_of
 from schemas.crds.field_texts import field_texts
 from schemas.crds.rules import RULES, with_rules
-from schemas.objects.objects import served_versions
+from schemas.objects.objects import BUILT_IN_KINDS, served_versions
 
 Form = dict[str, Any]
 
@@ -85,81 +83,46 @@ _PLACEMENT_COLUMNS = (
     _column("Frozen", ".status.frozen", wide=True),
     _column("Unreachable", ".status.unreachable", wide=True),
     _column("Never Joined", ".status.neverJoined", wide=True),
-    _AGE,
 )
 
-_KINDS: tuple[tuple[type[Any], str, tuple[str, ...], tuple[Form, ...]], ...] = (
-    (EdgePlacement, "edgeplacements", ("epl",), _PLACEMENT_COLUMNS),
-    (BindingPolicy, "bindingpolicies", ("bp",), _PLACEMENT_COLUMNS),
-    (Binding, "bindings", ("bdg",), (_AGE,)),
-    (
-        CustomTransform,
-        "customtransforms",
-        ("ct",),
-        (
-            _column("Subject_Group", ".spec.apiGroup", "string"),
-            _column("Subject_Resource", ".spec.resource", "string"),
-            _READY,
-            _column("Error", ".status.errors[0]", "string"),
-            _AGE,
-        ),
+_PROBLEM = _column("Problem", ".status.errors[0]", "string")
+_SUBJECT = (
+    _column("Subject_Group", ".spec.apiGroup", "string"),
+    _column("Subject_Resource", ".spec.resource", "string"),
+)
+_LABEL = r".metadata.labels.status\.kubestellar\.io"
+_KINDS: Mapping[type[Any], tuple[str, tuple[Form, ...]]] = {
+    EdgePlacement: ("epl", _PLACEMENT_COLUMNS),
+    BindingPolicy: ("bp", _PLACEMENT_COLUMNS),
+    Binding: ("bdg", ()),
+    CustomTransform: (
+        "ct",
+        (*_SUBJECT, _READY, _column("Error", ".status.errors[0]", "string")),
     ),
-    (SinglePlacementSlice, "singleplacementslices", ("sps",), (_AGE,)),
-    (
-        Location,
-        "locations",
-        ("loc",),
-        (
-            _column("Description", ".spec.description", "string"),
-            _AGE,
-        ),
-    ),
-    (
-        SyncTarget,
-        "synctargets",
-        ("st",),
+    SinglePlacementSlice: ("sps", ()),
+    Location: ("loc", (_column("Description", ".spec.description", "string"),)),
+    SyncTarget: (
+        "st",
         (
             _column("Path", r".metadata.annotations.leafcast\.io/path", "string"),
             # A condition says that it is registered only after it said that it is not.
             _column("Problem", '.status.conditions[?(@.status=="False")].reason', "string"),
-            _AGE,
         ),
     ),
-    (
-        Customizer,
-        "customizers",
-        ("cust",),
-        (_READY, _column("Problem", ".status.errors[0]", "string"), _AGE),
-    ),
-    (
-        Denatured,
-        "denatureds",
-        ("dn",),
+    Customizer: ("cust", (_READY, _PROBLEM)),
+    Denatured: (
+        "dn",
         (
             _column("Kind", ".spec.template.kind", "string"),
             _column("Namespace", ".spec.template.metadata.namespace", "string"),
             _column("Object", ".spec.template.metadata.name", "string"),
             _READY,
-            _column("Problem", ".status.errors[0]", "string"),
-            _AGE,
+            _PROBLEM,
         ),
     ),
-    (
-        HealthRule,
-        "healthrules",
-        ("hrl",),
-        (
-            _column("Subject_Group", ".spec.apiGroup", "string"),
-            _column("Subject_Resource", ".spec.resource", "string"),
-            _READY,
-            _column("Problem", ".status.errors[0]", "string"),
-            _AGE,
-        ),
-    ),
-    (
-        Rollout,
-        "rollouts",
-        ("rol",),
+    HealthRule: ("hrl", (*_SUBJECT, _READY, _PROBLEM)),
+    Rollout: (
+        "rol",
         (
             _column("Placement", ".spec.placement.name", "string"),
             _column("Revision", ".status.revision"),
@@ -167,48 +130,28 @@ _KINDS: tuple[tuple[type[Any], str, tuple[str, ...], tuple[Form, ...]], ...] = (
             _READY,
             _column("Phase", ".status.phase", "string"),
             _column("Message", ".status.message", "string", wide=True),
-            _AGE,
         ),
     ),
-    (
-        StatusCollector,
-        "statuscollectors",
-        ("stc",),
+    StatusCollector: (
+        "stc",
         (
             _column("Scope", ".spec.scope", "string"),
             _column("Limit", ".spec.limit"),
             _READY,
-            _column("Problem", ".status.errors[0]", "string"),
-            _AGE,
+            _PROBLEM,
         ),
     ),
-    (
-        CombinedStatus,
-        "combinedstatuses",
-        ("cst",),
+    CombinedStatus: (
+        "cst",
         (
-            _column("Kind", r".metadata.labels.status\.kubestellar\.io/resource", "string"),
-            _column("Object", r".metadata.labels.status\.kubestellar\.io/name", "string"),
-            _column(
-                "Placement", r".metadata.labels.status\.kubestellar\.io/binding-policy", "string"
-            ),
-            _AGE,
+            _column("Kind", f"{_LABEL}/resource", "string"),
+            _column("Object", f"{_LABEL}/name", "string"),
+            _column("Placement", f"{_LABEL}/binding-policy", "string"),
         ),
     ),
-)
-_INVENTORY = (Location, SyncTarget)
-_GROUPS: Mapping[type[Any], str] = {
-    Binding: CONTROL_GROUP,
-    BindingPolicy: CONTROL_GROUP,
-    CombinedStatus: CONTROL_GROUP,
-    CustomTransform: CONTROL_GROUP,
-    Denatured: DENATURED_GROUP,
-    HealthRule: DENATURED_GROUP,
-    Rollout: DENATURED_GROUP,
-    StatusCollector: CONTROL_GROUP,
 }
-"""All others are of GROUP."""
-_NAMESPACED = (CombinedStatus, Customizer)
+"""The short name of each kind, and its columns before its age."""
+_INVENTORY = (Location, SyncTarget)
 
 
 def custom_resource_definitions(*, workloads: bool = True, inventory: bool = True) -> list[Form]:
@@ -217,15 +160,14 @@ def custom_resource_definitions(*, workloads: bool = True, inventory: bool = Tru
     Those of a workload description space, of an inventory space, or all.
     """
     wanted = {True: inventory, False: workloads}
-    return [_definition(*kind) for kind in _KINDS if wanted[kind[0] in _INVENTORY]]
+    return [_definition(model) for model in _KINDS if wanted[model in _INVENTORY]]
 
 
-def _definition(
-    model: type[Any], plural: str, short: tuple[str, ...], columns: tuple[Form, ...]
-) -> Form:
-    kind = model.__name__
-    schema = _object_schema(model)
-    group = _GROUPS.get(model, GROUP)
+def _definition(model: type[Any]) -> Form:
+    kind, group, schema = model.__name__, api_group_of(model), _object_schema(model)
+    short, columns = _KINDS[model]
+    entry = BUILT_IN_KINDS.lookup(group, kind)
+    assert entry is not None
     # All versions have one schema: an API server gives back in one what was written in another.
     versions: list[Form] = [
         {
@@ -233,7 +175,7 @@ def _definition(
             "served": True,
             "storage": not older,
             "schema": {"openAPIV3Schema": schema},
-            "additionalPrinterColumns": list(columns),
+            "additionalPrinterColumns": [*columns, _AGE],
         }
         for older, version in enumerate(served_versions(group, kind))
     ]
@@ -243,16 +185,16 @@ def _definition(
     names = {
         "kind": kind,
         "listKind": f"{kind}List",
-        "plural": plural,
+        "plural": entry.resource,
         "singular": kind.lower(),
-        "shortNames": list(short),
+        "shortNames": [short],
         "categories": [_CATEGORY],
     }
-    scope = "Namespaced" if model in _NAMESPACED else "Cluster"
+    scope = "Namespaced" if entry.namespaced else "Cluster"
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{plural}.{group}"},
+        "metadata": {"name": f"{entry.resource}.{group}"},
         "spec": {"group": group, "scope": scope, "names": names, "versions": versions},
     }
 

@@ -238,8 +238,7 @@ RULES: Mapping[str, Mapping[str, Form]] = {
     "BindingPolicyStatus": {"conditions": _CONDITIONS},
     "StatusCollectorStatus": {"conditions": _CONDITIONS},
     "CustomTransformStatus": {"conditions": _CONDITIONS},
-    "CustomizerStatus": {"conditions": _CONDITIONS},
-    "DenaturedStatus": {"conditions": _CONDITIONS},
+    "JudgedStatus": {"conditions": _CONDITIONS},
     "HealthRuleSpec": {
         "": _HEALTH_RULE,
         "apiGroup": _GROUP,
