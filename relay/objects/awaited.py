@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Literal
 
+from schemas.values.fields import conditions_of, mapping_at
 from schemas.values.value import Value
 
 What = Literal["consumer", "address", "metrics", "operator"]
@@ -39,7 +40,7 @@ class Awaited(Value, frozen=True):
 def awaited(obj: Mapping[str, Any]) -> Awaited | None:
     """What an object waits for that may never come; None if its own status tells all."""
     group = str(obj.get("apiVersion", "")).rpartition("/")[0]
-    spec, status = _section(obj, "spec"), _section(obj, "status")
+    spec, status = mapping_at(obj, "spec"), mapping_at(obj, "status")
     match group, obj.get("kind"):
         case "", "PersistentVolumeClaim":
             return _of_claim(obj, spec, status)
@@ -58,19 +59,19 @@ def awaited(obj: Mapping[str, Any]) -> Awaited | None:
 
 def ingress_class(ingress: Mapping[str, Any]) -> str:
     """The class that an Ingress names; "" is the default one."""
-    annotations = _section(_section(ingress, "metadata"), "annotations")
-    named = _section(ingress, "spec").get("ingressClassName") or annotations.get(_INGRESS_CLASS)
+    annotations = mapping_at(ingress, "metadata", "annotations")
+    named = mapping_at(ingress, "spec").get("ingressClassName") or annotations.get(_INGRESS_CLASS)
     return f"ingress/{named or ''}"
 
 
 def service_class(service: Mapping[str, Any]) -> str:
     """The class that a Service of type LoadBalancer names; "" is the default one."""
-    return f"service/{_section(service, 'spec').get('loadBalancerClass') or ''}"
+    return f"service/{mapping_at(service, 'spec').get('loadBalancerClass') or ''}"
 
 
 def has_address(obj: Mapping[str, Any]) -> bool:
     """Whether some controller gave a Service or an Ingress an address."""
-    return bool(_section(_section(obj, "status"), "loadBalancer").get("ingress"))
+    return bool(mapping_at(obj, "status", "loadBalancer").get("ingress"))
 
 
 def default_class(classes: Iterable[Mapping[str, Any]], annotation: str) -> str:
@@ -79,7 +80,7 @@ def default_class(classes: Iterable[Mapping[str, Any]], annotation: str) -> str:
         (
             str(one["metadata"].get("name", ""))
             for one in classes
-            if _section(_section(one, "metadata"), "annotations").get(annotation) == "true"
+            if mapping_at(one, "metadata", "annotations").get(annotation) == "true"
         ),
         "",
     )
@@ -98,19 +99,19 @@ def late_classes(classes: Collection[Mapping[str, Any]]) -> frozenset[str]:
 
 def says_it_waits(event: Mapping[str, Any], uid: str) -> bool:
     """Whether an event tells that a claim waits for its first consumer."""
-    about = _section(event, "involvedObject")
+    about = mapping_at(event, "involvedObject")
     return about.get("uid") == uid and event.get("reason") == _WAITS_FOR_CONSUMER
 
 
 def created_ms(obj: Mapping[str, Any]) -> int:
     """When an object was made, ms since 1970; 0 if it does not say."""
-    return _moment_ms(_section(obj, "metadata").get("creationTimestamp"))
+    return _moment_ms(mapping_at(obj, "metadata").get("creationTimestamp"))
 
 
 def _of_claim(
     obj: Mapping[str, Any], spec: Mapping[str, Any], status: Mapping[str, Any]
 ) -> Awaited | None:
-    annotations = _section(_section(obj, "metadata"), "annotations")
+    annotations = mapping_at(obj, "metadata", "annotations")
     named = spec.get("storageClassName")
     # A Pod is there, or the class is none: it waits for its volume itself.
     at_work = annotations.get(_SELECTED_NODE) or spec.get("volumeName") or named == ""
@@ -121,19 +122,16 @@ def _of_claim(
 
 def _of_address(obj: Mapping[str, Any], of: str) -> Awaited | None:
     # Whoever is to give it an address has set a mark already.
-    is_promised = bool(_section(obj, "metadata").get("finalizers"))
+    is_promised = bool(mapping_at(obj, "metadata").get("finalizers"))
     return None if is_promised or has_address(obj) else Awaited("address", of, created_ms(obj))
 
 
 def _of_metrics(status: Mapping[str, Any]) -> Awaited | None:
-    listed = status.get("conditions")
-    for item in listed if isinstance(listed, (list, tuple)) else ():
-        if not isinstance(item, Mapping) or item.get("type") != "ScalingActive":
-            continue
-        group = _METRICS.get(str(item.get("reason", "")))
-        if item.get("status") == "False" and group is not None:
-            return Awaited("metrics", group, _moment_ms(item.get("lastTransitionTime")))
-    return None
+    active = conditions_of(status).get("ScalingActive", {})
+    group = _METRICS.get(str(active.get("reason", "")))
+    if active.get("status") != "False" or group is None:
+        return None
+    return Awaited("metrics", group, _moment_ms(active.get("lastTransitionTime")))
 
 
 def _moment_ms(said: object) -> int:
@@ -143,8 +141,3 @@ def _moment_ms(said: object) -> int:
         return 0
     moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
     return max(int(moment.timestamp() * 1000), 0)
-
-
-def _section(fields: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    section = fields.get(name)
-    return section if isinstance(section, Mapping) else {}

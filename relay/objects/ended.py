@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from schemas.values.fields import conditions_of, mapping_at
+
 _SAID_OF_ITSELF = ("phase", "state", "stage", "jobStatus", "jobDeploymentStatus")
 _SUCCESS = frozenset({"succeeded", "success", "successful", "completed", "complete", "finished"})
 _CONDITIONS = ("Complete", "Completed", "Succeeded", "Finished")
@@ -45,9 +47,7 @@ def has_succeeded(obj: Mapping[str, Any]) -> bool:
 
 def lifetime_field(obj: Mapping[str, Any]) -> str:
     """The field that says how long the object is to last, such as `spec.ttl`; "" if none does."""
-    spec = obj.get("spec")
-    found = _lifetimes(spec, "spec", _TTL_DEPTH) if isinstance(spec, Mapping) else iter(())
-    return next(found, "")
+    return next(_lifetimes(mapping_at(obj, "spec"), "spec", _TTL_DEPTH), "")
 
 
 def _lifetimes(fields: Mapping[str, Any], above: str, depth: int) -> Iterator[str]:
@@ -62,8 +62,7 @@ def _lifetimes(fields: Mapping[str, Any], above: str, depth: int) -> Iterator[st
 def _says_success(kind: tuple[str, str], status: Mapping[str, Any]) -> bool:
     if any(_holds(status, name) for name in _FAILURES):
         return False
-    application = status.get("applicationState")
-    sections = (status, application if isinstance(application, Mapping) else {})
+    sections = (status, mapping_at(status, "applicationState"))
     said = {
         str(section[n]).lower() for section in sections for n in _SAID_OF_ITSELF if n in section
     }
@@ -73,11 +72,7 @@ def _says_success(kind: tuple[str, str], status: Mapping[str, Any]) -> bool:
 
 
 def _holds(status: Mapping[str, Any], name: str) -> bool:
-    listed = status.get("conditions")
-    return any(
-        isinstance(item, Mapping) and item.get("type") == name and item.get("status") == "True"
-        for item in (listed if isinstance(listed, (list, tuple)) else ())
-    )
+    return conditions_of(status).get(name, {}).get("status") == "True"
 
 
 def _is_behind(obj: Mapping[str, Any], status: Mapping[str, Any]) -> bool:

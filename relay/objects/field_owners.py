@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Any
 
 from schemas.objects.objects import LAST_APPLIED
+from schemas.values.fields import mapping_at, mappings_at
 
 MANAGED = "managedFields"
 CONTROL_PLANE = frozenset(
@@ -110,11 +111,8 @@ def tells_of_managers(obj: Mapping[str, Any]) -> bool:
 
 def _entries(obj: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any], Fields]]:
     """Each manager's entry, and the fields that it owns."""
-    metadata = obj.get("metadata")
-    listed = metadata.get(MANAGED) if isinstance(metadata, Mapping) else None
-    for entry in listed if isinstance(listed, list | tuple) else ():
-        fields = entry.get("fieldsV1") if isinstance(entry, Mapping) else None
-        if isinstance(fields, Mapping):
+    for entry in mappings_at(obj, "metadata", MANAGED):
+        if isinstance(fields := entry.get("fieldsV1"), Mapping):
             yield entry, fields
 
 
@@ -133,9 +131,7 @@ def _add(owned: dict[str, Any], fields: Fields) -> None:
 
 
 def _last_applied(obj: Mapping[str, Any]) -> Any:
-    metadata = obj.get("metadata")
-    annotations = metadata.get("annotations") if isinstance(metadata, Mapping) else None
-    text = annotations.get(LAST_APPLIED) if isinstance(annotations, Mapping) else None
+    text = mapping_at(obj, "metadata", "annotations").get(LAST_APPLIED)
     try:
         return json.loads(text) if isinstance(text, str) else None
     except (ValueError, RecursionError):

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from schemas.reports.reports import Health
+from schemas.values.fields import conditions_of, list_at, mapping_at, mappings_at
 
 Assessment = tuple[Health, str]
 _Fields = Mapping[str, Any]
@@ -32,11 +33,11 @@ def assess(
     `is_wished` says of a field whether who applied the object wrote it: what its author stops is
     as it shall be.
     """
-    metadata = _section(obj, "metadata")
+    metadata = mapping_at(obj, "metadata")
     ending = terminating(obj)
     if ending:
         return "progressing", ending
-    spec, status = _section(obj, "spec"), _section(obj, "status")
+    spec, status = mapping_at(obj, "spec"), mapping_at(obj, "status")
     behind = _behind(metadata, status)
     if behind:
         return "progressing", behind
@@ -50,21 +51,13 @@ def assess(
 
 def terminating(obj: Mapping[str, Any]) -> str:
     """Since when an object is being deleted, and what that waits for; "" if it is not."""
-    metadata = _section(obj, "metadata")
+    metadata = mapping_at(obj, "metadata")
     since = metadata.get("deletionTimestamp")
     if not since:
         return ""
     # Namespaces have some in their spec.
-    sections = (metadata, _section(obj, "spec"))
-    listed = [section.get("finalizers") for section in sections]
-    names = [str(name) for some in listed if isinstance(some, (list, tuple)) for name in some]
-    return f"terminating since {since}, finalizers: {', '.join(names) or 'none'}"
-
-
-def _section(fields: Mapping[str, Any], name: str) -> _Fields:
-    section = fields.get(name)
-    # To ask whether something is a Mapping is slow.
-    return section if type(section) is dict or isinstance(section, Mapping) else {}
+    names = (*list_at(metadata, "finalizers"), *list_at(obj, "spec", "finalizers"))
+    return f"terminating since {since}, finalizers: {', '.join(map(str, names)) or 'none'}"
 
 
 def _behind(metadata: _Fields, status: _Fields) -> str:
@@ -72,13 +65,6 @@ def _behind(metadata: _Fields, status: _Fields) -> str:
     if isinstance(observed, int) and isinstance(generation, int) and observed < generation:
         return f"observed generation {observed} of {generation}"
     return ""
-
-
-def _conditions(status: _Fields) -> dict[str, _Fields]:
-    listed = status.get("conditions")
-    if not isinstance(listed, (list, tuple)):
-        return {}
-    return {str(item.get("type")): item for item in listed if isinstance(item, Mapping)}
 
 
 def _why(condition: _Fields) -> str:
@@ -111,7 +97,7 @@ def _stopped(
 
 
 def _deployment(spec: _Fields, status: _Fields) -> Assessment:
-    conditions = _conditions(status)
+    conditions = conditions_of(status)
     progressing = conditions.get("Progressing", {})
     if progressing.get("reason") == "ProgressDeadlineExceeded":
         return "degraded", _why(progressing)
@@ -137,10 +123,9 @@ def _stateful_set(spec: _Fields, status: _Fields) -> Assessment:
     wanted, ready = _count(spec, "replicas", 1), _count(status, "readyReplicas")
     if ready < wanted:
         return "progressing", f"{ready} of {wanted} replicas ready"
-    strategy = _section(spec, "updateStrategy")
-    if strategy.get("type") == "OnDelete":
+    if mapping_at(spec, "updateStrategy").get("type") == "OnDelete":
         return _HEALTHY
-    partition = _count(_section(strategy, "rollingUpdate"), "partition")
+    partition = _count(mapping_at(spec, "updateStrategy", "rollingUpdate"), "partition")
     updated = _count(status, "updatedReplicas")
     if partition:
         if updated < wanted - partition:
@@ -154,7 +139,7 @@ def _daemon_set(spec: _Fields, status: _Fields) -> Assessment:
     if "observedGeneration" not in status:
         return "progressing", "not observed by its controller yet"
     wanted = _count(status, "desiredNumberScheduled")
-    on_delete = _section(spec, "updateStrategy").get("type") == "OnDelete"
+    on_delete = mapping_at(spec, "updateStrategy").get("type") == "OnDelete"
     updated = _count(status, "updatedNumberScheduled")
     if updated < wanted and not on_delete:
         return "progressing", f"{updated} of {wanted} nodes updated"
@@ -165,7 +150,7 @@ def _daemon_set(spec: _Fields, status: _Fields) -> Assessment:
 
 
 def _replica_set(spec: _Fields, status: _Fields) -> Assessment:
-    failure = _conditions(status).get("ReplicaFailure", {})
+    failure = conditions_of(status).get("ReplicaFailure", {})
     if failure.get("status") == "True":
         return "degraded", _GENERATED.sub(r"\1…", _why(failure))
     wanted, available = _count(spec, "replicas", 1), _count(status, "availableReplicas")
@@ -175,7 +160,7 @@ def _replica_set(spec: _Fields, status: _Fields) -> Assessment:
 
 
 def _job(_spec: _Fields, status: _Fields) -> Assessment:
-    conditions = _conditions(status)
+    conditions = conditions_of(status)
     if conditions.get("Failed", {}).get("status") == "True":
         return "degraded", _why(conditions["Failed"])
     if conditions.get("Complete", {}).get("status") == "True":
@@ -195,7 +180,7 @@ def _pod(spec: _Fields, status: _Fields) -> Assessment:
         case "Running" if waiting:
             return "degraded", waiting
         case "Running":
-            ready = _conditions(status).get("Ready", {})
+            ready = conditions_of(status).get("Ready", {})
             if ready.get("status") == "True":
                 return _HEALTHY
             return "progressing", "not ready"
@@ -209,20 +194,19 @@ def _pod(spec: _Fields, status: _Fields) -> Assessment:
 
 def pod_trouble(pod: Mapping[str, Any]) -> str:
     """What keeps a Pod from running, in words that are the same for Pods alike; "" if nothing."""
-    status = _section(pod, "status")
+    status = mapping_at(pod, "status")
     return _container_trouble(status) or _unscheduled(status)
 
 
 def _unscheduled(status: _Fields) -> str:
-    scheduled = _conditions(status).get("PodScheduled", {})
+    scheduled = conditions_of(status).get("PodScheduled", {})
     return _why(scheduled) if scheduled.get("status") == "False" else ""
 
 
 def _container_trouble(status: _Fields) -> str:
     for name in ("initContainerStatuses", "containerStatuses"):
-        listed = status.get(name)
-        for container in listed if isinstance(listed, (list, tuple)) else ():
-            waiting = _section(_section(container, "state"), "waiting")
+        for container in mappings_at(status, name):
+            waiting = mapping_at(container, "state", "waiting")
             reason = str(waiting.get("reason", ""))
             if reason == _CRASHING:
                 # Its message names the Pod, which no other has.
@@ -233,13 +217,13 @@ def _container_trouble(status: _Fields) -> str:
 
 
 def _service(spec: _Fields, status: _Fields) -> Assessment:
-    if spec.get("type") != "LoadBalancer" or _section(status, "loadBalancer").get("ingress"):
+    if spec.get("type") != "LoadBalancer" or mapping_at(status, "loadBalancer").get("ingress"):
         return _HEALTHY
     return "progressing", "waiting for the load balancer's address"
 
 
 def _ingress(_spec: _Fields, status: _Fields) -> Assessment:
-    if _section(status, "loadBalancer").get("ingress"):
+    if mapping_at(status, "loadBalancer").get("ingress"):
         return _HEALTHY
     return "progressing", "waiting for an address"
 
@@ -261,7 +245,7 @@ def _namespace(_spec: _Fields, status: _Fields) -> Assessment:
 
 
 def _definition(_spec: _Fields, status: _Fields) -> Assessment:
-    conditions = _conditions(status)
+    conditions = conditions_of(status)
     refused = conditions.get("NamesAccepted", {})
     if refused.get("status") == "False":
         return "degraded", _why(refused)
@@ -271,7 +255,7 @@ def _definition(_spec: _Fields, status: _Fields) -> Assessment:
 
 
 def _api_service(_spec: _Fields, status: _Fields) -> Assessment:
-    available = _conditions(status).get("Available")
+    available = conditions_of(status).get("Available")
     if available is None:
         return "progressing", "not checked yet"
     if available.get("status") == "True":
@@ -280,7 +264,7 @@ def _api_service(_spec: _Fields, status: _Fields) -> Assessment:
 
 
 def _autoscaler(_spec: _Fields, status: _Fields) -> Assessment:
-    conditions = _conditions(status)
+    conditions = conditions_of(status)
     for name in ("AbleToScale", "ScalingActive"):
         condition = conditions.get(name, {})
         idle = condition.get("reason") == "ScalingDisabled"
@@ -303,7 +287,7 @@ def _disruption_budget(_spec: _Fields, status: _Fields) -> Assessment:
 
 
 def _by_conditions(_spec: _Fields, status: _Fields) -> Assessment:
-    conditions = _conditions(status)
+    conditions = conditions_of(status)
     if conditions.get("Stalled", {}).get("status") == "True":
         return "degraded", _why(conditions["Stalled"])
     if conditions.get("Reconciling", {}).get("status") == "True":

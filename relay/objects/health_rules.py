@@ -33,6 +33,7 @@ from schemas.objects.secret_values import without_secret_values
 from schemas.records.health_rules import HealthProgram
 from schemas.values import codec
 from schemas.values.faults import Fault
+from schemas.values.fields import mapping_at
 from schemas.values.refusals import CodecError
 
 HEALTH_VARIABLES: Mapping[str, object] = {
@@ -55,9 +56,7 @@ _WORDS: Mapping[str, Assessment] = {
 
 def health_said(obj: Mapping[str, Any]) -> str:
     """What an object itself says of its health; "" if nothing."""
-    metadata = obj.get("metadata")
-    annotations = metadata.get("annotations") if isinstance(metadata, Mapping) else None
-    return str(annotations.get(HEALTH) or "") if isinstance(annotations, Mapping) else ""
+    return str(mapping_at(obj, "metadata", "annotations").get(HEALTH) or "")
 
 
 def annotation_fault(obj: Mapping[str, Any]) -> Fault | None:

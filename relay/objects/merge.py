@@ -8,7 +8,9 @@ into `metadata`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, TypeGuard
+from typing import Any
+
+from schemas.values.fields import is_mapping
 
 Object = dict[str, Any]
 
@@ -67,7 +69,7 @@ def changed_fields(
     for name, value in wanted.items():
         path = (*above, name)
         held = live.get(name)
-        if _is_mapping(value) and _is_mapping(held):
+        if is_mapping(value) and is_mapping(held):
             yield from changed_fields(held, value, path)
         elif name in live and not same(held, value):
             yield ".".join(path), path
@@ -98,7 +100,7 @@ def copied(value: Any) -> Any:
     kind = type(value)
     if kind in _SCALARS:
         return value
-    if _is_mapping(value):
+    if is_mapping(value):
         return {
             name: item if type(item) in _SCALARS else copied(item) for name, item in value.items()
         }
@@ -113,7 +115,7 @@ def same(one: Any, other: Any) -> bool:
         return True
     if type(one) is type(other) and type(one) in _SCALARS:
         return bool(one == other)
-    if _is_mapping(one) and _is_mapping(other):
+    if is_mapping(one) and is_mapping(other):
         return one.keys() == other.keys() and all(map(same, one.values(), map(other.get, one)))
     if _is_list(one) and _is_list(other):
         return len(one) == len(other) and all(map(same, one, other))
@@ -124,7 +126,7 @@ def _said(obj: Mapping[str, Any]) -> Object:
     """The object without `status` and a space's own metadata; what is below is shared."""
     said = {name: value for name, value in obj.items() if name != "status"}
     metadata = said.get("metadata")
-    if _is_mapping(metadata):
+    if is_mapping(metadata):
         said["metadata"] = {
             name: value for name, value in metadata.items() if name not in SERVER_METADATA
         }
@@ -133,16 +135,16 @@ def _said(obj: Mapping[str, Any]) -> Object:
 
 def _names_of(wish: Mapping[str, Any]) -> Object:
     return {
-        name: _names_of(value) if _is_mapping(value) else 0
+        name: _names_of(value) if is_mapping(value) else 0
         for name, value in wish.items()
         if value is not None
     }
 
 
 def _merge(live: Any, previous: Any, wanted: Any) -> Any:
-    if not _is_mapping(wanted) or not _is_mapping(live):
+    if not is_mapping(wanted) or not is_mapping(live):
         return copied(wanted)
-    said = previous if _is_mapping(previous) else _NOTHING
+    said = previous if is_mapping(previous) else _NOTHING
     others = {name: value for name, value in live.items() if name not in wanted}
     merged = _withdraw(others, said)
     for name, value in wanted.items():
@@ -158,7 +160,7 @@ def _withdraw(live: Mapping[str, Any], previous: Mapping[str, Any]) -> Object:
         section = previous.get(name)
         if section is None:
             left[name] = copied(value)
-        elif _is_mapping(value) and _is_mapping(section):
+        elif is_mapping(value) and is_mapping(section):
             remaining = _withdraw(value, section)
             if remaining:
                 left[name] = remaining
@@ -166,8 +168,8 @@ def _withdraw(live: Mapping[str, Any], previous: Mapping[str, Any]) -> Object:
 
 
 def _holds(live: Any, wanted: Any) -> bool:
-    if _is_mapping(wanted):
-        if not _is_mapping(live):
+    if is_mapping(wanted):
+        if not is_mapping(live):
             return False
         return all(
             name in live and _holds(live[name], value)
@@ -181,18 +183,13 @@ def _holds(live: Any, wanted: Any) -> bool:
 
 def without_nulls(value: Any) -> Any:
     """A copy; a null within a list is an item, and stays."""
-    if _is_mapping(value):
+    if is_mapping(value):
         return {
             name: item if type(item) in _SCALARS else without_nulls(item)
             for name, item in value.items()
             if item is not None
         }
     return copied(value)
-
-
-def _is_mapping(value: Any) -> TypeGuard[Mapping[str, Any]]:
-    # To ask whether something is a Mapping is slow.
-    return type(value) is dict or isinstance(value, Mapping)
 
 
 def _is_list(value: Any) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from schemas.values.fields import conditions_of, mapping_at
 from schemas.values.merging import CONDITIONS, FIELDS, SAME, Node
 
 FIELD = "leafcast.io/in-force"
@@ -23,7 +24,7 @@ _NO_TEXTS = ("", "", "")
 def in_force_node(status: Any, content: bytes, generation: int) -> Node:
     """How one copy counts: it holds the `content` that was sent, or b"", in its `generation`."""
     observed = {WHOLE: _counted(good=_is_observed(status, generation))}
-    for type_, item in _conditions(status):
+    for type_, item in conditions_of(status).items():
         if OBSERVED in item:
             observed[type_] = _counted(good=_is_observed(item, generation))
     fields: dict[str, Node] = {
@@ -45,19 +46,8 @@ def says_generations(status: Any) -> bool:
             return False
 
 
-def _conditions(status: Any) -> list[tuple[str, Mapping[str, Any]]]:
-    listed = status.get("conditions") if isinstance(status, Mapping) else None
-    if not isinstance(listed, (list, tuple)):
-        return []
-    return [
-        (item["type"], item)
-        for item in listed
-        if isinstance(item, Mapping) and isinstance(item.get("type"), str)
-    ]
-
-
 def _is_observed(said: Any, generation: int) -> bool:
-    seen = said.get(OBSERVED) if isinstance(said, Mapping) else None
+    seen = mapping_at(said).get(OBSERVED)
     if isinstance(seen, str) and seen.isascii() and seen.isdecimal():
         seen = int(seen)
     return isinstance(seen, int) and not isinstance(seen, bool) and seen >= generation

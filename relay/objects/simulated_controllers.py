@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from relay.objects.merge import same
+from schemas.values.fields import mapping_at
 
 Fields = dict[str, Any]
 Stage = Literal["starting", "ended"]
@@ -27,7 +28,7 @@ def is_simulated(obj: Mapping[str, Any]) -> bool:
     """Whether a controller would write into this object's status."""
     kind = obj.get("kind")
     if kind == "Service":
-        return bool(_at(obj, "spec").get("type") == "LoadBalancer")
+        return bool(mapping_at(obj, "spec").get("type") == "LoadBalancer")
     return kind in _WORKLOADS | _OTHERS | _SETTLED_AT_ONCE
 
 
@@ -38,8 +39,8 @@ def settles_at_once(obj: Mapping[str, Any]) -> bool:
 
 def is_broken(obj: Mapping[str, Any]) -> bool:
     """Whether one of the object's containers has an image with the tag `broken`."""
-    spec = _at(obj, "spec")
-    pod = spec if obj.get("kind") == "Pod" else _at(_at(spec, "template"), "spec")
+    spec = mapping_at(obj, "spec")
+    pod = spec if obj.get("kind") == "Pod" else mapping_at(spec, "template", "spec")
     containers = [*pod.get("initContainers", ()), *pod.get("containers", ())]
     return any(str(one.get("image", "")).endswith(BROKEN_TAG) for one in containers)
 
@@ -90,11 +91,6 @@ def is_settled(obj: Mapping[str, Any]) -> bool:
     return isinstance(held, Mapping) and same(_timeless(held), _timeless(wanted))
 
 
-def _at(fields: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    section = fields.get(name)
-    return section if isinstance(section, Mapping) else {}
-
-
 def _timeless(value: Any) -> Any:
     passing = ("lastTransitionTime", "lastUpdateTime", "startTime", "completionTime", "ip", "podIP")
     if isinstance(value, Mapping):
@@ -113,17 +109,17 @@ def _condition(kind: str, status: str, reason: str, message: str, moment: str) -
 
 
 def _generation(obj: Mapping[str, Any]) -> int:
-    generation = _at(obj, "metadata").get("generation", 1)
+    generation = mapping_at(obj, "metadata").get("generation", 1)
     return int(generation)
 
 
 def _wanted(obj: Mapping[str, Any]) -> int:
-    replicas = _at(obj, "spec").get("replicas", 1)
+    replicas = mapping_at(obj, "spec").get("replicas", 1)
     return replicas if isinstance(replicas, int) else 1
 
 
 def _deployment(obj: Mapping[str, Any], stage: Stage, moment: str, *, ready: bool) -> Fields:
-    wanted, name = _wanted(obj), _at(obj, "metadata").get("name", "")
+    wanted, name = _wanted(obj), mapping_at(obj, "metadata").get("name", "")
     status: Fields = {
         "observedGeneration": _generation(obj),
         "replicas": wanted,
@@ -163,7 +159,7 @@ def _replicas(obj: Mapping[str, Any], *, ready: bool) -> Fields:
         "availableReplicas": up,
     }
     if obj.get("kind") == "StatefulSet":
-        revision = f"{_at(obj, 'metadata').get('name', '')}-{_generation(obj)}"
+        revision = f"{mapping_at(obj, 'metadata').get('name', '')}-{_generation(obj)}"
         revisions = {"currentRevision": revision, "updateRevision": revision}
         status |= {"currentReplicas": wanted, "updatedReplicas": wanted, **revisions}
     return status
@@ -187,7 +183,7 @@ def _job(obj: Mapping[str, Any], stage: Stage, moment: str, *, ready: bool) -> F
     if stage == "starting":
         return {"active": 1, "ready": 0, "startTime": moment}
     if ready:
-        completions = _at(obj, "spec").get("completions", 1)
+        completions = mapping_at(obj, "spec").get("completions", 1)
         done = _condition("Complete", "True", "CompletionsReached", "Job completed.", moment)
         return {"succeeded": completions, "completionTime": moment, "conditions": [done]}
     said = "Job has reached the specified backoff limit"
@@ -208,8 +204,8 @@ def _pod(stage: Stage, moment: str, address: str, *, ready: bool) -> Fields:
 def _claim(obj: Mapping[str, Any], *, ready: bool) -> Fields:
     if not ready:
         return {"phase": "Pending"}
-    spec = _at(obj, "spec")
-    requests = _at(_at(spec, "resources"), "requests")
+    spec = mapping_at(obj, "spec")
+    requests = mapping_at(spec, "resources", "requests")
     return {
         "phase": "Bound",
         "accessModes": spec.get("accessModes", []),
@@ -226,7 +222,7 @@ def _disruption_budget(obj: Mapping[str, Any]) -> Fields:
 
 
 def _autoscaler(obj: Mapping[str, Any], stage: Stage, moment: str) -> Fields:
-    wanted = _at(obj, "spec").get("minReplicas", 1)
+    wanted = mapping_at(obj, "spec").get("minReplicas", 1)
     status: Fields = {"currentReplicas": wanted, "desiredReplicas": wanted}
     if stage == "ended":
         said = "recommended size matches current size"
@@ -240,6 +236,6 @@ def _definition(obj: Mapping[str, Any], moment: str) -> Fields:
     said = "the initial names have been accepted"
     established = _condition("Established", "True", "InitialNamesAccepted", said, moment)
     return {
-        "acceptedNames": _at(obj, "spec").get("names", {}),
+        "acceptedNames": mapping_at(obj, "spec").get("names", {}),
         "conditions": [accepted, established],
     }

@@ -12,6 +12,7 @@ from relay.objects.returned_generations import FIELD as IN_FORCE
 from relay.objects.returned_generations import in_force_node, says_generations
 from relay.objects.shortfalls import shortfalls
 from schemas.objects.objects import ObjectKey
+from schemas.values.fields import mappings_at
 from schemas.values.merging import ALL_TRUE, CONDITIONS, FIELDS, FIRST, LEAST, MOST, SAME, Node
 
 
@@ -67,9 +68,11 @@ def merging(key: ObjectKey, status: Any) -> Node:
     }
     if key.group_resource == DEPLOYMENTS:
         fields["conditions"] = (CONDITIONS, by_reason(status.get("conditions")))
-    found = _matching(status.get("conditions"), rule.condition)
-    if found is not None:
-        fields["conditions"] = (FIRST, json.dumps(found, sort_keys=True))
+    type_, reason = rule.condition or ("", "")
+    for condition in mappings_at(status, "conditions"):
+        if type_ and condition.get("type") == type_ and reason in ("", condition.get("reason")):
+            fields["conditions"] = (FIRST, json.dumps(condition, sort_keys=True))
+            break
     return (FIELDS, fields)
 
 
@@ -114,17 +117,6 @@ def has_conditions(key: ObjectKey) -> bool:
     """Whether the aggregate of this kind always has a list of conditions."""
     rule = _RULES.get(key.group_resource)
     return rule is not None and rule.condition is not None
-
-
-def _matching(conditions: Any, wanted: tuple[str, str] | None) -> Mapping[str, Any] | None:
-    if wanted is None or not isinstance(conditions, (list, tuple)):
-        return None
-    for condition in conditions:
-        if not isinstance(condition, Mapping) or condition.get("type") != wanted[0]:
-            continue
-        if wanted[1] in ("", condition.get("reason")):
-            return condition
-    return None
 
 
 def _generic(value: Any, depth: int, name: str = "") -> Node:

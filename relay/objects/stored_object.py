@@ -25,6 +25,7 @@ from schemas.content.blobs import BLOB_MAX_BYTES, OBJECT_MAX_BYTES
 from schemas.objects.objects import ObjectKey, validate_object
 from schemas.values import codec
 from schemas.values.faults import InvalidObject
+from schemas.values.fields import mapping_at
 from schemas.values.refusals import CodecError
 
 NOT_FOUND, CONFLICT, INVALID = "NotFound", "Conflict", "Invalid"
@@ -330,8 +331,7 @@ def decode(data: bytes) -> StoredObject:
 
 def labels_of(obj: Mapping[str, Any]) -> dict[str, str]:
     """The object's labels, none if it has none."""
-    labels = obj["metadata"].get("labels")
-    return dict(labels) if isinstance(labels, Mapping) else {}
+    return dict(mapping_at(obj, "metadata", "labels"))
 
 
 def timestamp(now_ms: int) -> str:

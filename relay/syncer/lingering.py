@@ -6,13 +6,13 @@ import asyncio
 import re
 from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import aclosing
-from typing import Any
 
 from relay.objects.health import terminating
 from relay.ports import Clock, Object, Space, SpaceError
 from relay.syncer.owned_objects import each_kind, instances
 from relay.syncer.plan import NAMESPACES
 from schemas.objects.objects import CRD_GROUP, ObjectKey
+from schemas.values.fields import conditions_of
 from schemas.values.wording import some_of
 
 NAMED_MAX = 3
@@ -110,13 +110,7 @@ async def _held(inside: AsyncGenerator[Mapping[ObjectKey, Object], None]) -> lis
 
 
 def _said_of_itself(live: Object) -> Iterator[str]:
-    status: Any = live.get("status")
-    listed = status.get("conditions") if isinstance(status, Mapping) else None
-    conditions = {
-        str(each.get("type")): each
-        for each in (listed if isinstance(listed, (list, tuple)) else ())
-        if isinstance(each, Mapping) and each.get("status") == "True"
-    }
-    for name in _TROUBLES:
-        if name in conditions:
-            yield str(conditions[name].get("message") or conditions[name].get("reason"))
+    conditions = conditions_of(live.get("status"))
+    for condition in filter(None, map(conditions.get, _TROUBLES)):
+        if condition.get("status") == "True":
+            yield str(condition.get("message") or condition.get("reason"))

@@ -12,8 +12,9 @@ from typing import Any
 
 from relay.objects.merge import Object, fields_said
 from schemas.objects.annotations import ON_REMOVAL, OVERWRITE
-from schemas.objects.objects import ObjectKey
+from schemas.objects.objects import ObjectKey, texts_of
 from schemas.objects.selectors import LabelSelector
+from schemas.values.fields import mapping_at
 
 MANAGER = "leafcast"
 POLICY_MANAGER = "leafcast-policy"
@@ -47,7 +48,7 @@ def marked(
     What its placement asks becomes of it in the end is said on it, too, unless it says so itself.
     """
     own = {OBJECT: str(key)} | ({ADOPTED: "true"} if adopted else {})
-    said = _texts(obj, "annotations")
+    said = texts_of(obj, "annotations")
     if asked and not said.get(ON_REMOVAL):
         own[ON_REMOVAL] = asked
     metadata = {
@@ -63,14 +64,10 @@ def _labels(obj: Mapping[str, Any], key: ObjectKey) -> Mapping[str, Any]:
 
     A server gives them these, but to no object that has any label, as one with our mark.
     """
-    said = _texts(obj, "labels")
-    spec = obj.get("spec")
-    template = spec.get("template") if isinstance(spec, Mapping) else None
-    if said or key.group_resource not in _LABELLED_AS_PODS or not isinstance(template, Mapping):
-        return said
-    pods = template.get("metadata")
-    found = pods.get("labels") if isinstance(pods, Mapping) else None
-    return found if isinstance(found, Mapping) else said
+    labels = texts_of(obj, "labels")
+    if labels or key.group_resource not in _LABELLED_AS_PODS:
+        return labels
+    return mapping_at(obj, "spec", "template", "metadata", "labels")
 
 
 def of_this(wish: Object, uid: str) -> Object:
@@ -94,18 +91,18 @@ def policy_alone(live: Mapping[str, Any], *, overwrite: bool, asked: str = "") -
 
 def is_left_alone(live: Mapping[str, Any]) -> bool:
     """Whether an object says that it is not overwritten."""
-    return _texts(live, "annotations").get(OVERWRITE) == "false"
+    return texts_of(live, "annotations").get(OVERWRITE) == "false"
 
 
 def removal_said(live: Mapping[str, Any]) -> str:
     """What an object there says becomes of it once it is wanted no more; "" if nothing."""
-    return str(_texts(live, "annotations").get(ON_REMOVAL) or "")
+    return str(texts_of(live, "annotations").get(ON_REMOVAL) or "")
 
 
 def tree_of(obj: Mapping[str, Any], key: ObjectKey) -> str:
     """The tree whose marks the object bears; "" if they were copied from another object."""
-    named = _texts(obj, "annotations").get(OBJECT) == str(key)
-    return str(_texts(obj, "labels").get(TREE, "")) if named else ""
+    named = texts_of(obj, "annotations").get(OBJECT) == str(key)
+    return str(texts_of(obj, "labels").get(TREE, "")) if named else ""
 
 
 def is_ours(obj: Mapping[str, Any], key: ObjectKey, tree: str) -> bool:
@@ -115,7 +112,7 @@ def is_ours(obj: Mapping[str, Any], key: ObjectKey, tree: str) -> bool:
 
 def is_adopted(obj: Mapping[str, Any]) -> bool:
     """Whether it was there before we applied it: then it is not ours to delete."""
-    return _texts(obj, "annotations").get(ADOPTED) == "true"
+    return texts_of(obj, "annotations").get(ADOPTED) == "true"
 
 
 def ours(tree: str) -> LabelSelector:
@@ -164,8 +161,3 @@ def _paths(said: Mapping[str, Any], above: str) -> Iterator[str]:
             yield from _paths(below, path)
         else:
             yield path
-
-
-def _texts(obj: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    found = obj["metadata"].get(name)
-    return found if isinstance(found, Mapping) else {}

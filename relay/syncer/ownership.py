@@ -11,9 +11,10 @@ import struct
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeGuard
+from typing import Any
 
 from schemas.values import codec
+from schemas.values.fields import is_mapping
 
 FIELDS_MAX = 1024
 MANAGED = "managedFields"
@@ -137,7 +138,7 @@ class OwnedFields:
     def below(self, name: str) -> OwnedFields | None:
         """The same of one element; None if it owns nothing in it."""
         found = self.fields.get(name)
-        return OwnedFields(self.manager, self.applied, found) if _is_mapping(found) else None
+        return OwnedFields(self.manager, self.applied, found) if is_mapping(found) else None
 
 
 def owned_fields(obj: Mapping[str, Any]) -> list[OwnedFields]:
@@ -168,7 +169,7 @@ def item_path(above: str, keys: Mapping[str, Any]) -> str:
 def _entries(obj: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     listed = obj["metadata"].get(MANAGED)
     for entry in listed if isinstance(listed, (list, tuple)) else ():
-        if _is_mapping(entry):
+        if is_mapping(entry):
             yield entry
 
 
@@ -182,7 +183,7 @@ def _applied_by(obj: Mapping[str, Any], manager: str) -> Mapping[str, Any]:
 
 def _fields_of(entry: Mapping[str, Any]) -> Mapping[str, Any]:
     fields = entry.get("fieldsV1")
-    return fields if _is_mapping(fields) else {}
+    return fields if is_mapping(fields) else {}
 
 
 def _paths(fields: Mapping[str, Any], above: str = "") -> Iterator[str]:
@@ -192,7 +193,7 @@ def _paths(fields: Mapping[str, Any], above: str = "") -> Iterator[str]:
             yield above
             continue
         path = f"{above}{_step(name)}".removeprefix(_ITSELF)
-        if below and _is_mapping(below):
+        if below and is_mapping(below):
             yield from _paths(below, path)
         else:
             yield path
@@ -227,7 +228,7 @@ def _held(fields: Mapping[str, Any], held: Any, above: str, paths: list[str]) ->
             continue
         path = f"{above}{_step(name)}".removeprefix(_ITSELF)
         value = _child(name, held)
-        if below and _is_mapping(below):
+        if below and is_mapping(below):
             inside = _held(below, value, path, paths)
             if value is not _MISSING:
                 found[name] = inside
@@ -242,7 +243,7 @@ def _child(name: str, held: Any) -> Any:
     """What an element of a path leads to, or `_MISSING`."""
     form, _, text = name.partition(":")
     if form == "f":
-        return held.get(text, _MISSING) if _is_mapping(held) else _MISSING
+        return held.get(text, _MISSING) if is_mapping(held) else _MISSING
     items = held if isinstance(held, (list, tuple)) else ()
     sought = _parsed(text)
     if form == "k" and isinstance(sought, Mapping):
@@ -254,11 +255,6 @@ def _child(name: str, held: Any) -> Any:
     if form == "i" and isinstance(sought, int) and sought < len(items):
         return items[sought]
     return _MISSING
-
-
-def _is_mapping(value: object) -> TypeGuard[Mapping[str, Any]]:
-    # Most are dicts; to ask whether something is a Mapping is slow.
-    return type(value) is dict or isinstance(value, Mapping)
 
 
 def _parsed(text: str) -> Any:

@@ -15,6 +15,7 @@ from typing import Any
 from schemas.objects.order import wave_fault
 from schemas.values import names
 from schemas.values.faults import Fault, InvalidObject
+from schemas.values.fields import mapping_at
 from schemas.values.wire import WireRecord
 
 DEFAULT_NAMESPACE = "default"
@@ -138,24 +139,19 @@ def validate_object(obj: Mapping[str, Any]) -> None:
 
 def identity_of(obj: Mapping[str, Any]) -> dict[str, Any]:
     """What makes an object the one that it is, by the paths of its fields."""
-    metadata = obj.get("metadata")
-    named = metadata if isinstance(metadata, Mapping) else {}
+    named = mapping_at(obj, "metadata")
     head = {name: obj.get(name) for name in ("apiVersion", "kind")}
     return head | {f"metadata.{name}": named.get(name) for name in ("name", "namespace")}
 
 
 def texts_of(obj: Mapping[str, Any], field: str) -> Mapping[str, Any]:
     """The `labels` or `annotations` of an object that may have any form; none if there are none."""
-    metadata = obj.get("metadata")
-    found = metadata.get(field) if isinstance(metadata, Mapping) else None
-    return found if isinstance(found, Mapping) else {}
+    return mapping_at(obj, "metadata", field)
 
 
 def title_of(obj: Mapping[str, Any]) -> tuple[str, str]:
     """Tell the kind and name as far as the object gives them; "" for what it does not."""
-    metadata = obj.get("metadata")
-    name = metadata.get("name") if isinstance(metadata, Mapping) else None
-    kind = obj.get("kind")
+    kind, name = obj.get("kind"), mapping_at(obj, "metadata").get("name")
     return kind if isinstance(kind, str) else "", name if isinstance(name, str) else ""
 
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from schemas.values.faults import Fault
+from schemas.values.fields import mapping_at
 
 WAVE = "leafcast.io/wave"
 ARGO_WAVE = "argocd.argoproj.io/sync-wave"
@@ -54,11 +55,9 @@ def place_of(order: int) -> int:
 
 def _said(obj: Mapping[str, Any]) -> tuple[str, str]:
     """The annotation that names the wave, and what it says; "" if there is none."""
-    metadata = obj.get("metadata")
-    annotations = metadata.get("annotations") if isinstance(metadata, Mapping) else None
-    if isinstance(annotations, Mapping):
-        for name in (WAVE, ARGO_WAVE):
-            value = annotations.get(name)
-            if isinstance(value, str) and value.strip():
-                return name, value.strip()
+    annotations = mapping_at(obj, "metadata", "annotations")
+    for name in (WAVE, ARGO_WAVE):
+        value = annotations.get(name)
+        if isinstance(value, str) and value.strip():
+            return name, value.strip()
     return WAVE, ""

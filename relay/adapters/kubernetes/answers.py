@@ -9,6 +9,7 @@ from typing import Any, Literal
 from relay.adapters.kubernetes import paths, refusals
 from relay.ports import Kind, Object, SpaceError
 from schemas.objects.objects import ObjectKey
+from schemas.values.fields import mapping_at
 
 _CHANGES: Mapping[str, Literal["added", "modified", "deleted"]] = {
     "ADDED": "added",
@@ -92,8 +93,7 @@ def revision_of(answer: object) -> str:
 
 
 def _meta(form: Mapping[str, Any], name: str) -> str:
-    metadata = form.get("metadata")
-    value = metadata.get(name) if isinstance(metadata, Mapping) else None
+    value = mapping_at(form, "metadata").get(name)
     return value[:_LETTERS_MAX] if isinstance(value, str) else ""
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from relay.ports import Kind
+from schemas.values.fields import list_at, mapping_at, mappings_at
 
 AGGREGATED = "APIGroupDiscoveryList"
 _NEEDED = frozenset(("get", "list"))
@@ -35,9 +36,9 @@ class GroupVersion:
 
 def aggregated(document: Mapping[str, Any]) -> Iterator[GroupVersion]:
     """Read an APIGroupDiscoveryList; versions come in the server's order of preference."""
-    for item in _mappings(document.get("items")):
-        group = str(_mapping(item.get("metadata")).get("name") or "")
-        for form in _mappings(item.get("versions")):
+    for item in mappings_at(document, "items"):
+        group = str(mapping_at(item, "metadata").get("name") or "")
+        for form in mappings_at(item, "versions"):
             version = str(form.get("version") or "")
             served = tuple(_aggregated_resources(group, version, form))
             stale = form.get("freshness") == "Stale"
@@ -46,19 +47,18 @@ def aggregated(document: Mapping[str, Any]) -> Iterator[GroupVersion]:
 
 def groups(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Read an APIGroupList, or an APIVersions: each group's versions, the preferred one first."""
-    versions = document.get("versions")
-    for version in versions if isinstance(versions, list) else ():
+    for version in list_at(document, "versions"):
         yield "", str(version)
-    for item in _mappings(document.get("groups")):
-        preferred = _mapping(item.get("preferredVersion")).get("version")
-        named = [str(form.get("version") or "") for form in _mappings(item.get("versions"))]
+    for item in mappings_at(document, "groups"):
+        preferred = mapping_at(item, "preferredVersion").get("version")
+        named = [str(form.get("version") or "") for form in mappings_at(item, "versions")]
         for version in sorted(named, key=lambda version: version != preferred):
             yield str(item.get("name") or ""), version
 
 
 def resources(group: str, version: str, document: Mapping[str, Any]) -> GroupVersion:
     """Read an APIResourceList."""
-    items = list(_mappings(document.get("resources")))
+    items = mappings_at(document, "resources")
     names = {str(item.get("name")) for item in items}
     served = tuple(
         ServedResource(_kind(group, version, name, item, has_status=has), has)
@@ -85,12 +85,12 @@ def preferred(found: Iterable[GroupVersion]) -> tuple[Kind, ...]:
 def _aggregated_resources(
     group: str, version: str, form: Mapping[str, Any]
 ) -> Iterator[ServedResource]:
-    for item in _mappings(form.get("resources")):
+    for item in mappings_at(form, "resources"):
         name = str(item.get("resource") or "")
-        kind = _mapping(item.get("responseKind")).get("kind")
+        kind = mapping_at(item, "responseKind").get("kind")
         if not name or not isinstance(kind, str) or not kind:
             continue
-        parts = [part.get("subresource") for part in _mappings(item.get("subresources"))]
+        parts = [part.get("subresource") for part in mappings_at(item, "subresources")]
         said = {**item, "kind": kind, "namespaced": item.get("scope") == "Namespaced"}
         has_status = "status" in parts
         yield ServedResource(_kind(group, version, name, said, has_status=has_status), has_status)
@@ -105,20 +105,6 @@ def _kind(
         resource=resource,
         kind=str(item.get("kind") or ""),
         namespaced=bool(item.get("namespaced")),
-        verbs=frozenset(_texts(item.get("verbs"))),
+        verbs=frozenset(verb for verb in list_at(item, "verbs") if isinstance(verb, str)),
         has_status=has_status,
     )
-
-
-def _texts(value: object) -> Iterator[str]:
-    if isinstance(value, list | tuple):
-        yield from (item for item in value if isinstance(item, str))
-
-
-def _mapping(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
-
-
-def _mappings(value: object) -> Iterator[Mapping[str, Any]]:
-    if isinstance(value, list):
-        yield from (item for item in value if isinstance(item, Mapping))

@@ -15,6 +15,7 @@ from typing import Any
 
 from relay.adapters.kubernetes.kubeconfig import ClusterAccess, InvalidKubeconfig
 from schemas.values.codec import from_json
+from schemas.values.fields import mappings_at
 
 EXEC_SECONDS_MAX = 60.0
 _SAID_LETTERS_MAX = 400
@@ -82,8 +83,8 @@ def _environment(access: ClusterAccess, form: Mapping[str, Any]) -> dict[str, st
     said = {"apiVersion": form["apiVersion"], "kind": "ExecCredential", "spec": spec}
     given = {
         str(item["name"]): str(item.get("value", ""))
-        for item in form.get("env") or ()
-        if isinstance(item, dict) and item.get("name")
+        for item in mappings_at(form, "env")
+        if item.get("name")
     }
     return {**os.environ, **given, "KUBERNETES_EXEC_INFO": json.dumps(said)}
 
@@ -95,9 +96,8 @@ def _cluster(access: ClusterAccess) -> dict[str, Any]:
     if cluster.get(_AUTHORITY) and f"{_AUTHORITY}-data" not in found:
         authority = _authority(access, Path(cluster[_AUTHORITY]))
         found[f"{_AUTHORITY}-data"] = base64.b64encode(authority).decode()
-    extensions = cluster.get("extensions")
-    for item in extensions if isinstance(extensions, list) else ():
-        if isinstance(item, dict) and item.get("name") == _EXTENSION:
+    for item in mappings_at(cluster, "extensions"):
+        if item.get("name") == _EXTENSION:
             found["config"] = item.get("extension")
     return found
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from relay.ports import SpaceError
 from schemas.objects.yaml_documents import InvalidManifest, read_documents
+from schemas.values.fields import mappings_at
 
 SERVICE_ACCOUNT_FOLDER = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 _HOST, _PORT = "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"
@@ -174,9 +175,8 @@ _Files = list[tuple[Path, Mapping[str, Any]]]
 
 def _entries(files: _Files, section: str) -> Iterator[tuple[Path, Mapping[str, Any]]]:
     for path, form in files:
-        entries = form.get(section)
-        for entry in entries if isinstance(entries, list) else ():
-            if isinstance(entry, dict) and _text(entry.get("name")):
+        for entry in mappings_at(form, section):
+            if _text(entry.get("name")):
                 yield path, entry
 
 

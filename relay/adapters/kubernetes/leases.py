@@ -5,13 +5,13 @@ Each is read and written by its own path: no discovery, no list and no watch nee
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from collections.abc import Awaitable, Callable
 
 from relay.adapters.kubernetes import answers, paths, refusals
 from relay.adapters.kubernetes.api_client import ApiClient
 from relay.claims.leases import LEASES_NAMESPACE, Lease
 from relay.ports import Conflict, Kind, Object, SpaceError
+from schemas.values.fields import mapping_at
 
 MANAGER = "leafcast-claim"
 LETTERS_MAX = 256
@@ -124,7 +124,7 @@ def lease_of(answer: object) -> Lease:
     """A lease as a server tells it; what is not as we write it counts as not said."""
     obj = answers.object_of(answer)
     metadata = obj["metadata"]
-    spec, notes = _mapping(obj.get("spec")), _mapping(metadata.get("annotations"))
+    spec, notes = mapping_at(obj, "spec"), mapping_at(metadata, "annotations")
     seconds = spec.get("leaseDurationSeconds")
     return Lease(
         name=_text(metadata.get("name")),
@@ -148,7 +148,3 @@ def _path(name: str) -> str:
 
 def _text(value: object) -> str:
     return value[:LETTERS_MAX] if isinstance(value, str) else ""
-
-
-def _mapping(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from relay.ports import Conflict, FieldConflict, Object, SpaceError
+from schemas.values.fields import mappings_at
 
 NOT_FOUND, FORBIDDEN, UNAUTHORIZED = "NotFound", "Forbidden", "Unauthorized"
 EXPIRED, CONFLICT, UNAVAILABLE = "Expired", "Conflict", "ServiceUnavailable"
@@ -121,13 +122,12 @@ def _end_of_value(text: str) -> int:
 
 
 def _managers(details: object) -> dict[str, str]:
-    causes = details.get("causes") if isinstance(details, Mapping) else None
-    found = {}
-    for cause in causes if isinstance(causes, list) else ():
-        if isinstance(cause, Mapping) and cause.get("reason") == _FIELD_CONFLICT:
+    managers = {}
+    for cause in mappings_at(details, "causes"):
+        if cause.get("reason") == _FIELD_CONFLICT:
             named = _MANAGER.search(str(cause.get("message")))
-            found[str(cause.get("field"))] = named[1] if named else "another manager"
-    return found
+            managers[str(cause.get("field"))] = named[1] if named else "another manager"
+    return managers
 
 
 def _secret_texts(obj: Mapping[str, Any]) -> Iterator[str]:

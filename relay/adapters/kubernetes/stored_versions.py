@@ -14,6 +14,7 @@ from relay.adapters.kubernetes import answers, paths, refusals
 from relay.adapters.kubernetes.api_client import ApiClient, Pairs
 from relay.ports import Clock, Kind, SpaceError, number_of
 from schemas.objects.objects import CRD_GROUP
+from schemas.values.fields import list_at, mapping_at, mappings_at
 
 SILENT_SECONDS_MAX = 1.0
 """How much later a watch may tell what a watch of the stored version has told."""
@@ -50,13 +51,12 @@ def stored_versions(definition: Mapping[str, Any]) -> tuple[str, ...]:
 
     Only those that are served; first the one in which what is written now is stored.
     """
-    spec, status = _mapping(definition.get("spec")), _mapping(definition.get("status"))
-    if _mapping(spec.get("conversion")).get("strategy") != "Webhook":
+    if mapping_at(definition, "spec", "conversion").get("strategy") != "Webhook":
         return ()
-    forms = [_mapping(form) for form in _list(spec.get("versions"))]
+    forms = mappings_at(definition, "spec", "versions")
     now = [str(form.get("name")) for form in forms if form.get("storage")]
     served = {str(form.get("name")) for form in forms if form.get("served")}
-    former = [str(version) for version in _list(status.get("storedVersions"))]
+    former = [str(version) for version in list_at(definition, "status", "storedVersions")]
     return tuple(version for version in dict.fromkeys([*now, *former]) if version in served)
 
 
@@ -94,11 +94,3 @@ class WatchGuard:
         if number > self.told:
             said = f"{self._kind.resource}.{self._kind.group} are not converted"
             raise StandsStill(refusals.UNAVAILABLE, said)
-
-
-def _mapping(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
-
-
-def _list(value: object) -> list[Any]:
-    return value if isinstance(value, list) else []

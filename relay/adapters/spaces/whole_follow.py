@@ -28,6 +28,7 @@ from relay.ports import (
     number_of,
 )
 from schemas.objects.objects import BUILT_IN_KINDS, CRD_GROUP, ObjectKey, served_versions
+from schemas.values.fields import mappings_at
 
 RETRY_SECONDS_MIN, RETRY_SECONDS_MAX = 0.5, 15.0
 _DEFINITIONS = (CRD_GROUP, "customresourcedefinitions")
@@ -181,20 +182,14 @@ def kinds_served(definitions: Iterable[Object]) -> tuple[Kind, ...]:
     for definition in definitions:
         match definition.get("spec"):
             case {"group": str(group), "names": {"plural": str(plural), "kind": str(kind)}, **spec}:
-                versions = _served_versions(spec.get("versions"))
+                forms = mappings_at(spec, "versions")
+                versions = tuple(str(form.get("name")) for form in forms if form.get("served"))
                 version = versions[0] if versions else ""
                 namespaced = spec.get("scope") != "Cluster"
                 found[group, plural] = Kind(group, version, plural, kind, namespaced, versions)
             case _:
                 continue
     return tuple(found.values())
-
-
-def _served_versions(versions: object) -> tuple[str, ...]:
-    listed = versions if isinstance(versions, list) else []
-    return tuple(
-        str(item.get("name")) for item in listed if isinstance(item, dict) and item.get("served")
-    )
 
 
 def by_key(objects: Iterable[Object]) -> dict[ObjectKey, Object]:

@@ -1,0 +1,35 @@
+"""Fields of what others wrote, which may have any form: what is there, and else nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeGuard
+
+
+def mapping_at(form: Any, *names: str) -> Mapping[str, Any]:
+    """The mapping at these fields, each below the one before; empty if there is none."""
+    for name in names:
+        form = form.get(name) if is_mapping(form) else None
+    return form if is_mapping(form) else {}
+
+
+def list_at(form: Any, *names: str) -> Sequence[Any]:
+    """The list at these fields; empty if there is none."""
+    *above, last = names
+    listed = mapping_at(form, *above).get(last)
+    return listed if isinstance(listed, list | tuple) else ()
+
+
+def mappings_at(form: Any, *names: str) -> list[Mapping[str, Any]]:
+    """What of the list at these fields has fields."""
+    return [item for item in list_at(form, *names) if is_mapping(item)]
+
+
+def conditions_of(status: Any) -> dict[str, Mapping[str, Any]]:
+    """The conditions of a status by type; of several of one type the last."""
+    return {str(item.get("type")): item for item in mappings_at(status, "conditions")}
+
+
+def is_mapping(value: Any) -> TypeGuard[Mapping[str, Any]]:
+    """Whether it has fields; to ask whether something is a Mapping is slow."""
+    return type(value) is dict or isinstance(value, Mapping)
