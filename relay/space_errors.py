@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 
 NOT_FOUND = "NotFound"
 """The reason where there is no such object, or no such kind."""
@@ -38,3 +39,13 @@ class AnotherSpace(SpaceError):
 
 class ResumeTooOld(SpaceError):
     """The watch cannot go on from that revision: list again."""
+
+
+class reason_suppressed(AbstractContextManager[None]):  # noqa: N801 - as contextlib.suppress
+    """Goes on behind it where a space would not for one of these reasons."""
+
+    def __init__(self, *reasons: str) -> None:
+        self._reasons = reasons
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> bool:
+        return isinstance(error, SpaceError) and error.reason in self._reasons

@@ -52,8 +52,13 @@ class ObjectKey(WireRecord, frozen=True, order=True):
         return self.group, self.resource
 
     def __str__(self) -> str:
-        kind = f"{self.resource}.{self.group}" if self.group else self.resource
+        kind = kind_name(self.group, self.resource)
         return "/".join(part for part in (kind, self.namespace, self.name) if part)
+
+
+def kind_name(group: str, resource: str) -> str:
+    """A kind as kubectl takes it: `deployments.apps`, `services`."""
+    return f"{resource}.{group}" if group else resource
 
 
 @dataclass(frozen=True, slots=True)

@@ -114,7 +114,7 @@ class Follower:
             others = [
                 other
                 for other in self._informers
-                if other != interest and _kind_of(other) == _kind_of(interest)
+                if other != interest and other.group_resource == interest.group_resource
             ]
             held = await self._context.get(event.key) if others else None
             if held and any(_takes(other, held) for other in others):
@@ -248,10 +248,6 @@ class Follower:
                     await self._discovery.refresh()
                 if self._discovery.due.is_set():
                     break
-
-
-def _kind_of(interest: Interest) -> tuple[str, str]:
-    return interest.group, interest.resource
 
 
 def _takes(interest: Interest, obj: Object) -> bool:

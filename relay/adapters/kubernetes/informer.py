@@ -30,7 +30,7 @@ from relay.ports import (
     number_of,
 )
 from relay.waking import until_due
-from schemas.objects.objects import ObjectKey
+from schemas.objects.objects import ObjectKey, kind_name
 
 PAGE_OBJECTS_MAX = 500
 LISTS_AT_ONCE = 4
@@ -119,16 +119,16 @@ class KindInformer:
                 await self._failed(error, moved)
 
     def _why_not(self, kind: Kind | None) -> tuple[str, str]:
-        discovery, name = self._context.discovery, _plural(self.interest)
+        discovery, group, resource = self._context.discovery, *self.interest.group_resource
         if kind is not None:
-            return refusals.NOT_ALLOWED, f"{name} cannot be watched"
+            return refusals.NOT_ALLOWED, f"{kind_name(group, resource)} cannot be watched"
         if not discovery.known and discovery.failure:
             return discovery.failure.reason, discovery.failure.message
         try:
-            discovery.check_groups(self.interest.group)
+            discovery.check_groups(group)
         except SpaceError as error:
             return error.reason, error.message
-        return refusals.NOT_FOUND, f'the server doesn\'t have a resource type "{name}"'
+        return refusals.NOT_FOUND, refusals.no_type(group, resource)
 
     async def _list(self, kind: Kind) -> Kind:
         """Tell all there is; the kind in the version in which it could be listed."""
@@ -252,7 +252,6 @@ class KindInformer:
             self._revision = ""
             if error.reason in _NOT_SERVED:
                 self._context.discovery.due.set()
-            if error.reason in _NOT_SERVED:
                 await self._tell_unserved(*self._why_not(None))
             else:
                 await self._tell_unserved(error.reason, error.message)
@@ -333,7 +332,3 @@ async def list_pages(
 def named(name: str) -> str:
     """The query for one object by its name: who may list no others may list that."""
     return f"metadata.name={name}" if name else ""
-
-
-def _plural(interest: Interest) -> str:
-    return f"{interest.resource}.{interest.group}" if interest.group else interest.resource

@@ -11,6 +11,7 @@ from relay.adapters.kubernetes import answers, paths, refusals
 from relay.adapters.kubernetes.api_client import ApiClient
 from relay.claims.leases import LEASES_NAMESPACE, Lease
 from relay.ports import Conflict, Kind, Object, SpaceError
+from relay.space_errors import reason_suppressed
 from schemas.values.fields import mapping_at
 
 MANAGER = "leafcast-claim"
@@ -33,22 +34,16 @@ class KubernetesLeases:
 
     async def read(self, name: str) -> Lease | None:
         await self._same_space()
-        try:
+        with reason_suppressed(refusals.NOT_FOUND):
             return lease_of(await self._api.request("GET", _path(name)))
-        except SpaceError as error:
-            if error.reason == refusals.NOT_FOUND:
-                return None
-            raise
+        return None
 
     async def write(self, lease: Lease) -> Lease:
         await self._same_space()
         if lease.version:
-            return await self._replace(lease)
-        try:
+            return await self._send("PUT", _path(lease.name), lease, refusals.NOT_FOUND)
+        with reason_suppressed(refusals.NOT_FOUND):
             return await self._create(lease)
-        except SpaceError as error:
-            if error.reason != refusals.NOT_FOUND:
-                raise
         await self._make_namespace()
         return await self._create(lease)
 
@@ -56,31 +51,22 @@ class KubernetesLeases:
         await self._same_space()
         known = {"uid": lease.uid, "resourceVersion": lease.version}
         options = {"preconditions": {name: value for name, value in known.items() if value}}
-        try:
+        with reason_suppressed(refusals.NOT_FOUND):
             await self._api.request("DELETE", _path(lease.name), body=options)
-        except SpaceError as error:
-            if error.reason != refusals.NOT_FOUND:
-                raise
 
     async def _create(self, lease: Lease) -> Lease:
-        try:
-            return await self._send("POST", paths.collection_path(_LEASES, LEASES_NAMESPACE), lease)
-        except SpaceError as error:
-            if error.reason == refusals.ALREADY_EXISTS:
-                raise Conflict(refusals.CONFLICT, error.message) from error
-            raise
+        path = paths.collection_path(_LEASES, LEASES_NAMESPACE)
+        return await self._send("POST", path, lease, refusals.ALREADY_EXISTS)
 
-    async def _replace(self, lease: Lease) -> Lease:
-        try:
-            return await self._send("PUT", _path(lease.name), lease)
-        except SpaceError as error:
-            if error.reason == refusals.NOT_FOUND:
-                raise Conflict(refusals.CONFLICT, error.message) from error
-            raise
-
-    async def _send(self, method: str, path: str, lease: Lease) -> Lease:
+    async def _send(self, method: str, path: str, lease: Lease, outrun: str) -> Lease:
+        """The lease as it is then; raises Conflict if this reason says that it was outrun."""
         query = [("fieldManager", MANAGER)]
-        return lease_of(await self._api.request(method, path, query, body=lease_form(lease)))
+        try:
+            return lease_of(await self._api.request(method, path, query, body=lease_form(lease)))
+        except SpaceError as error:
+            if error.reason == outrun:
+                raise Conflict(refusals.CONFLICT, error.message) from error
+            raise
 
     async def _make_namespace(self) -> None:
         form = {
@@ -89,11 +75,8 @@ class KubernetesLeases:
             "metadata": {"name": LEASES_NAMESPACE, "labels": dict(_LABELS)},
         }
         query = [("fieldManager", MANAGER)]
-        try:
+        with reason_suppressed(refusals.ALREADY_EXISTS):
             await self._api.request("POST", paths.collection_path(_NAMESPACES), query, body=form)
-        except SpaceError as error:
-            if error.reason != refusals.ALREADY_EXISTS:
-                raise
 
 
 def lease_form(lease: Lease) -> Object:

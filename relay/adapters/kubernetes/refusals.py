@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from relay.ports import Conflict, FieldConflict, Object, SpaceError
+from schemas.objects.objects import kind_name
 from schemas.values.fields import mappings_at
 
 NOT_FOUND, FORBIDDEN, UNAUTHORIZED = "NotFound", "Forbidden", "Unauthorized"
@@ -77,6 +78,11 @@ def refusal(code: int, status: object, said: str = "") -> SpaceError:
             return FieldConflict(CONFLICT, message, managers)
         return Conflict(CONFLICT, message)
     return SpaceError(reason, message)
+
+
+def no_type(group: str, resource: str) -> str:
+    """That a server does not know a kind, in the words of kubectl."""
+    return f'the server doesn\'t have a resource type "{kind_name(group, resource)}"'
 
 
 def names_another(error: SpaceError) -> bool:

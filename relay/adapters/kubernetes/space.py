@@ -36,6 +36,7 @@ from relay.ports import (
     first_of,
     number_of,
 )
+from relay.space_errors import reason_suppressed
 from schemas.objects.objects import DEFAULT_NAMESPACE, ObjectKey, group_of
 from schemas.objects.selectors import LabelSelector
 from schemas.values.refusals import CodecError
@@ -124,14 +125,12 @@ class KubernetesSpace:
         namespace: str = "",
         selector: LabelSelector | None = None,
     ) -> Listing:
-        await self._same_space()
         text = selector.to_query() if selector else ""
         if resource:
-            kind = await self._discovery.find(group, resource)
-            if kind is None:
-                raise _no_resource(group, resource)
+            kind = await self._served(group, resource)
             objects, revision = await list_pages(self._api, kind, text, namespace=namespace)
             return Listing(tuple(objects), revision)
+        await self._same_space()
         return await self._list_all(text, namespace)
 
     async def get(self, key: ObjectKey) -> Object | None:
@@ -139,14 +138,10 @@ class KubernetesSpace:
         kind = await self._discovery.find(key.group, key.resource)
         if kind is None:
             return None
-        try:
+        with reason_suppressed(refusals.NOT_FOUND):
             path = paths.object_path(kind, key.namespace, key.name)
-            found = answers.object_of(await self._api.request("GET", path))
-        except SpaceError as error:
-            if error.reason == refusals.NOT_FOUND:
-                return None
-            raise
-        return found
+            return answers.object_of(await self._api.request("GET", path))
+        return None
 
     async def apply(
         self,
@@ -157,11 +152,7 @@ class KubernetesSpace:
         force: bool = True,
         dry_run: bool = False,
     ) -> Object:
-        with as_space_errors():
-            admit(obj)
-        await self._same_space()
-        kind = await self._kind_of(obj)
-        namespace = obj["metadata"].get("namespace") or DEFAULT_NAMESPACE
+        kind, namespace = await self._admitted(obj)
         wish = await self._based(kind, _wish(obj, namespace if kind.namespaced else ""))
         query = [
             ("fieldManager", manager),
@@ -183,10 +174,7 @@ class KubernetesSpace:
             raise refusals.without_secrets(error, obj) from error
 
     async def set_status(self, key: ObjectKey, status: Object) -> Object:
-        await self._same_space()
-        kind = await self._discovery.find(key.group, key.resource)
-        if kind is None:
-            raise _no_resource(key.group, key.resource)
+        kind = await self._served(key.group, key.resource)
         part = "status" if self._discovery.status_apart(kind) else ""
         path = paths.object_path(kind, key.namespace, key.name, part)
         patch = [{"op": "add", "path": "/status", "value": status}]
@@ -208,21 +196,14 @@ class KubernetesSpace:
         await self._send("PATCH", path, [], patch, paths.JSON_PATCH)
 
     async def set_labels(self, key: ObjectKey, labels: Labels, manager: str) -> Object:
-        await self._same_space()
-        kind = await self._discovery.find(key.group, key.resource)
-        if kind is None:
-            raise _no_resource(key.group, key.resource)
+        kind = await self._served(key.group, key.resource)
         path = paths.object_path(kind, key.namespace, key.name)
         patch = {"metadata": {"labels": dict(labels)}}
         query = [("fieldManager", manager)]
         return await self._send("PATCH", path, query, patch, paths.MERGE_PATCH)
 
     async def replace(self, obj: Object, manager: str, *, dry_run: bool = False) -> Object:
-        with as_space_errors():
-            admit(obj)
-        await self._same_space()
-        kind = await self._kind_of(obj)
-        namespace = obj["metadata"].get("namespace") or DEFAULT_NAMESPACE
+        kind, namespace = await self._admitted(obj)
         path = paths.object_path(kind, namespace, obj["metadata"]["name"])
         query = [("fieldManager", manager), ("dryRun", "All" if dry_run else "")]
         try:
@@ -334,14 +315,27 @@ class KubernetesSpace:
         page = await self._api.request("GET", path, query, accept=paths.METADATA_LIST)
         return answers.revision_of(page)
 
-    async def _kind_of(self, obj: Object) -> Kind:
+    async def _served(self, group: str, resource: str) -> Kind:
+        """The kind; raises SpaceError if the server does not know it."""
+        await self._same_space()
+        kind = await self._discovery.find(group, resource)
+        if kind is None:
+            said = f"{refusals.no_type(group, resource)}: install its CRD"
+            raise SpaceError(refusals.NOT_FOUND, said)
+        return kind
+
+    async def _admitted(self, obj: Object) -> tuple[Kind, str]:
+        """The kind of an object that may be written, and the namespace that it names or means."""
+        with as_space_errors():
+            admit(obj)
+        await self._same_space()
         group = group_of(obj)
         version = str(obj["apiVersion"]).rpartition("/")[2]
         kind = await self._discovery.find_type(group, version, obj["kind"])
         if kind is None:
             said = f'{NO_KIND} "{obj["kind"]}" in version "{obj["apiVersion"]}"'
             raise SpaceError(refusals.NOT_FOUND, f"{said}: ensure CRDs are installed first")
-        return kind
+        return kind, obj["metadata"].get("namespace") or DEFAULT_NAMESPACE
 
     async def _based(self, kind: Kind, wish: Object) -> Object:
         """The wish; one that names a version also names the uid of what is there.
@@ -363,12 +357,9 @@ class KubernetesSpace:
     async def _create(self, kind: Kind, namespace: str, wish: Object, query: Pairs) -> Object:
         name = wish["metadata"]["name"]
         while True:
-            try:
+            with reason_suppressed(refusals.ALREADY_EXISTS):
                 path = paths.collection_path(kind, namespace)
                 return await self._send("POST", path, query, wish, paths.JSON)
-            except SpaceError as error:
-                if error.reason != refusals.ALREADY_EXISTS:
-                    raise
             held = await self.get(ObjectKey(kind.group, kind.resource, namespace, name))
             if held is not None:
                 return held
@@ -437,10 +428,3 @@ def _disowning(metadata: Object, managers: Collection[str], marks: Collection[st
         value = left or [{}]
         patch.append({"op": "replace", "path": "/metadata/managedFields", "value": value})
     return patch
-
-
-def _no_resource(group: str, resource: str) -> SpaceError:
-    name = f"{resource}.{group}" if group else resource
-    return SpaceError(
-        refusals.NOT_FOUND, f'the server doesn\'t have a resource type "{name}": install its CRD'
-    )

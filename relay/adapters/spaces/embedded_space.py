@@ -8,7 +8,7 @@ based on, so it may be based on what was last seen: if that was outdated, it is 
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Collection
+from collections.abc import AsyncGenerator, Callable, Collection
 from contextlib import aclosing
 from dataclasses import dataclass
 from functools import partial
@@ -216,39 +216,26 @@ class EmbeddedSpace:
         return rules.at_revision(changed, found.revision if found.stored else 0)
 
     async def set_status(self, key: ObjectKey, status: Object) -> Object:
-        for attempt in range(ATTEMPTS_MAX):
-            found = await self._find(key, fresh=attempt > 0)
-            if found.stored is None:
-                raise SpaceError(rules.NOT_FOUND, f"{key}: there is no such object")
-            with as_space_errors():
-                changed = rules.with_status(key, found.stored, found.revision, status)
-            kept = await self._keep(key, found, changed)
-            if kept is not None:
-                return kept
-        raise self._contended(key)
+        return await self._revised(key, partial(rules.with_status, status=status))
 
     async def disown(
         self, key: ObjectKey, uid: str, managers: Collection[str], marks: Collection[str]
     ) -> None:
-        for attempt in range(ATTEMPTS_MAX):
-            found = await self._find(key, fresh=attempt > 0)
-            if found.stored is None:
-                raise SpaceError(rules.NOT_FOUND, f"{key}: there is no such object")
-            with as_space_errors():
-                changed = rules.disowned(
-                    key, found.stored, found.revision, uid=uid, managers=managers, marks=marks
-                )
-            if await self._keep(key, found, changed) is not None:
-                return
-        raise self._contended(key)
+        await self._revised(key, partial(rules.disowned, uid=uid, managers=managers, marks=marks))
 
     async def set_labels(self, key: ObjectKey, labels: Labels, manager: str) -> Object:
+        return await self._revised(key, partial(rules.with_labels, labels=labels, manager=manager))
+
+    async def _revised(
+        self, key: ObjectKey, change: Callable[[ObjectKey, StoredObject, int], StoredObject]
+    ) -> Object:
+        """Change the object, made anew while others are faster; raises SpaceError."""
         for attempt in range(ATTEMPTS_MAX):
             found = await self._find(key, fresh=attempt > 0)
             if found.stored is None:
                 raise SpaceError(rules.NOT_FOUND, f"{key}: there is no such object")
             with as_space_errors():
-                changed = rules.with_labels(key, found.stored, found.revision, labels, manager)
+                changed = change(key, found.stored, found.revision)
             kept = await self._keep(key, found, changed)
             if kept is not None:
                 return kept

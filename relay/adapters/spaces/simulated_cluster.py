@@ -24,6 +24,7 @@ from relay.ports import (
     SpaceError,
     SpaceEvent,
 )
+from relay.space_errors import reason_suppressed
 from relay.waking import until_due
 from relay.wrapped_space import WrappedSpace
 from schemas.objects.objects import BUILT_IN_KINDS, KindTable, ObjectKey
@@ -70,7 +71,8 @@ class SimulatedCluster(WrappedSpace[Space]):
     async def run(self) -> None:
         """Live until cancelled."""
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._follow(), name="cluster:watch")
+            following = self._space.follow(Interests(None), self._told)
+            group.create_task(following, name="cluster:watch")
             group.create_task(self._age(), name="cluster:time")
 
     async def apply(
@@ -84,7 +86,8 @@ class SimulatedCluster(WrappedSpace[Space]):
     ) -> Object:
         """As every space; what the settings name is refused."""
         name = str((obj.get("metadata") or {}).get("name", ""))
-        if self.settings.slow_seconds and _matches(name, self.settings.slow_names):
+        slow = any(fnmatchcase(name, glob) for glob in self.settings.slow_names)
+        if self.settings.slow_seconds and slow:
             await self._clock.sleep(self.settings.slow_seconds)
         if name and obj.get("kind") and obj.get("apiVersion"):
             self._refuse(self._kinds.key_of(obj))
@@ -107,9 +110,6 @@ class SimulatedCluster(WrappedSpace[Space]):
         for refusal in self.settings.refuse:
             if refusal.resource == key.resource and fnmatchcase(key.name, refusal.name):
                 raise SpaceError("Forbidden", f"{key}: {refusal.message}")
-
-    async def _follow(self) -> None:
-        await self._space.follow(Interests(None), self._told)
 
     async def _told(self, event: SpaceEvent) -> None:
         match event:
@@ -175,14 +175,6 @@ class SimulatedCluster(WrappedSpace[Space]):
     async def _write(self, key: ObjectKey, obj: Object, stage: simulated_controllers.Stage) -> None:
         moment = timestamp(self._clock.now().wall_ms)
         address = "10." + ".".join(str(byte) for byte in self._dice.entropy(3))
-        try:
-            await self._space.set_status(
-                key, simulated_controllers.status_at(obj, stage, moment, address)
-            )
-        except SpaceError as error:
-            if error.reason != NOT_FOUND:
-                raise
-
-
-def _matches(name: str, globs: tuple[str, ...]) -> bool:
-    return any(fnmatchcase(name, glob) for glob in globs)
+        status = simulated_controllers.status_at(obj, stage, moment, address)
+        with reason_suppressed(NOT_FOUND):
+            await self._space.set_status(key, status)
