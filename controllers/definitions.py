@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from relay.objects.serving import DEFINITIONS
 from relay.ports import NOT_FOUND, Space, SpaceError
-from schemas.objects.objects import ObjectKey
+from schemas.objects.objects import DEFINITIONS, ObjectKey
 from schemas.records.placements import KINDS
 
 KindName = tuple[str, str]

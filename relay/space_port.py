@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
-from schemas.objects.objects import ObjectKey
+from schemas.objects.objects import ObjectKey, texts_of
 from schemas.objects.selectors import LabelSelector
 from schemas.values.value import Value
 
@@ -64,6 +64,16 @@ class Interest:
     def group_resource(self) -> tuple[str, str]:
         """Its kind, whatever the version."""
         return self.group, self.resource
+
+    def is_of(self, key: ObjectKey) -> bool:
+        """Whether it is of the object's kind and place, whatever its labels are."""
+        place = self.namespace in ("", key.namespace) and self.name in ("", key.name)
+        return place and self.group_resource == key.group_resource
+
+    def takes(self, key: ObjectKey, obj: Object) -> bool:
+        """Whether an object is of interest."""
+        matches = self.selector is None or self.selector.matches(texts_of(obj, "labels"))
+        return self.is_of(key) and matches
 
 
 class Interests:

@@ -12,10 +12,9 @@ from leafcast.changes.space_pair import SpacePair
 from leafcast.changes.targets import ObjectToDelete, rollouts_of
 from leafcast.changes.turns import in_turns
 from leafcast.changes.writing import in_rounds
-from relay.objects.serving import DEFINITIONS, NAMESPACES
 from relay.space_errors import NOT_FOUND, Conflict, SpaceError
 from relay.space_port import Object, Space
-from schemas.objects.objects import CRD_GROUP, ObjectKey
+from schemas.objects.objects import CRD_GROUP, DEFINITIONS, NAMESPACES, ObjectKey
 from schemas.records.placements import placement_at
 from schemas.values.wording import namespace_first
 

@@ -23,20 +23,20 @@ from leafcast.changes.wishes import (
     place_of,
     wishes_of,
 )
-from relay.objects.serving import (
-    DEFINITIONS,
-    NAMESPACES,
-    NO_KIND,
-    Serving,
-    needs_namespace,
-    no_namespace,
-)
+from relay.objects.serving import NO_KIND, Serving, needs_namespace, no_namespace
 from relay.objects.stored_object import INVALID, NOT_FOUND, WriteRefused
 from relay.space_errors import SpaceError
 from relay.space_port import Object, Space
 from schemas.objects.annotations import annotation_faults
 from schemas.objects.manifest_files import LoadedObject
-from schemas.objects.objects import CRD_GROUP, ObjectKey, title_of, validate_object
+from schemas.objects.objects import (
+    CRD_GROUP,
+    DEFINITIONS,
+    NAMESPACES,
+    ObjectKey,
+    title_of,
+    validate_object,
+)
 from schemas.values.faults import InvalidObject
 
 

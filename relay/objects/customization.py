@@ -20,12 +20,12 @@ from schemas.objects.json_paths import JsonPath, StepBudget, with_length
 from schemas.objects.objects import ObjectKey, identity_of, object_faults, texts_of
 from schemas.values import codec
 from schemas.values.faults import Fault
+from schemas.values.fields import Steps
 from schemas.values.refusals import CodecError
 
 EXPAND_PARAMETERS = "edge.kubestellar.io/expand-parameters"
 EXPAND_TEMPLATES = "control.kubestellar.io/expand-templates"
 CUSTOMIZER = "edge.kubestellar.io/customizer"
-Steps = tuple[str | int, ...]
 _HEAD = ("apiVersion", "kind", "metadata")
 VALUES_PUT_MAX = 100_000
 """Into one object, by all replacements: that takes about 0.15 s."""

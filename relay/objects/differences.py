@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from relay.objects.customization import Steps, path_text
+from relay.objects.customization import path_text
+from schemas.values.fields import Steps
 
 FIELDS_MAX = 50
 

@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Any
 
 from schemas.objects.objects import LAST_APPLIED
-from schemas.values.fields import mapping_at, mappings_at
+from schemas.values.fields import Steps, mapping_at, mappings_at
 
 MANAGED = "managedFields"
 CONTROL_PLANE = frozenset(
@@ -31,14 +31,12 @@ _ITSELF = "."
 
 Fields = Mapping[str, Any]
 """A set of fields, as servers write it: `{"f:spec": {"f:replicas": {}}}`; empty is all below."""
-Steps = tuple[str | int, ...]
-"""The way to a value: names of fields, and places in lists."""
 
 
 def owned_fields(obj: Mapping[str, Any], but: Collection[str] = ()) -> Fields | None:
     """What all managers `but` these own of an object; None if it does not tell of any manager."""
     owned: dict[str, Any] = {_ITSELF: {}}
-    for entry, fields in _entries(obj):
+    for entry, fields in entries(obj):
         if entry.get("manager") not in but:
             _add(owned, fields)
     return owned if tells_of_managers(obj) else None
@@ -52,7 +50,7 @@ def said_fields(obj: Mapping[str, Any], *, updates: bool = False) -> Fields | No
     """
     said: dict[str, Any] = {_ITSELF: {}}
     noted = _last_applied(obj)
-    for entry, fields in _entries(obj):
+    for entry, fields in entries(obj):
         if noted is not None and entry.get("manager") == _CLIENT_SIDE:
             _add(said, _within(fields, noted))
         elif entry.get("operation") == "Apply" or updates:
@@ -106,10 +104,10 @@ def unowned(fields: Fields | None, value: Any, above: Steps = ()) -> Iterator[St
 
 def tells_of_managers(obj: Mapping[str, Any]) -> bool:
     """Whether an object says who owns what in it."""
-    return next(_entries(obj), None) is not None
+    return next(entries(obj), None) is not None
 
 
-def _entries(obj: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any], Fields]]:
+def entries(obj: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any], Fields]]:
     """Each manager's entry, and the fields that it owns."""
     for entry in mappings_at(obj, "metadata", MANAGED):
         if isinstance(fields := entry.get("fieldsV1"), Mapping):
@@ -145,7 +143,7 @@ def _within(fields: Fields, said: Any) -> Fields:
     found: dict[str, Any] = {_ITSELF: {}}
     for name, below in fields.items():
         form, _, text = name.partition(":")
-        sought = _parsed(text) if form == "k" else None
+        sought = parsed_key(text) if form == "k" else None
         if form == "f" and isinstance(said, Mapping) and text in said:
             found[name] = _within(below, said[text])
         elif isinstance(sought, Mapping) and isinstance(said, list):
@@ -172,7 +170,7 @@ def _of_item(fields: Fields, at: int, item: Any) -> tuple[Fields | None, Collect
     """What is owned of an item of a list, and the names by which that is known there."""
     for name, below in fields.items():
         form, _, text = name.partition(":")
-        sought = _parsed(text) if form in ("k", "v", "i") else None
+        sought = parsed_key(text) if form in ("k", "v", "i") else None
         if form == "k" and isinstance(sought, Mapping) and isinstance(item, Mapping):
             if sought.items() <= item.items():
                 return below, sought.keys()
@@ -182,7 +180,8 @@ def _of_item(fields: Fields, at: int, item: Any) -> tuple[Fields | None, Collect
 
 
 @lru_cache(maxsize=1024)
-def _parsed(text: str) -> Any:
+def parsed_key(text: str) -> Any:
+    """What the key or value of an item says, as servers write it; None if it cannot be read."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):

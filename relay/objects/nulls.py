@@ -11,8 +11,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from schemas.crds.structural import Schema, field_of, items_of
-
-Steps = tuple[str | int, ...]
+from schemas.values.fields import Steps
 
 _OF_ANOTHER_TYPE = " in body must be of type "
 

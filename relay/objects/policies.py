@@ -19,7 +19,7 @@ from schemas.objects.annotations import (
     RECREATE,
     choices_of,
 )
-from schemas.objects.objects import CRD_GROUP, ObjectKey
+from schemas.objects.objects import DEFINITIONS, NAMESPACES, ObjectKey
 
 _POLICIES = (EXISTING, CONFLICTS, ON_IMMUTABLE, OVERWRITE, ON_REMOVAL)
 _SNAPSHOT_GROUPS = ("snapshot.storage.k8s.io", "groupsnapshot.storage.k8s.io")
@@ -35,10 +35,7 @@ _HOLD_DATA = frozenset(
     }
 )
 # What these hold is lost with them, and does not come back with a new one.
-_NEVER_RECREATED = _HOLD_DATA | {
-    ("", "namespaces"),
-    (CRD_GROUP, "customresourcedefinitions"),
-}
+_NEVER_RECREATED = _HOLD_DATA | {NAMESPACES, DEFINITIONS}
 
 
 class PolicyUnknown(ValueError):

@@ -11,23 +11,24 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from relay.objects.nulls import Steps, not_nullable, with_nulls, without_fields
+from relay.objects.nulls import not_nullable, with_nulls, without_fields
 from relay.objects.stored_object import INVALID, NOT_FOUND, WriteRefused
 from schemas.crds.structural import Schema, pruned, schema_faults, with_defaults
 from schemas.objects.objects import (
     ALWAYS_THERE,
     BUILT_IN_KINDS,
-    CRD_GROUP,
+    NAMESPACES,
     KindTable,
     ObjectKey,
+    definition_of,
     group_of,
+    is_definition,
     served_versions,
 )
+from schemas.values.fields import Steps
 
-NAMESPACES = ("", "namespaces")
 NO_KIND = "no matches for kind"
 """What a space says of a kind or version that it does not serve, in kubectl's words."""
-DEFINITIONS = (CRD_GROUP, "customresourcedefinitions")
 
 Object = dict[str, Any]
 _GroupKind = tuple[str, str]
@@ -42,10 +43,11 @@ class Serving:
 
     def extended_by(self, objects: Iterable[Mapping[str, Any]]) -> Serving:
         """With the kinds that definitions among the objects bring; itself if there is none."""
-        definitions = [obj for obj in objects if _is_definition(obj)]
+        definitions = [obj for obj in objects if is_definition(obj)]
         if not definitions:
             return self
-        custom = {said[0]: said[1] for obj in definitions if (said := _defined(obj))}
+        found = [it for it in map(definition_of, definitions) if it is not None]
+        custom = {(it.group, it.kind): it.versions for it in found}
         return Serving(self.table.extended_by(definitions), {**self.custom, **custom})
 
     def brings(self, obj: Mapping[str, Any]) -> bool:
@@ -156,31 +158,3 @@ def no_namespace(key: ObjectKey) -> WriteRefused:
     """That an object cannot be made, for its Namespace is not there."""
     told = f'{key}: namespaces "{key.namespace}" not found; apply the Namespace first'
     return WriteRefused(NOT_FOUND, told)
-
-
-def _is_definition(obj: Mapping[str, Any]) -> bool:
-    return obj.get("kind") == "CustomResourceDefinition" and group_of(obj) == CRD_GROUP
-
-
-def _defined(obj: Mapping[str, Any]) -> tuple[_GroupKind, dict[str, Schema | None]] | None:
-    """The kind that a definition brings, with the schema of each version that is served."""
-    match obj.get("spec"):
-        case {"group": str(group), "names": {"kind": str(kind)}, **spec}:
-            return (group, kind), _schemas(spec.get("versions"))
-        case _:
-            return None
-
-
-def _schemas(versions: Any) -> dict[str, Schema | None]:
-    found: dict[str, Schema | None] = {}
-    for version in versions if isinstance(versions, (list, tuple)) else ():
-        match version:
-            case {"name": str(name), "served": True, **rest}:
-                match rest.get("schema"):
-                    case {"openAPIV3Schema": dict(schema)}:
-                        found[name] = schema
-                    case _:
-                        found[name] = None
-            case _:
-                continue
-    return found

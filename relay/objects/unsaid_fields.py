@@ -12,9 +12,9 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from relay.objects.field_owners import Steps
 from relay.objects.merge import Object, copied
 from schemas.content.manifest import UNSAID_MAX
+from schemas.values.fields import Steps, by_place, value_at
 
 _NEVER = frozenset({"apiVersion", "kind", "metadata", "status"})
 _UNKNOWN = re.compile(r'(\.(?:[^\s"]|"(?:[^"\\]|\\.)*")+): field not declared in schema')
@@ -46,11 +46,8 @@ def without_unknown(wish: Object, unsaid: Collection[Steps], message: str) -> Ob
         return None
     lesser: Object = copied(wish)
     # The last items of a list first, so that the others stay where they are.
-    for steps in sorted(gone, key=_order, reverse=True):
-        holder: Any = lesser
-        for step in steps[:-1]:
-            holder = holder[step]
-        del holder[steps[-1]]
+    for steps in sorted(gone, key=by_place, reverse=True):
+        del value_at(lesser, steps[:-1])[steps[-1]]
     return lesser
 
 
@@ -69,10 +66,6 @@ def _below(value: Any, above: Steps) -> Iterator[Steps]:
         for at, item in enumerate(value):
             yield (*above, at)
             yield from _below(item, (*above, at))
-
-
-def _order(steps: Steps) -> tuple[tuple[int, int, str], ...]:
-    return tuple((1, step, "") if isinstance(step, int) else (0, 0, step) for step in steps)
 
 
 def _way(text: str, value: Any) -> Steps:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from relay.core.destination.claims import DesiredObject
 from relay.objects.allocation_refusals import with_remedy, without_title
-from relay.objects.field_owners import Steps
+from relay.objects.field_owners import MANAGED
 from relay.objects.health import terminating
 from relay.objects.policies import Policies, policies_of
 from relay.objects.unsaid_fields import fields_of, without_unknown
@@ -50,7 +50,6 @@ from relay.syncer.observed import ObservedState
 from relay.syncer.ownership import (
     AUTOSCALERS,
     AUTOSCALING_MANAGER,
-    MANAGED,
     ManagedFields,
     hold_of,
     is_marked,
@@ -71,6 +70,7 @@ from schemas.objects.annotations import CONFLICTS, EXISTING, LEAVE, REFUSE
 from schemas.objects.objects import ObjectKey
 from schemas.reports.reports import Done
 from schemas.values import codec
+from schemas.values.fields import Steps
 from schemas.values.wire import replace
 from schemas.values.wording import some_of
 

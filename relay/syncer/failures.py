@@ -10,9 +10,8 @@ from relay.objects.customization import CustomizationFailed
 from relay.objects.policies import PolicyUnknown
 from relay.ports import SpaceError
 from relay.syncer.applier import ContentMissing
-from relay.syncer.plan import NAMESPACES
 from relay.syncer.prune import NotEmpty
-from schemas.objects.objects import ObjectKey
+from schemas.objects.objects import NAMESPACES, ObjectKey
 from schemas.reports.missing_rights import reported
 from schemas.values.refusals import BlobRefused, CodecError
 

@@ -10,8 +10,7 @@ from contextlib import aclosing
 from relay.objects.health import terminating
 from relay.ports import Clock, Object, Space, SpaceError
 from relay.syncer.owned_objects import each_kind, instances
-from relay.syncer.plan import NAMESPACES
-from schemas.objects.objects import CRD_GROUP, ObjectKey
+from schemas.objects.objects import DEFINITIONS, NAMESPACES, ObjectKey
 from schemas.values.fields import conditions_of
 from schemas.values.wording import some_of
 
@@ -19,7 +18,6 @@ NAMED_MAX = 3
 KNOWN_SECONDS, LOOK_SECONDS_MAX = 15.0, 10.0
 NAMESPACES_MAX = 256
 _ENDING = re.compile(r"because it is being terminated$")
-_DEFINITIONS = (CRD_GROUP, "customresourcedefinitions")
 _TROUBLES = (
     "NamespaceDeletionDiscoveryFailure",
     "NamespaceDeletionGroupVersionParsingFailure",
@@ -79,7 +77,7 @@ async def remaining_text(space: Space, key: ObjectKey, live: Object) -> str:
         return ""
     if key.group_resource == NAMESPACES:
         inside = each_kind(space, hidden, namespace=key.name)
-    elif key.group_resource == _DEFINITIONS:
+    elif key.group_resource == DEFINITIONS:
         inside = instances(space, hidden, key.name)
     else:
         return ""

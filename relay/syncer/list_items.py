@@ -25,6 +25,7 @@ from relay.syncer.ownership import (
     owned_fields,
 )
 from schemas.objects.objects import ObjectKey
+from schemas.values.fields import Steps, value_at
 
 PUT_BACK_MANAGER = "leafcast-put-back"
 """Holds an item only between two requests: from its being put back to its being ours again."""
@@ -39,7 +40,6 @@ _DUPLICATE = re.compile(r'(\w+): Duplicate value: "?([^",\s]*)"?')
 _SCALARS = (str, int, float, bool)
 
 Keys = Mapping[str, Any]
-Steps = tuple[str | int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,11 +154,11 @@ def with_items_put_back(live: Object, items: Sequence[MovedItem]) -> Object:
     for moved in sorted(items, key=lambda it: str(it.steps[:-1])):
         if moved.keys is not None:
             said = {name: value for name, value in moved.keys.items() if value is not None}
-            _at(changed, moved.steps).update(said)
+            value_at(changed, moved.steps).update(said)
     # From the last on, so that the places of the others stay.
     for moved in sorted(items, key=_index, reverse=True):
         if moved.keys is None:
-            del _at(changed, moved.steps[:-1])[moved.steps[-1]]
+            del value_at(changed, moved.steps[:-1])[moved.steps[-1]]
     return changed
 
 
@@ -316,12 +316,6 @@ def _leaves(
                 yield (name, *path), leaf
         else:
             yield (name,), held
-
-
-def _at(obj: Any, steps: Steps) -> Any:
-    for step in steps:
-        obj = obj[step]
-    return obj
 
 
 def _index(item: MovedItem) -> int:

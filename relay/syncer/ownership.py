@@ -13,11 +13,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from relay.objects.field_owners import MANAGED, entries, parsed_key
 from schemas.values import codec
 from schemas.values.fields import is_mapping
 
 FIELDS_MAX = 1024
-MANAGED = "managedFields"
 AUTOSCALERS = ("autoscaling", "horizontalpodautoscalers")
 AUTOSCALING_MANAGER = "kube-controller-manager"
 """Sets replicas for the autoscalers of a cluster, and for nothing else."""
@@ -68,10 +68,10 @@ def taken(obj: Mapping[str, Any], manager: str, fields: bytes) -> dict[str, str]
     kept = set(_paths(_applied_by(obj, manager)))
     marked = {mark for (mark,) in _MARK.iter_unpack(fields)}
     lost = {}
-    for entry in _entries(obj):
+    for entry, owned in entries(obj):
         if entry.get("manager") == manager:
             continue
-        for path in _paths(_fields_of(entry)):
+        for path in _paths(owned):
             if path not in kept and zlib.crc32(path.encode()) in marked:
                 lost[path] = str(entry.get("manager", ""))
     return lost
@@ -82,8 +82,8 @@ def is_newborn(obj: Mapping[str, Any], manager: str) -> bool:
 
     What admission adds to a new object counts as the manager's.
     """
-    entries = [entry for entry in _entries(obj) if not entry.get("subresource")]
-    return bool(entries) and all(entry.get("manager") == manager for entry in entries)
+    writers = [it.get("manager") for it, _ in entries(obj) if not it.get("subresource")]
+    return bool(writers) and all(writer == manager for writer in writers)
 
 
 def is_shared(obj: Mapping[str, Any], manager: str) -> bool:
@@ -93,9 +93,9 @@ def is_shared(obj: Mapping[str, Any], manager: str) -> bool:
 
 def other_managers(obj: Mapping[str, Any], ours: Collection[str]) -> list[str]:
     """Who else writes an object; who writes its status comes first."""
-    entries = [entry for entry in _entries(obj) if entry.get("manager") not in ours]
-    entries.sort(key=lambda entry: entry.get("subresource") != "status")
-    return list(dict.fromkeys(str(entry.get("manager", "")) for entry in entries))
+    others = [entry for entry, _ in entries(obj) if entry.get("manager") not in ours]
+    others.sort(key=lambda entry: entry.get("subresource") != "status")
+    return list(dict.fromkeys(str(entry.get("manager", "")) for entry in others))
 
 
 def scaled_by(obj: Mapping[str, Any]) -> str:
@@ -103,11 +103,11 @@ def scaled_by(obj: Mapping[str, Any]) -> str:
 
     A person with kubectl is none.
     """
-    for entry in _entries(obj):
+    for entry, owned in entries(obj):
         manager = str(entry.get("manager", ""))
         if entry.get("subresource") != "scale" or manager.startswith("kubectl"):
             continue
-        if "spec.replicas" in _paths(_fields_of(entry)):
+        if "spec.replicas" in _paths(owned):
             return manager
     return ""
 
@@ -144,10 +144,8 @@ class OwnedFields:
 def owned_fields(obj: Mapping[str, Any]) -> list[OwnedFields]:
     """What each manager owns of the object, but for what it wrote through a subresource."""
     return [
-        OwnedFields(
-            str(entry.get("manager", "")), entry.get("operation") == "Apply", _fields_of(entry)
-        )
-        for entry in _entries(obj)
+        OwnedFields(str(entry.get("manager", "")), entry.get("operation") == "Apply", owned)
+        for entry, owned in entries(obj)
         if not entry.get("subresource")
     ]
 
@@ -155,7 +153,7 @@ def owned_fields(obj: Mapping[str, Any]) -> list[OwnedFields]:
 def element_keys(fields: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """The items of a list that are owned in these fields: the element, and the item's key."""
     for name in fields:
-        keys = _parsed(name[2:]) if name.startswith("k:") else None
+        keys = parsed_key(name[2:]) if name.startswith("k:") else None
         if isinstance(keys, Mapping) and keys:
             yield name, keys
 
@@ -166,24 +164,12 @@ def item_path(above: str, keys: Mapping[str, Any]) -> str:
     return f"{above}[{named}]".removeprefix(_ITSELF)
 
 
-def _entries(obj: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    listed = obj["metadata"].get(MANAGED)
-    for entry in listed if isinstance(listed, (list, tuple)) else ():
-        if is_mapping(entry):
-            yield entry
-
-
 def _applied_by(obj: Mapping[str, Any], manager: str) -> Mapping[str, Any]:
-    for entry in _entries(obj):
+    for entry, owned in entries(obj):
         applied = entry.get("operation") == "Apply" and not entry.get("subresource")
         if applied and entry.get("manager") == manager:
-            return _fields_of(entry)
+            return owned
     return {}
-
-
-def _fields_of(entry: Mapping[str, Any]) -> Mapping[str, Any]:
-    fields = entry.get("fieldsV1")
-    return fields if is_mapping(fields) else {}
 
 
 def _paths(fields: Mapping[str, Any], above: str = "") -> Iterator[str]:
@@ -206,10 +192,10 @@ def _step(name: str) -> str:
         case "f":
             return f".{text}"
         case "k":
-            keys = _parsed(text)
+            keys = parsed_key(text)
             return item_path("", keys if isinstance(keys, Mapping) else {})
         case "v":
-            return f"[={json.dumps(_parsed(text))}]"
+            return f"[={json.dumps(parsed_key(text))}]"
         case _:
             return f"[{text}]"
 
@@ -245,7 +231,7 @@ def _child(name: str, held: Any) -> Any:
     if form == "f":
         return held.get(text, _MISSING) if is_mapping(held) else _MISSING
     items = held if isinstance(held, (list, tuple)) else ()
-    sought = _parsed(text)
+    sought = parsed_key(text)
     if form == "k" and isinstance(sought, Mapping):
         wanted = sought.items()
         alike = (item for item in items if isinstance(item, Mapping) and wanted <= item.items())
@@ -255,10 +241,3 @@ def _child(name: str, held: Any) -> Any:
     if form == "i" and isinstance(sought, int) and sought < len(items):
         return items[sought]
     return _MISSING
-
-
-def _parsed(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return None

@@ -11,12 +11,11 @@ from relay.syncer.lesser import is_another
 from schemas.content import blobs
 from schemas.content.blobs import Reference
 from schemas.content.manifest import CREATE_ONLY
-from schemas.objects.objects import ObjectKey, apply_order
+from schemas.objects.objects import NAMESPACES, ObjectKey, apply_order
 from schemas.objects.order import place_of
 from schemas.reports.reports import Done
 from schemas.values import codec
 
-NAMESPACES = ("", "namespaces")
 # These are there in every cluster, and no one's to make or to remove.
 BUILT_IN_NAMESPACES = frozenset({"default", "kube-node-lease", "kube-public", "kube-system"})
 

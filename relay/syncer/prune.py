@@ -13,14 +13,13 @@ from relay.syncer.going import check_gone
 from relay.syncer.object_marks import MANAGER, MARKS, POLICY_MANAGER, is_adopted, is_ours
 from relay.syncer.owned_objects import each_kind, instances
 from relay.syncer.ownership import is_shared
-from relay.syncer.plan import BUILT_IN_NAMESPACES, NAMESPACES
+from relay.syncer.plan import BUILT_IN_NAMESPACES
 from schemas.objects.annotations import DELETE, ON_REMOVAL, ORPHAN, OVERWRITE
-from schemas.objects.objects import CRD_GROUP, ObjectKey
+from schemas.objects.objects import DEFINITIONS, NAMESPACES, ObjectKey
 from schemas.reports.reports import Done
 from schemas.values.wire import replace
 from schemas.values.wording import some_of
 
-DEFINITIONS = (CRD_GROUP, "customresourcedefinitions")
 _HOLDING = (NAMESPACES, DEFINITIONS)
 NAMED_MAX = 3
 _MAY_LIST = "delete it there, and let the edge list them"

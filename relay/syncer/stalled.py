@@ -13,8 +13,7 @@ from relay.objects.health import pod_trouble
 from relay.ports import Clock, Space, SpaceError
 from relay.syncer.lingering import remaining_text
 from relay.syncer.observed import ObservedState
-from relay.syncer.plan import NAMESPACES
-from schemas.objects.objects import CRD_GROUP, ObjectKey
+from schemas.objects.objects import DEFINITIONS, NAMESPACES, ObjectKey
 from schemas.objects.selectors import LabelSelector
 from schemas.values.refusals import BadSelector
 
@@ -36,7 +35,7 @@ _WITH_PODS = frozenset(
 )
 
 
-_HOLDING = frozenset({NAMESPACES, (CRD_GROUP, "customresourcedefinitions")})
+_HOLDING = frozenset({NAMESPACES, DEFINITIONS})
 
 
 class StalledObjects:

@@ -40,7 +40,6 @@ from relay.syncer.observed import Observations, ObservedState
 from relay.syncer.owned_objects import find_ours, scaled_with
 from relay.syncer.pending import REQUESTS_MAX, Pending, key_of
 from relay.syncer.plan import (
-    NAMESPACES,
     Action,
     ApplyObject,
     InspectObject,
@@ -57,7 +56,7 @@ from relay.syncer.watched_kinds import Scope, WatchedKinds, scope_of
 from relay.syncer.wave_barrier import WaveBarrier
 from relay.turns import in_turns
 from relay.waking import until_due
-from schemas.objects.objects import ObjectKey
+from schemas.objects.objects import NAMESPACES, ObjectKey
 from schemas.reports.reports import Done
 from schemas.values.wire import replace
 

@@ -10,8 +10,7 @@ from collections.abc import Collection
 
 from relay.ports import Interest, Interests, Kind, KindsServed, Synced, Unserved
 from relay.syncer.object_marks import any_trees
-from relay.syncer.plan import NAMESPACES
-from schemas.objects.objects import ObjectKey
+from schemas.objects.objects import NAMESPACES, ObjectKey
 from schemas.reports.missing_rights import FORBIDDEN, reported
 
 KindName = tuple[str, str]

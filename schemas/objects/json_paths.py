@@ -16,6 +16,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from schemas.values.faults import Fault, Faulty
+from schemas.values.fields import Steps, by_place, value_at
 
 if TYPE_CHECKING:
     from jsonpath import JSONPath, JSONPathEnvironment
@@ -35,10 +36,6 @@ CHARACTERS_MAX = 16_384
 _STEP = re.compile(r"""("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')|([\[\]])|(?<!\.)\.(\d+)(?![\w-])""")
 
 _FORM = 'write it as in $.spec.ports[*].nodePort or $["spec"]'
-
-Step = str | int
-Place = tuple[Step, ...]
-"""The steps from an object's root to one value in it."""
 
 
 class TooManySteps(Exception):
@@ -70,7 +67,7 @@ class JsonPath:
         self.text = text
         self._compiled = _compile(text)
 
-    def places(self, obj: Mapping[str, Any], steps: StepBudget | None = None) -> list[Place]:
+    def places(self, obj: Mapping[str, Any], steps: StepBudget | None = None) -> list[Steps]:
         """Where it leads to in an object, each place once, in the order of the expression.
 
         Several paths in one object share their `steps`. Raises Faulty for an object that is nested
@@ -78,9 +75,9 @@ class JsonPath:
         """
         return _places(self.text, self._compiled, obj, steps or StepBudget())
 
-    def remove(self, obj: dict[str, Any], steps: StepBudget | None = None) -> list[Place]:
+    def remove(self, obj: dict[str, Any], steps: StepBudget | None = None) -> list[Steps]:
         """Take out of an object, in place, what it leads to, and tell where; raises Faulty."""
-        places = sorted(self.places(obj, steps), key=_order, reverse=True)
+        places = sorted(self.places(obj, steps), key=by_place, reverse=True)
         # Of a list the last items first, so that the others stay where they are.
         for place in places:
             if (holder := _at(obj, place[:-1])) is not None:
@@ -108,7 +105,7 @@ class JsonPath:
             holders = _places(self.text, prefix, obj, steps) if prefix is not None else [()]
             maps = [place for place in holders if isinstance(_at(obj, place), dict)]
             found |= {(*place, name): None for place in maps for name in names}
-        done: dict[Place, None] = {}
+        done: dict[Steps, None] = {}
         for place in sorted(found, key=len):
             if not any(place[:at] in done for at in range(1, len(place))):
                 done[place] = None
@@ -122,7 +119,7 @@ class JsonPath:
 
 def _places(
     text: str, compiled: CountedPath, obj: Mapping[str, Any], steps: StepBudget
-) -> list[Place]:
+) -> list[Steps]:
     from jsonpath import JSONPathError  # noqa: PLC0415
 
     try:
@@ -159,18 +156,12 @@ def length_fault(field: str, texts: Iterable[str]) -> Fault | None:
     return Fault(field, said, "write shorter paths, or fewer")
 
 
-def _order(place: Place) -> tuple[tuple[int, int, str], ...]:
-    return tuple((1, step, "") if isinstance(step, int) else (0, 0, step) for step in place)
-
-
-def _at(obj: Any, place: Place) -> Any:
+def _at(obj: Any, place: Steps) -> Any:
     """What lies at a place; None if nothing does any more."""
-    for step in place:
-        try:
-            obj = obj[step]
-        except (KeyError, IndexError, TypeError):
-            return None
-    return obj
+    try:
+        return value_at(obj, place)
+    except (LookupError, TypeError):
+        return None
 
 
 def _fault(text: str, message: str, remedy: str) -> Faulty:

@@ -15,7 +15,7 @@ from typing import Any
 from schemas.objects.order import wave_fault
 from schemas.values import names
 from schemas.values.faults import Fault, InvalidObject
-from schemas.values.fields import mapping_at
+from schemas.values.fields import mapping_at, mappings_at
 from schemas.values.wire import WireRecord
 
 DEFAULT_NAMESPACE = "default"
@@ -26,7 +26,9 @@ ALWAYS_THERE = frozenset({"default", "kube-node-lease", "kube-public", "kube-sys
 RBAC_GROUP = "rbac.authorization.k8s.io"
 CRD_GROUP = "apiextensions.k8s.io"
 
-_NO_STATUS = frozenset({("", "namespaces"), (CRD_GROUP, "customresourcedefinitions")})
+NAMESPACES = ("", "namespaces")
+DEFINITIONS = (CRD_GROUP, "customresourcedefinitions")
+_NO_STATUS = frozenset({NAMESPACES, DEFINITIONS})
 _KIND = re.compile(r"[A-Za-z]([-A-Za-z0-9]{0,61}[A-Za-z0-9])?\Z")
 _VERSION = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?\Z")
 # Names of these groups are path segments: `system:node` is a good one.
@@ -82,7 +84,8 @@ class KindTable:
 
     def extended_by(self, objects: Iterable[Mapping[str, Any]]) -> KindTable:
         """Learn the kinds that CustomResourceDefinitions among the objects define."""
-        defined = dict(_defined_kinds(objects))
+        found = [definition_of(obj) for obj in objects if is_definition(obj)]
+        defined = {(each.group, each.kind): each.entry for each in found if each is not None}
         return KindTable({**self._entries, **defined}) if defined else self
 
     def lookup(self, group: str, kind: str) -> KindEntry | None:
@@ -253,23 +256,39 @@ def _json(value: object) -> str:
             return "a list"
 
 
-def _defined_kinds(
-    objects: Iterable[Mapping[str, Any]],
-) -> Iterator[tuple[tuple[str, str], KindEntry]]:
-    for obj in objects:
-        if obj.get("kind") != "CustomResourceDefinition" or group_of(obj) != CRD_GROUP:
-            continue
-        match obj.get("spec"):
-            case {"group": str(group), "names": {"kind": str(kind), **others}, **spec}:
-                resource = others.get("plural")
-                entry = KindEntry(
-                    resource if isinstance(resource, str) else plural(kind),
-                    spec.get("scope") != "Cluster",
-                )
-                yield (group, kind), entry
-            case _:
-                # A definition that says nothing of use is refused by whoever applies it.
-                continue
+def is_definition(obj: Mapping[str, Any]) -> bool:
+    """Whether an object is a CustomResourceDefinition."""
+    return obj.get("kind") == "CustomResourceDefinition" and group_of(obj) == CRD_GROUP
+
+
+@dataclass(frozen=True, slots=True)
+class KindDefinition:
+    """What a CustomResourceDefinition says of its kind."""
+
+    group: str
+    kind: str
+    entry: KindEntry
+    # Of each version that is served, in order: its schema, if it has one.
+    versions: Mapping[str, Mapping[str, Any] | None]
+
+
+def definition_of(obj: Mapping[str, Any]) -> KindDefinition | None:
+    """What a definition says; None if that is nothing of use: who applies it is refused."""
+    match obj.get("spec"):
+        case {"group": str(group), "names": {"kind": str(kind), **others}, **spec}:
+            resource = others.get("plural")
+            entry = KindEntry(
+                resource if isinstance(resource, str) else plural(kind),
+                spec.get("scope") != "Cluster",
+            )
+            versions = {
+                name: mapping_at(form, "schema", "openAPIV3Schema") or None
+                for form in mappings_at(spec, "versions")
+                if isinstance(name := form.get("name"), str) and form.get("served") is True
+            }
+            return KindDefinition(group, kind, entry, versions)
+        case _:
+            return None
 
 
 _NAMESPACED = {
@@ -347,8 +366,8 @@ def served_versions(group: str, kind: str) -> tuple[str, ...]:
 
 # Each step names what later steps lean on. Within a step the order does not matter.
 _STEPS: tuple[tuple[str, str], ...] = (
-    ("", "namespaces"),  # hold all that is namespaced
-    (CRD_GROUP, "customresourcedefinitions"),  # make kinds exist; need nothing
+    NAMESPACES,  # hold all that is namespaced
+    DEFINITIONS,  # make kinds exist; need nothing
     ("scheduling.k8s.io", "priorityclasses"),  # classes are named by workloads and claims
     ("storage.k8s.io", "*"),
     ("node.k8s.io", "*"),

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeGuard
 
+Steps = tuple[str | int, ...]
+"""The way to a value: names of fields, and places in lists."""
+
 
 def mapping_at(form: Any, *names: str) -> Mapping[str, Any]:
     """The mapping at these fields, each below the one before; empty if there is none."""
@@ -33,3 +36,15 @@ def conditions_of(status: Any) -> dict[str, Mapping[str, Any]]:
 def is_mapping(value: Any) -> TypeGuard[Mapping[str, Any]]:
     """Whether it has fields; to ask whether something is a Mapping is slow."""
     return type(value) is dict or isinstance(value, Mapping)
+
+
+def value_at(form: Any, steps: Steps) -> Any:
+    """The value to which the steps lead; raises LookupError or TypeError if there is none."""
+    for step in steps:
+        form = form[step]
+    return form
+
+
+def by_place(steps: Steps) -> tuple[tuple[int, int, str], ...]:
+    """Sorts ways to values of one form: in a list by place."""
+    return tuple((1, step, "") if isinstance(step, int) else (0, 0, step) for step in steps)

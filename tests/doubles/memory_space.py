@@ -9,12 +9,7 @@ from functools import partial
 from relay.adapters.spaces.refusals import as_space_errors
 from relay.adapters.spaces.whole_follow import follow_whole, kinds_served
 from relay.objects import stored_object as rules
-from relay.objects.serving import (
-    DEFINITIONS,
-    Serving,
-    needs_namespace,
-    no_namespace,
-)
+from relay.objects.serving import Serving, needs_namespace, no_namespace
 from relay.objects.stored_object import CreationTracker, StoredObject
 from relay.ports import (
     Absence,
@@ -30,7 +25,7 @@ from relay.ports import (
     SpaceError,
     Tell,
 )
-from schemas.objects.objects import ObjectKey
+from schemas.objects.objects import DEFINITIONS, ObjectKey
 from schemas.objects.selectors import LabelSelector
 from schemas.values.identity import random_id
 from schemas.values.value import Value

@@ -12,8 +12,8 @@ from controllers.core.workloads.what import DEFINITIONS
 from relay.core.destination.claims import DesiredObject
 from relay.objects.differences import differing_fields
 from relay.objects.policies import holds_data
-from relay.syncer.plan import NAMESPACES
 from schemas.objects.annotations import ON_REMOVAL
+from schemas.objects.objects import NAMESPACES
 from schemas.objects.selectors import LabelSelector
 from schemas.records.placements import kind_of
 from schemas.records.records import OVER_LOCATION, Alternative, LocationRecord, Profile

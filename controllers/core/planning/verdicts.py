@@ -16,10 +16,9 @@ from controllers.core.planning.states import NOTHING, Delivery, State
 from relay.core.destination.claims import Claim, DesiredObject, choose
 from relay.core.destination.customized_forms import Form
 from relay.objects.policies import on_removal
-from relay.objects.serving import DEFINITIONS
-from relay.syncer.plan import BUILT_IN_NAMESPACES, NAMESPACES, implied_namespace
+from relay.syncer.plan import BUILT_IN_NAMESPACES, implied_namespace
 from schemas.content.manifest import ManifestEntry
-from schemas.objects.objects import ObjectKey
+from schemas.objects.objects import DEFINITIONS, NAMESPACES, ObjectKey
 from schemas.records.properties import properties_of
 from schemas.records.records import LocationRecord, Profile
 from schemas.values.identity import ContentHash, MailKey

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, MutableMapping, MutableSequence
 from typing import Any
 
-from relay.objects.field_owners import Fields, Steps, fields_below, fields_of_item, unowned
+from relay.objects.field_owners import Fields, fields_below, fields_of_item, unowned
 from schemas.objects.objects import ObjectKey
+from schemas.values.fields import Steps
 
 HEADLESS = "None"
 JOB_LABELS = ("controller-uid", "batch.kubernetes.io/controller-uid")

@@ -19,9 +19,10 @@ from controllers.core.workloads.kubestellar_cleaning import (
     taken,
 )
 from relay.objects.customization import path_text
-from relay.objects.field_owners import CONTROL_PLANE, Steps, owned_fields
+from relay.objects.field_owners import CONTROL_PLANE, owned_fields
 from schemas.api import AS_WRITTEN, KUBESTELLAR, Cleaning
 from schemas.objects.objects import LAST_APPLIED, ObjectKey
+from schemas.values.fields import Steps
 
 # The time stamps are no content: with them, equal objects of two spaces would have two addresses,
 # and every copy would differ for ever from what its cluster says.

@@ -11,8 +11,8 @@ from controllers.core.workloads.allocated_fields import (
     JOB_TRACKING,
     preserves_node_ports,
 )
-from relay.objects.field_owners import Steps
 from schemas.objects.objects import ObjectKey
+from schemas.values.fields import Steps
 
 _SERVICE_SPEC = (
     "ipFamilies",

@@ -13,9 +13,10 @@ from typing import Any
 
 from schemas.api import CONTROL_GROUP, CustomTransform, parse_wish
 from schemas.api.transform import check_identity
-from schemas.objects.json_paths import JsonPath, Place, StepBudget
+from schemas.objects.json_paths import JsonPath, StepBudget
 from schemas.objects.objects import ObjectKey, identity_of
 from schemas.values.faults import Faulty, InvalidObject
+from schemas.values.fields import Steps
 
 TRANSFORMS = (CONTROL_GROUP, "customtransforms")
 ERRORS_MAX = 20
@@ -129,7 +130,7 @@ def transform(obj: dict[str, Any], transforms: tuple[Transform, ...]) -> None:
 
 def take_off(
     obj: dict[str, Any], transforms: tuple[Transform, ...]
-) -> Iterator[tuple[Place, Transform]]:
+) -> Iterator[tuple[Steps, Transform]]:
     """The same, telling of each part that goes, and for whom; raises TransformFailed."""
     steps = StepBudget()
     for one in transforms:

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from relay.objects.field_owners import Steps, is_named, said_fields, unowned
+from relay.objects.field_owners import is_named, said_fields, unowned
 from schemas.crds.structural import Schema, defaults_in
+from schemas.values.fields import Steps
 
 Object = Mapping[str, Any]
 _NOT_JUDGED = frozenset({"apiVersion", "kind", "metadata", "status"})

@@ -18,9 +18,8 @@ from relay.objects.customization import (
     read_customizer,
 )
 from relay.objects.merge import wish_of
-from relay.objects.serving import DEFINITIONS
 from schemas.objects.annotations import meant_by
-from schemas.objects.objects import BUILT_IN_KINDS, ObjectKey
+from schemas.objects.objects import BUILT_IN_KINDS, DEFINITIONS, ObjectKey
 from schemas.records.placements import placement_at
 from schemas.values.groups import CONTROL_GROUPS, DENATURED_GROUP, GROUP
 from schemas.values.wording import some_of

@@ -38,12 +38,11 @@ from leafcast.cli.options.objects import (
 from leafcast.cli.resource_arguments import BadResourceArguments, ObjectSelection, meant_objects
 from leafcast.cli.session_calls import in_session
 from leafcast.show.sanitize import sanitize
-from relay.objects.serving import NAMESPACES
 from relay.space_errors import SpaceError
 from schemas.objects.annotations import DELETE as DELETE_ANYWAY
 from schemas.objects.annotations import ON_REMOVAL
 from schemas.objects.manifest_files import LoadedObject
-from schemas.objects.objects import DEFAULT_NAMESPACE
+from schemas.objects.objects import DEFAULT_NAMESPACE, NAMESPACES
 from schemas.objects.selectors import LabelSelector
 from schemas.records.placements import placement_at
 from schemas.values.wording import some_of

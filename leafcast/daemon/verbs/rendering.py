@@ -23,10 +23,10 @@ from relay.objects.customization import (
     path_text,
 )
 from relay.objects.nulls import field_text, null_fields
-from relay.objects.serving import DEFINITIONS, Serving
+from relay.objects.serving import Serving
 from relay.ports import Object, Space, SpaceError
 from schemas.api import AS_WRITTEN, KUBESTELLAR, Cleaning
-from schemas.objects.objects import ObjectKey
+from schemas.objects.objects import DEFINITIONS, ObjectKey
 from schemas.records.placements import title
 from schemas.records.properties import PARAMETER, Properties, properties_of
 from schemas.records.records import LocationRecord, Profile

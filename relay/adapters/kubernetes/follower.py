@@ -15,14 +15,12 @@ from functools import partial
 
 from relay.adapters.kubernetes.informer import InformerContext, KindInformer
 from relay.adapters.kubernetes.silence import Silence
-from relay.objects.stored_object import labels_of
 from relay.ports import (
     Bookmark,
     Interest,
     Interests,
     Kind,
     KindsServed,
-    Object,
     ObjectChange,
     SpaceError,
     SpaceEvent,
@@ -30,7 +28,7 @@ from relay.ports import (
     Tell,
     number_of,
 )
-from schemas.objects.objects import CRD_GROUP
+from schemas.objects.objects import DEFINITIONS
 
 QUIET_SECONDS = 1.0
 LOOK_SECONDS = 0.1
@@ -41,7 +39,7 @@ AFTERWARDS_SECONDS = (0.1, 1.0, 4.0)
 """When kinds are asked for after a sign: a definition is served somewhat later than established."""
 RETRY_SECONDS = 2.0
 KINDS_ARE_MADE_BY = (
-    Interest(CRD_GROUP, "customresourcedefinitions", metadata_only=True),
+    Interest(*DEFINITIONS, metadata_only=True),
     Interest("apiregistration.k8s.io", "apiservices", metadata_only=True),
 )
 
@@ -117,7 +115,7 @@ class Follower:
                 if other != interest and other.group_resource == interest.group_resource
             ]
             held = await self._context.get(event.key) if others else None
-            if held and any(_takes(other, held) for other in others):
+            if held and any(other.takes(event.key, held) for other in others):
                 event = ObjectChange("modified", event.key, held)
         await self._tell(event)
 
@@ -248,12 +246,3 @@ class Follower:
                     await self._discovery.refresh()
                 if self._discovery.due.is_set():
                     break
-
-
-def _takes(interest: Interest, obj: Object) -> bool:
-    metadata = obj["metadata"]
-    if interest.namespace and metadata.get("namespace") != interest.namespace:
-        return False
-    if interest.name and metadata["name"] != interest.name:
-        return False
-    return interest.selector is None or interest.selector.matches(labels_of(obj))

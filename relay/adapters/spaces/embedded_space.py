@@ -22,12 +22,7 @@ from relay.adapters.spaces.read_cache import ReadCache
 from relay.adapters.spaces.refusals import as_space_errors
 from relay.adapters.spaces.whole_follow import follow_whole, kinds_served
 from relay.objects import stored_object as rules
-from relay.objects.serving import (
-    DEFINITIONS,
-    Serving,
-    needs_namespace,
-    no_namespace,
-)
+from relay.objects.serving import Serving, needs_namespace, no_namespace
 from relay.objects.stored_object import CreationTracker, StoredObject, WriteRefused
 from relay.ports import (
     Absence,
@@ -46,7 +41,7 @@ from relay.ports import (
 )
 from schemas.content import blobs
 from schemas.kind_check import parse_own_kind
-from schemas.objects.objects import ObjectKey
+from schemas.objects.objects import DEFINITIONS, ObjectKey
 from schemas.objects.selectors import LabelSelector
 from schemas.values.faults import InvalidObject
 from schemas.values.identity import random_id

@@ -27,10 +27,9 @@ from relay.ports import (
 from relay.space_errors import reason_suppressed
 from relay.waking import until_due
 from relay.wrapped_space import WrappedSpace
-from schemas.objects.objects import BUILT_IN_KINDS, KindTable, ObjectKey
+from schemas.objects.objects import BUILT_IN_KINDS, NAMESPACES, KindTable, ObjectKey
 
 RETRY_SECONDS = 1.0
-_NAMESPACES = ("", "namespaces")
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +99,7 @@ class SimulatedCluster(WrappedSpace[Space]):
     async def delete(self, key: ObjectKey, uid: str = "") -> bool:
         """As every space; what a Namespace holds goes with it."""
         gone = await self._space.delete(key, uid)
-        if gone and key.group_resource == _NAMESPACES:
+        if gone and key.group_resource == NAMESPACES:
             listing = await self._space.list(namespace=key.name)
             for obj in listing.objects:
                 await self._space.delete(self._kinds.key_of(obj), obj["metadata"]["uid"])

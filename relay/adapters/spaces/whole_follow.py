@@ -7,7 +7,6 @@ from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import aclosing
 from typing import Protocol
 
-from relay.objects.stored_object import labels_of
 from relay.ports import (
     AnotherSpace,
     Bookmark,
@@ -27,11 +26,15 @@ from relay.ports import (
     first_of,
     number_of,
 )
-from schemas.objects.objects import BUILT_IN_KINDS, CRD_GROUP, ObjectKey, served_versions
-from schemas.values.fields import mappings_at
+from schemas.objects.objects import (
+    BUILT_IN_KINDS,
+    DEFINITIONS,
+    ObjectKey,
+    definition_of,
+    served_versions,
+)
 
 RETRY_SECONDS_MIN, RETRY_SECONDS_MAX = 0.5, 15.0
-_DEFINITIONS = (CRD_GROUP, "customresourcedefinitions")
 _Wanted = frozenset[Interest] | None
 
 
@@ -84,7 +87,9 @@ class _Follower:
             wanted = self._interests.wanted
             listing = await self._list()
             found = by_key(listing.objects)
-            self._defined = {key: obj for key, obj in found.items() if _is_definition(key)}
+            self._defined = {
+                key: obj for key, obj in found.items() if key.group_resource == DEFINITIONS
+            }
             await self._tell(KindsServed(kinds_served(self._defined.values())))
             self._since.clear()
             self._taken.clear()
@@ -108,7 +113,7 @@ class _Follower:
     async def _begin(
         self, interest: Interest, objects: Mapping[ObjectKey, Object], revision: str
     ) -> None:
-        taken = {key: obj for key, obj in objects.items() if _takes(interest, key, obj)}
+        taken = {key: obj for key, obj in objects.items() if interest.takes(key, obj)}
         self._since[interest] = number_of(revision)
         if interest.selector is not None:
             self._taken[interest] = set(taken)
@@ -143,7 +148,7 @@ class _Follower:
         raise ResumeTooOld("Expired", "the watch ended: list again")
 
     async def _pass_on(self, change: ObjectChange) -> None:
-        if _is_definition(change.key):
+        if change.key.group_resource == DEFINITIONS:
             self._defined.pop(change.key, None)
             if change.kind != "deleted":
                 self._defined[change.key] = change.object
@@ -156,12 +161,12 @@ class _Follower:
         said: ObjectChange | None = None
         position = number_of(change.revision)
         for interest, since in self._since.items():
-            if position <= since or not _is_of(interest, change.key):
+            if position <= since or not interest.is_of(change.key):
                 continue
             if interest.selector is None:
                 return change
             taken = self._taken[interest]
-            if change.kind != "deleted" and _takes(interest, change.key, change.object):
+            if change.kind != "deleted" and interest.takes(change.key, change.object):
                 taken.add(change.key)
                 return change
             if change.key in taken:
@@ -179,16 +184,13 @@ def kinds_served(definitions: Iterable[Object]) -> tuple[Kind, ...]:
         for (group, kind), entry in BUILT_IN_KINDS.items()
         if (versions := served_versions(group, kind))
     }
-    for definition in definitions:
-        match definition.get("spec"):
-            case {"group": str(group), "names": {"plural": str(plural), "kind": str(kind)}, **spec}:
-                forms = mappings_at(spec, "versions")
-                versions = tuple(str(form.get("name")) for form in forms if form.get("served"))
-                version = versions[0] if versions else ""
-                namespaced = spec.get("scope") != "Cluster"
-                found[group, plural] = Kind(group, version, plural, kind, namespaced, versions)
-            case _:
-                continue
+    for said in filter(None, map(definition_of, definitions)):
+        resource, namespaced = said.entry.resource, said.entry.namespaced
+        versions = tuple(said.versions)
+        version = versions[0] if versions else ""
+        found[said.group, resource] = Kind(
+            said.group, version, resource, said.kind, namespaced, versions
+        )
     return tuple(found.values())
 
 
@@ -199,22 +201,7 @@ def by_key(objects: Iterable[Object]) -> dict[ObjectKey, Object]:
     return {kinds.key_of(obj): obj for obj in listed}
 
 
-def _is_definition(key: ObjectKey) -> bool:
-    return key.group_resource == _DEFINITIONS
-
-
 def _key_in(interest: Interest, obj: Object) -> ObjectKey:
     metadata = obj["metadata"]
     namespace = metadata.get("namespace", "")
     return ObjectKey(interest.group, interest.resource, namespace, metadata["name"])
-
-
-def _is_of(interest: Interest, key: ObjectKey) -> bool:
-    if interest.namespace not in ("", key.namespace) or interest.name not in ("", key.name):
-        return False
-    return interest.resource == key.resource and interest.group == key.group
-
-
-def _takes(interest: Interest, key: ObjectKey, obj: Object) -> bool:
-    selector = interest.selector
-    return _is_of(interest, key) and (selector is None or selector.matches(labels_of(obj)))

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from schemas.objects.objects import ObjectKey
+from schemas.objects.objects import NAMESPACES, ObjectKey
 
-NAMESPACES = ("", "namespaces")
 DROPPED = 0
 """The cause of what a snapshot dropped: it is carried out under that very snapshot."""
 
