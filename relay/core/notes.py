@@ -19,9 +19,9 @@ from schemas.values.subjects import (
     HISTORY_PREFIX,
     TAKEN_KEY,
 )
-from schemas.values.wire import decode
+from schemas.values.wire import WireRecord, decode
 
-_N = TypeVar("_N", Cursor, TakenArms, History, FirstSession, Away)
+_N = TypeVar("_N", bound=WireRecord)
 
 
 class Notes:
@@ -45,27 +45,27 @@ class Notes:
     @property
     def history(self) -> dict[MailKey, tuple[Reference, ...]]:
         """At the centre, the former contents that stay, by placement."""
-        kept = self._below(HISTORY_PREFIX, History)
-        return {MailKey(key): it.references for key, it in kept.items()}
+        kept = self.below(HISTORY_PREFIX, History)
+        return {key: it.references for key, it in kept.items()}
 
     @property
     def first_sessions(self) -> dict[str, str]:
         """By name, the keys with which children came first by bundles of a former release."""
         return {
-            name: it.nkey for name, it in self._below(FIRST_SESSION_PREFIX, FirstSession).items()
+            name: it.nkey for name, it in self.below(FIRST_SESSION_PREFIX, FirstSession).items()
         }
 
     @property
     def away(self) -> dict[str, Away]:
         """The children that were silent or had left, by their names."""
-        return self._below(AWAY_PREFIX, Away)
+        return {str(name): it for name, it in self.below(AWAY_PREFIX, Away).items()}
 
-    def _below(self, prefix: str, kind: type[_N]) -> dict[str, _N]:
+    def below(self, prefix: str, kind: type[_N]) -> dict[MailKey, _N]:
         """The notes whose keys begin so, by what follows."""
         found = {}
         for key in self._data:
             if key.startswith(prefix) and (kept := self._read(key, kind)) is not None:
-                found[key.removeprefix(prefix)] = kept
+                found[MailKey(key.removeprefix(prefix))] = kept
         return found
 
     def _read(self, key: str, kind: type[_N]) -> _N | None:

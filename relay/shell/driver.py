@@ -46,15 +46,18 @@ from relay.shell.evaluator import CelEvaluator
 from relay.shell.note_log import NoteLog
 from relay.shell.outbox import Outbox
 from relay.shell.publisher import CentrePublisher
-from relay.shell.recent import RecentBlobs
 from relay.shell.report_cleanup import ReportCleanup
 from schemas.content.blobs import Reference, open_value
 from schemas.content.sealing import SealingKey
+from schemas.values.bounded_cache import BoundedCache
+from schemas.values.identity import ContentHash
 from schemas.values.refusals import BlobRefused
 
 BATCH_MAX = 512
 LOADS_AT_ONCE = 32
 LEAVE_SECONDS = 1.0
+RECENT_BYTES_MAX = 256 * 1024
+"""Of blobs that were kept just now: the syncer asks for them next."""
 
 E = TypeVar("E", bound=Effect)
 
@@ -90,7 +93,7 @@ class Driver:
         self._progress = asyncio.Event()
         self._outbox, self._cleanup = Outbox(bus), ReportCleanup(bus, used)
         self._notes = NoteLog(config.path, clock)
-        self._recent = RecentBlobs()
+        self._recent = BoundedCache[ContentHash, bytes](RECENT_BYTES_MAX)
         self._publisher: CentrePublisher | None = None
         if config.path.is_root:
             self._publisher = CentrePublisher(
@@ -116,7 +119,7 @@ class Driver:
         done = await self._bus.load_done() if self.config.attached else []
         node = self._node = Node(self.config, remembered, done, self._clock.now(), self._evaluator)
         if self._publisher is not None:
-            self._publisher.restore(remembered.own)
+            self._publisher.restore(remembered)
         broken = None
         try:
             async with asyncio.TaskGroup() as group:
@@ -250,7 +253,7 @@ class Driver:
         self.counters.wrote(mail)
         if self.config.attached:
             for address, value in blobs.items():
-                self._recent.put(address, value)
+                self._recent.put(address, value, len(value))
         if changes:
             await self._bus.write(blobs=blobs, own=own.values())
             await self._change_children(changes)

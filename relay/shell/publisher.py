@@ -6,13 +6,12 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from types import MappingProxyType
-from typing import TypeVar
 
 from relay.core.collectors.collected_results import Result
 from relay.core.effects import SnapshotShown, StoreOwn
-from relay.core.events import Event, HistoryKept, OwnRecord, RecordIssued, SnapshotIssued
+from relay.core.events import Event, HistoryKept, RecordIssued, Remembered, SnapshotIssued
 from relay.core.node import Node
-from relay.core.notes import is_note
+from relay.core.notes import Notes, is_note
 from relay.ports import Bus, Clock
 from relay.shell.counters import Counters
 from schemas.content.blobs import Reference
@@ -30,13 +29,12 @@ from schemas.reports.reports import Count, ObjectResult
 from schemas.values.identity import SNAPSHOT_KEY, ContentHash, MailKey, TreeId
 from schemas.values.refusals import RecordRefused, WireRefused
 from schemas.values.subjects import FORMER_ROLLOUT_PREFIX, HISTORY_PREFIX, SPACE_PREFIX
-from schemas.values.wire import decode, encode
+from schemas.values.wire import encode
 
 CARRIED_MAX_BYTES = 2048
 """Of the new content that travels along with one record."""
 
 Load = Callable[[Reference], Awaitable[bytes | None]]
-_N = TypeVar("_N", History, FormerRollout, SpaceMark)
 
 
 class CentrePublisher:
@@ -74,18 +72,19 @@ class CentrePublisher:
         self._shown: SnapshotShown | None = None
         self._shown_news = asyncio.Event()
 
-    def restore(self, own: Iterable[OwnRecord]) -> None:
+    def restore(self, remembered: Remembered) -> None:
         """Begin with what the stream holds, and with a node that read it.
 
         Notes that cannot be read are as none.
         """
-        data, held = {record.key: record.data for record in own}, self._node().records
+        data = {record.key: record.data for record in remembered.own}
+        held, notes = self._node().records, Notes(remembered, [])
         signed = (key for key in data if key == SNAPSHOT_KEY or not is_note(key))
         self._apart = {key: data[key] for key in signed if key not in held}
         self._ahead.clear()
-        self._histories = _notes(data, HISTORY_PREFIX, History)
-        self._former_rollouts = _notes(data, FORMER_ROLLOUT_PREFIX, FormerRollout)
-        self._space_marks = _notes(data, SPACE_PREFIX, SpaceMark)
+        self._histories = notes.below(HISTORY_PREFIX, History)
+        self._former_rollouts = notes.below(FORMER_ROLLOUT_PREFIX, FormerRollout)
+        self._space_marks = notes.below(SPACE_PREFIX, SpaceMark)
 
     def ledger(self) -> StoredMessages:
         """All that is kept: of what the node holds only the envelopes are decoded.
@@ -303,16 +302,6 @@ def small_content(
             found[reference.address] = value
             most -= len(value)
     return tuple(found.items())
-
-
-def _notes(own: Mapping[str, bytes], prefix: str, kind: type[_N]) -> dict[MailKey, _N]:
-    """The notes whose keys begin so, by the rest of these."""
-    notes: dict[MailKey, _N] = {}
-    for key, data in own.items():
-        if key.startswith(prefix):
-            with suppress(WireRefused):
-                notes[MailKey(key.removeprefix(prefix))] = decode(kind, data)
-    return notes
 
 
 def _to_keep(signed: SignedRecord, data: bytes, hops: tuple[int, ...]) -> StoreOwn:

@@ -1,14 +1,14 @@
 """What is ready for evaluation takes so much memory, however many objects are collected."""
 
-from relay.core.collectors.bound_programs import BoundPrograms
 from relay.objects.expressions.cel import ExpressionValues
 from relay.shell.evaluator import CelEvaluator
 from schemas.reports.collectors import Expression, Program
 from schemas.values import codec
+from schemas.values.bounded_cache import BoundedCache
 
 
 def test_those_that_were_used_last_are_held_within_so_many_bytes():
-    bounds = BoundPrograms(100)
+    bounds = BoundedCache[object, str](100, 1)
     for at in range(10):
         bounds.put(at, f"p{at}", 20)
         bounds.get(0)
@@ -16,9 +16,10 @@ def test_those_that_were_used_last_are_held_within_so_many_bytes():
     bounds.put("large", "p", 1_000)
     assert bounds.get("large")
     assert not bounds.get(9)
-    bounds.forget("large")
-    bounds.forget("nothing")
-    assert bounds._bytes == 0
+    bounds.pop("large")
+    bounds.pop("nothing")
+    bounds.assert_invariants()
+    assert not any(bounds.get(at) for at in range(10))
 
 
 def test_of_an_object_only_what_is_named_is_held_by_its_program(monkeypatch):

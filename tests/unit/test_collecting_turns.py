@@ -1,12 +1,12 @@
 """What collectors ask for is evaluated in turns, and everything else goes between them."""
 
-import functools
 import math
 
 import pytest
 import yaml
 
-from relay.core.collectors import bound_programs, collected_results
+from relay.core.collectors import collected_results
+from relay.core.collectors.ports import BOUND_BYTES_MAX
 from relay.core.collectors.turns import STEPS_PER_SECOND, TURN_STEPS, Turns, Unfinished
 from relay.shell.evaluator import BoundProgram
 from tests.memory_tree import config_map, memory_tree, placement
@@ -64,7 +64,7 @@ def test_time_that_goes_back_gives_and_takes_nothing():
     assert math.isclose(turns.next(), 10.0 + TURN_STEPS / 2 / STEPS_PER_SECOND)
 
 
-@pytest.mark.parametrize("room", [1, bound_programs.BOUND_BYTES_MAX])
+@pytest.mark.parametrize("room", [1, BOUND_BYTES_MAX])
 async def test_what_is_dear_over_many_objects_delays_no_sibling_and_is_whole_in_the_end(
     room, tmp_path, monkeypatch
 ):
@@ -72,8 +72,7 @@ async def test_what_is_dear_over_many_objects_delays_no_sibling_and_is_whole_in_
 
     Also where there is room for one program that is ready: it is used before it is gone.
     """
-    small = functools.partial(bound_programs.BoundPrograms, room)
-    monkeypatch.setattr(collected_results, "BoundPrograms", small)
+    monkeypatch.setattr(collected_results, "BOUND_BYTES_MAX", room)
     of_turn, most = [0], [0]
     evaluate, begin = BoundProgram.outcome, Turns.begin
 

@@ -25,9 +25,10 @@ def test_a_delta_of_a_newer_program_counts_as_damaged_and_hides_no_other_record(
         OwnRecord(key, data, "", 0) for key, data in ((KEYS_KEY, keys), (SOURCE.key, newer))
     )
     config = NodeConfig(NodePath(), TREE, Roots({ROOT.key_id: ROOT.public_key}), "run")
-    node = Node(config, Remembered(own=own), [], Instant(0.0, 0))
+    remembered = Remembered(own=own)
+    node = Node(config, remembered, [], Instant(0.0, 0))
     assert node.records[SOURCE.key].opaque
     publisher = CentrePublisher(None, None, TREE, lambda: node, None, Counters())
-    publisher.restore(own)
+    publisher.restore(remembered)
     ledger = publisher.ledger()
     assert (ledger.records.keys(), ledger.damaged) == ({KEYS_KEY}, {SOURCE.key})

@@ -17,7 +17,6 @@ from controllers.core.workloads.what import is_partial
 from relay.objects.field_owners import tells_of_managers
 from relay.objects.health_rules import annotation_fault
 from relay.objects.unsaid_fields import numbers_of
-from relay.shell.recent import RecentBlobs
 from schemas.api import AS_WRITTEN, KUBESTELLAR, Cleaning
 from schemas.content import blobs
 from schemas.content.blobs import Reference, StoredBlob
@@ -28,6 +27,7 @@ from schemas.objects.annotations import annotation_faults
 from schemas.objects.objects import ObjectKey
 from schemas.objects.order import wave_fault
 from schemas.reports.collectors import Blanks, Program
+from schemas.values.bounded_cache import BoundedCache
 from schemas.values.codec import address, canonical
 from schemas.values.faults import Fault
 from schemas.values.identity import ContentHash
@@ -101,7 +101,9 @@ class CleanObjects:
     listed: dict[ObjectKey, Listed] = field(default_factory=dict)
     _known: dict[ObjectKey, _Cleaned] = field(default_factory=dict)
     # What was cleaned in this translation, so that it is not cleaned again for its blob.
-    _plain: RecentBlobs = field(default_factory=lambda: RecentBlobs(PLAIN_BYTES_MAX))
+    _plain: BoundedCache[ContentHash, bytes] = field(
+        default_factory=lambda: BoundedCache(PLAIN_BYTES_MAX)
+    )
     _blanks: BlankRows = field(default_factory=BlankRows)
     # By their numbers, the fields that nobody said.
     _unsaid: dict[ObjectKey, tuple[int, ...]] = field(default_factory=dict)
@@ -129,7 +131,7 @@ class CleanObjects:
         sent = self._sent(key, obj)
         plain = _packed(key, sent)
         reference = Reference(kind, address(kind, plain), len(plain))
-        self._plain.put(reference.address, plain)
+        self._plain.put(reference.address, plain, len(plain))
         is_managed = tells_of_managers(obj)
         rules = self._rules(key, is_managed=is_managed)
         self._known[key] = _Cleaned(obj, is_managed, rules, reference)

@@ -12,8 +12,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from relay.core.collectors.bound_programs import BoundPrograms
 from relay.core.collectors.ports import (
+    BOUND_BYTES_MAX,
     HERE,
     CollectorContext,
     CopyView,
@@ -41,6 +41,7 @@ from schemas.reports.collectors import (
     ProgramSet,
     read_program_set,
 )
+from schemas.values.bounded_cache import BoundedCache
 from schemas.values.identity import ContentHash, MailKey, TreeId
 from schemas.values.refusals import RecordRefused, WireRefused
 from schemas.values.wire import replace
@@ -215,7 +216,7 @@ class CollectedResults:
             members=self._standing_cache.members,
             upsynced=self._upsynced.over,
             turns=self._turns,
-            bounds=BoundPrograms(),
+            bounds=BoundedCache(BOUND_BYTES_MAX, 1),
         )
         self._own_status = context.own
 

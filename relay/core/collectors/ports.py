@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
 
-from relay.core.collectors.bound_programs import BoundPrograms
 from relay.core.collectors.tables import Outcome
 from relay.core.collectors.turns import Turns
 from relay.core.collectors.upsynced import UpsyncedObject
 from schemas.objects.objects import ObjectKey
 from schemas.reports.collectors import Blanks, Program
 from schemas.reports.upsync import UpsyncClause
+from schemas.values.bounded_cache import BoundedCache
 from schemas.values.identity import DestinationId, MailKey
 from schemas.values.ordered_values import pack_values
 
@@ -41,6 +41,10 @@ def _who(name: str, destination: DestinationId) -> bytes:
 
 Sent = bytes | Blanks
 """An object's canonical bytes; of one that is closed here, what its blank rows are made of."""
+
+
+BOUND_BYTES_MAX = 32 * 1024 * 1024
+"""Of the programs at one node that are ready for an object: each holds a copy of it."""
 
 
 class CopyView(NamedTuple):
@@ -141,4 +145,4 @@ class CollectorContext(NamedTuple):
     # How much may be evaluated now.
     turns: Turns = Turns()
     # What is ready for that.
-    bounds: BoundPrograms = BoundPrograms()
+    bounds: BoundedCache[Hashable, Bound] = BoundedCache(BOUND_BYTES_MAX, 1)

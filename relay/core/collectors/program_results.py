@@ -138,7 +138,7 @@ class ProgramResults:
         """Show what another one showed, until this one is evaluated."""
         self._shown = former._shown
         for key in (*former._sent, WHOLE):
-            self._bounds.forget((former, key))
+            self._bounds.pop((former, key))
 
     def collected(self, said_by: dict[str, Collected]) -> Collected | None:
         """What the subtree says; None if it has no destination that the placement is meant for.
@@ -418,7 +418,7 @@ class ProgramResults:
         """
         self._turns.check()
         # An item is itself alone: another one of its place is over other objects.
-        bound: Bound | None = self._bounds.get((self, key))
+        bound = self._bounds.get((self, key))
         if bound is None:
             bound = self._evaluator.bind(self.program, self._sent.get(key, b""))
             self._bounds.put((self, key), bound, bound.weight)
