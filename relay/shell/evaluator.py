@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from relay.core.collectors.cells import CellSample, in_units
-from relay.core.collectors.ports import CopyView, Sent
+from relay.core.collectors.ports import CopyView, ProgramTraits, Sent
 from relay.core.collectors.tables import FILTER, Outcome
 from relay.objects.expressions.bounds import (
     COMPILED_STEPS,
@@ -79,14 +79,13 @@ class BoundProgram:
         self._outcomes = known.outcomes
         compiled = expressions.all
         used = frozenset(name for each in compiled for name in each.variables)
-        self.uses_inventory = "inventory" in used
         timed = {"lastReturnedUpdateTimestamp", "lastReportTime"}
         self._paths = {
             name: {path for each in compiled for path in each.shape.paths.get(name, ())}
             for name in used
         }
         asked = {path[0] if path else "" for path in self._paths.get("propagation", ())}
-        self.uses_reachable = bool(asked - timed)
+        self.traits = ProgramTraits("inventory" in used, bool(asked - timed), "propagation" in used)
         self._used = used
         self._shapes = [each.shape for each in compiled]
         self._loops = any(shape.deep or shape.joins for shape in self._shapes)
@@ -95,7 +94,6 @@ class BoundProgram:
         # Items and bytes that were not too much, and the steps that they take at most.
         self._admitted, self._steps = (-1, -1), 0
         self.spent = EVALUATION_STEPS
-        self.uses_report_time = "propagation" in used
         self._reachable = True
         self._closed = set[int]()
         self._told = dict[tuple[int, bool], BlankValue]()
@@ -118,7 +116,7 @@ class BoundProgram:
 
     def lacks_object(self, seen: CopyView) -> bool:
         """Whether that can be said of no destination that is seen so, for want of the object."""
-        told_as = seen.reachable or not self.uses_reachable
+        told_as = seen.reachable or not self.traits.uses_reachable
         missing = {at for at in self._closed if (at, told_as) not in self._told}
         self.spent = EVALUATION_STEPS
         if not missing or self._expressions.faults:
@@ -304,7 +302,7 @@ class BoundProgram:
 
     def _value(self, place: int, expression: CompiledExpression | None) -> Any:
         """What an expression gives, or gave where the object is open; without a filter, true."""
-        told = self._told.get((place, self._reachable or not self.uses_reachable))
+        told = self._told.get((place, self._reachable or not self.traits.uses_reachable))
         if told is None:
             return True if expression is None else expression.value(self._values)
         if told.failed:
@@ -347,7 +345,7 @@ class CelEvaluator:
     def blanks_and_steps(self, program: Program, plain: bytes) -> tuple[Blanks, int]:
         """The same, and how many steps it takes at most to say it: the same whenever it is said."""
         closed = self.bind(program, ())
-        cases = (True, False) if closed.uses_reachable else (True,)
+        cases = (True, False) if closed.traits.uses_reachable else (True,)
         steps, lacks = EVALUATION_STEPS, False
         for case in cases:
             lacks |= closed.lacks_object(CopyView("", reachable=case))

@@ -125,7 +125,7 @@ class _Plain(pickle.Pickler):
     """
 
     def reducer_override(self, obj: object) -> object:
-        if callable(obj) and hasattr(obj, "__closure__"):
+        if hasattr(obj, "__closure__") or hasattr(obj, "cache_clear"):
             return str, ("function",)
         if isinstance(obj, Shapes):
             return str, ("shapes",)

@@ -273,7 +273,7 @@ def test_a_program_that_cannot_be_evaluated_fails_by_column():
 )
 def test_it_is_told_what_a_program_depends_on(text, inventory, reachable):
     bound = CelEvaluator().bind(Program("p", select=(Expression("x", text),)), codec.canonical(WEB))
-    assert (bound.uses_inventory, bound.uses_reachable) == (inventory, reachable)
+    assert bound.traits[:2] == (inventory, reachable)
 
 
 @pytest.mark.parametrize(

@@ -121,10 +121,6 @@ def _read_number(raw: bytes) -> int:
     return int.from_bytes(raw[2:], "big", signed=True) * (1 << shift)
 
 
-def _read_optional(raw: bytes) -> int | None:
-    return _read_number(raw) if raw else None
-
-
 def _write_average(cell: Cell) -> bytes:
     units, count = cell
     return codec.pack([_number_bytes(units), count])
@@ -242,14 +238,13 @@ def _same(cell: Cell, _count: int) -> Cell:
     return cell
 
 
-def _number_or_none(sample: CellSample, _who: bytes) -> Cell:
-    return sample.number
-
-
-def _write_optional(cell: Cell) -> bytes:
-    return b"" if cell is None else _number_bytes(cell)
-
-
+_LEAST = CellKind(
+    of=lambda sample, _who: sample.number,
+    merge=lambda cells, _field: min(_known(cells), default=None),
+    times=_same,
+    write=lambda cell: b"" if cell is None else _number_bytes(cell),
+    read=lambda raw: _read_number(raw) if raw else None,
+)
 CELLS: Mapping[FieldType, CellKind] = {
     "COUNT": CellKind(
         of=lambda _sample, _who: None,
@@ -275,20 +270,8 @@ CELLS: Mapping[FieldType, CellKind] = {
         write=_write_average,
         read=_read_average,
     ),
-    "MIN": CellKind(
-        of=_number_or_none,
-        merge=lambda cells, _field: min(_known(cells), default=None),
-        times=_same,
-        write=_write_optional,
-        read=_read_optional,
-    ),
-    "MAX": CellKind(
-        of=_number_or_none,
-        merge=lambda cells, _field: max(_known(cells), default=None),
-        times=_same,
-        write=_write_optional,
-        read=_read_optional,
-    ),
+    "MIN": _LEAST,
+    "MAX": _LEAST._replace(merge=lambda cells, _field: max(_known(cells), default=None)),
     "QUANTILE": CellKind(
         of=_of_bucket,
         merge=_merge_buckets,

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, NamedTuple
 
 from relay.core.collectors.ports import (
@@ -18,8 +19,6 @@ from relay.core.collectors.ports import (
     CollectorContext,
     CopyView,
     Evaluator,
-    Member,
-    PlacementStanding,
     Sent,
 )
 from relay.core.collectors.program_results import ProgramResults
@@ -160,27 +159,14 @@ class StandingCache:
     """What children are, asked once for all that is looked at together: nothing moves meanwhile."""
 
     def __init__(self, context: CollectorContext) -> None:
-        self._context = context
-        self._standings: dict[tuple[str, MailKey], PlacementStanding] = {}
-        self._members: dict[tuple[str, MailKey], Sequence[Member]] = {}
+        self.standing, self.members = cache(context.standing), cache(context.members)
 
     def __enter__(self) -> None:
-        self._standings, self._members = {}, {}
+        self.standing.cache_clear()
+        self.members.cache_clear()
 
     def __exit__(self, *_: object) -> None:
-        self._standings, self._members = {}, {}
-
-    def standing(self, child: str, key: MailKey) -> PlacementStanding:
-        known = self._standings.get((child, key))
-        if known is None:
-            known = self._standings[child, key] = self._context.standing(child, key)
-        return known
-
-    def members(self, child: str, key: MailKey) -> Sequence[Member]:
-        known = self._members.get((child, key))
-        if known is None:
-            known = self._members[child, key] = self._context.members(child, key)
-        return known
+        self.__enter__()
 
 
 class CollectedResults:

@@ -62,24 +62,26 @@ class CopyView(NamedTuple):
     generation: int = 0
 
 
+class ProgramTraits(NamedTuple):
+    """What a program is like, whatever object it is over."""
+
+    # Whether what it says may differ between destinations that returned the same.
+    uses_inventory: bool
+    # Whether it makes a difference that a destination cannot be reached, and when it reported.
+    uses_reachable: bool
+    uses_report_time: bool
+
+
 class Bound(Protocol):
     """A program, ready for one object."""
 
     @property
-    def uses_inventory(self) -> bool:
-        """Whether what it says may differ between destinations that returned the same."""
-
-    @property
-    def uses_report_time(self) -> bool:
-        """Whether it makes a difference when a destination reported."""
+    def traits(self) -> ProgramTraits:
+        """What its program is like."""
 
     @property
     def spent(self) -> int:
         """How many steps it took at most to say what was asked last, or to be made ready."""
-
-    @property
-    def uses_reachable(self) -> bool:
-        """Whether it makes a difference that a destination cannot be reached."""
 
     @property
     def weight(self) -> int:

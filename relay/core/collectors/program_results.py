@@ -17,6 +17,7 @@ from relay.core.collectors.ports import (
     CopyView,
     Evaluator,
     Member,
+    ProgramTraits,
     Sent,
 )
 from relay.core.collectors.tables import CollectedTable, Outcome, TableAlgebra
@@ -56,14 +57,6 @@ class SubtreeRows(NamedTuple):
     members: int
     rows: Any
     unreached: Any = None
-
-
-class ProgramTraits(NamedTuple):
-    """What a program is like, whatever object it is over."""
-
-    uses_inventory: bool
-    uses_reachable: bool
-    uses_report_time: bool
 
 
 class ProgramResults:
@@ -422,9 +415,7 @@ class ProgramResults:
         if bound is None:
             bound = self._evaluator.bind(self.program, self._sent.get(key, b""))
             self._bounds.put((self, key), bound, bound.weight)
-            self._known_traits = self._known_traits or ProgramTraits(
-                bound.uses_inventory, bound.uses_reachable, bound.uses_report_time
-            )
+            self._known_traits = bound.traits
             self._turns.spend(bound.spent)
         return bound
 

@@ -23,6 +23,7 @@ from schemas.reports.collectors import (
 from schemas.reports.reports import COUNT_MAX, TEXT_MAX_BYTES
 from schemas.values.refusals import CodecError, RecordRefused
 from schemas.values.wire import Natural, WireRecord, decode, encode
+from schemas.values.wire import replace as with_fields
 
 KEY_MAX_BYTES = 2 * RESULT_MAX_BYTES
 ERRORS_MAX = 2 * COLUMNS_MAX + 1
@@ -186,10 +187,8 @@ class TableAlgebra:
             None if table.rest is None else self._times(table.rest, count),
             table.truncated,
             {
-                place: ColumnError(
-                    t.column, t.of_row, t.who, t.text, min(t.count * count, COUNT_MAX)
-                )
-                for place, t in table.errors.items()
+                place: with_fields(error, count=min(error.count * count, COUNT_MAX))
+                for place, error in table.errors.items()
             },
         )
 
@@ -328,7 +327,7 @@ class TableAlgebra:
 def _both(first: ColumnError, second: ColumnError) -> ColumnError:
     least = min(first, second, key=lambda item: (item.who, item.text))
     count = min(first.count + second.count, COUNT_MAX)
-    return ColumnError(least.column, least.of_row, least.who, least.text, count)
+    return with_fields(least, count=count)
 
 
 def _check_error(error: ColumnError) -> None:
