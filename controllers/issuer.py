@@ -33,7 +33,7 @@ from controllers.space_marks import SpaceContinuity
 from relay.core.records.root_walk import RootsRefused
 from relay.core.records.trust import Trust
 from relay.ports import Clock, Dice
-from relay.waking import until_due
+from relay.waiting import until_due
 from schemas.records.records import KeysRecord, Record
 from schemas.records.signed_records import SignedRecord
 from schemas.records.signing import Envelope

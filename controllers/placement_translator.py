@@ -49,7 +49,7 @@ from relay.ports import (
     SpaceError,
     Unserved,
 )
-from relay.turns import in_turns
+from relay.waiting import in_turns
 from schemas.objects.objects import ObjectKey
 from schemas.records.placements import KINDS, placement_of, title
 from schemas.records.placing import grace_seconds, move_seconds

@@ -11,7 +11,7 @@ from functools import partial
 from controllers.core.translation.placements import Placements
 from controllers.core.translation.preparing import prepare, unread, waiting
 from relay.ports import Clock
-from relay.turns import in_turns
+from relay.waiting import in_turns
 
 PREPARED_SECONDS_MAX = 1.0
 """After so long what is prepared goes out, and the rest is gone on with later."""

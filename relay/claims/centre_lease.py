@@ -17,8 +17,7 @@ from relay.claims.claim import (
     hub_taken,
     judge_centre,
 )
-from relay.claims.leases import LEASES_NAMESPACE, Lease, SharedSpace
-from relay.claims.times import milliseconds, rfc3339
+from relay.claims.leases import LEASES_NAMESPACE, Lease, SharedSpace, milliseconds, rfc3339
 from relay.ports import UNAVAILABLE, AnotherSpace, Clock, Conflict, SpaceError
 
 WORKLOADS_LEASE, INVENTORY_LEASE = "leafcast-workloads", "leafcast-inventory"

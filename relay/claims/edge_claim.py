@@ -22,8 +22,7 @@ from relay.claims.claim import (
     cluster_taken,
     judge_edge,
 )
-from relay.claims.leases import EDGE_LEASE, LEASES_NAMESPACE, Lease, SharedSpace
-from relay.claims.times import rfc3339
+from relay.claims.leases import EDGE_LEASE, LEASES_NAMESPACE, Lease, SharedSpace, rfc3339
 from relay.ports import AnotherSpace, Clock, Conflict, SpaceError
 
 LOOK_SECONDS = 30.0

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Protocol, runtime_checkable
 
 from relay.ports import Space
@@ -58,3 +59,17 @@ class SharedSpace(Space, Protocol):
 
     @property
     def leases(self) -> LeaseStore: ...
+
+
+def rfc3339(wall_ms: int) -> str:
+    """A time as Kubernetes' MicroTime is written."""
+    return datetime.fromtimestamp(wall_ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def milliseconds(text: str) -> int | None:
+    """The same, read; None if it is no time."""
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return int(found.timestamp() * 1000) if found.tzinfo is not None else None

@@ -33,9 +33,8 @@ from relay.core.records.acceptance import (
     Undecided,
 )
 from relay.core.records.accepted import AcceptedRecord, is_delta, to_keep
-from relay.core.records.freshness import ViewAge
 from relay.core.records.judge import REACH_SECONDS_MAX, Judgement, Standings, VerifiedSnapshot
-from relay.core.records.snapshot import SnapshotInterest
+from relay.core.records.snapshot import SnapshotInterest, ViewAge
 from relay.core.records.verdict import admits_new
 from relay.core.rooms import Rooms
 from schemas.records.records import LocationHead, Profile

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from schemas.objects.objects import ObjectKey
-from schemas.values.merging import FIELDS, MOST, Node
+from schemas.values.merging import FIELDS, LEAST, MOST, Node
 
 SHORT = "short"
 _Pairs = tuple[tuple[str, str], ...]
@@ -36,7 +36,7 @@ def shortfalls(key: ObjectKey, status: Any) -> dict[str, Node]:
     if not pairs or not isinstance(status, Mapping):
         return {}
     lacking = {
-        part: (MOST, max(_number(status.get(whole)) - _number(status.get(part)), 0))
+        part: (MOST, max(as_number(status.get(whole)) - as_number(status.get(part)), 0))
         for part, whole in pairs
     }
     return {SHORT: (FIELDS, lacking)}
@@ -49,15 +49,17 @@ def with_shortfalls(
     told = dict(status)
     for part, whole in _RAISED.get(key.group_resource, ()):
         if lacking := _lacking(short.get(part)):
-            told[whole] = max(_number(told.get(whole)), _number(status.get(part)) + lacking)
+            told[whole] = max(as_number(told.get(whole)), as_number(status.get(part)) + lacking)
     for part, whole in _LOWERED.get(key.group_resource, ()):
         if lacking := _lacking(short.get(part)):
             # Nothing is less than none of it.
-            told[whole] = max(_number(told.get(whole)), lacking)
-            told[part] = min(_number(told.get(part)), max(_number(status.get(whole)) - lacking, 0))
+            told[whole] = max(as_number(told.get(whole)), lacking)
+            told[part] = min(
+                as_number(told.get(part)), max(as_number(status.get(whole)) - lacking, 0)
+            )
     if key.group_resource in _LOWERED and "updatedReplicas" in told:
         # An API server takes no status by which more are up to date than there are.
-        told["replicas"] = max(_number(told.get("replicas")), _number(told["updatedReplicas"]))
+        told["replicas"] = max(as_number(told.get("replicas")), as_number(told["updatedReplicas"]))
     return told
 
 
@@ -69,5 +71,43 @@ def _lacking(node: Any) -> int:
             return 0
 
 
-def _number(said: Any) -> int:
+def as_number(said: Any) -> int:
+    """A number of a copy; one that is missing is 0."""
     return said if isinstance(said, int) and not isinstance(said, bool) else 0
+
+
+_REPLICAS = "readyReplicas availableReplicas observedGeneration"
+# Built-in kinds leave these out where they are 0; of 3 available and of none the least is 0.
+_NUMBERS: Mapping[tuple[str, str], frozenset[str]] = {
+    kind: frozenset(names.split())
+    for kind, names in (
+        (("", "replicationcontrollers"), f"replicas fullyLabeledReplicas {_REPLICAS}"),
+        (("", "pods"), "observedGeneration"),
+        (("apps", "statefulsets"), f"replicas currentReplicas updatedReplicas {_REPLICAS}"),
+        (("autoscaling", "horizontalpodautoscalers"), "currentReplicas observedGeneration"),
+        (("batch", "jobs"), "active ready succeeded failed terminating"),
+        (("policy", "poddisruptionbudgets"), "observedGeneration"),
+    )
+}
+_NONE: frozenset[str] = frozenset()
+
+
+def with_zeros(key: ObjectKey, fields: Mapping[str, Node]) -> dict[str, Node]:
+    """The fields of a copy's status, with the numbers that it leaves out."""
+    zeros: dict[str, Node] = dict.fromkeys(_NUMBERS.get(key.group_resource, _NONE), (LEAST, 0))
+    return {**zeros, **fields}
+
+
+def without_zeros(key: ObjectKey, status: Mapping[str, object]) -> dict[str, object]:
+    """The status as its kind says it: without the numbers that are 0."""
+    left_out = _NUMBERS.get(key.group_resource, _NONE)
+    return {
+        name: value
+        for name, value in status.items()
+        if name not in left_out or isinstance(value, bool) or value != 0
+    }
+
+
+def has_bare_numbers(key: ObjectKey) -> bool:
+    """Whether a copy without a status, as one that is not there, has none of what is counted."""
+    return key.group_resource in _NUMBERS

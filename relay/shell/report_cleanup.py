@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from relay.core.effects import DropReport
 from relay.ports import Bus
-from relay.spare_time import SpareTime
+from relay.waiting import SpareTime
 
 AT_ONCE = 16
 ROUNDS = 20

@@ -54,8 +54,7 @@ from relay.syncer.stalled import StalledObjects
 from relay.syncer.surroundings import Surroundings
 from relay.syncer.watched_kinds import Scope, WatchedKinds, scope_of
 from relay.syncer.wave_barrier import WaveBarrier
-from relay.turns import in_turns
-from relay.waking import until_due
+from relay.waiting import in_turns, until_due
 from schemas.objects.objects import NAMESPACES, ObjectKey
 from schemas.reports.reports import Done
 from schemas.values.wire import replace

@@ -41,7 +41,7 @@ from relay.syncer.mirror import (
     SendCopy,
 )
 from relay.syncer.watched_kinds import KindName, Scope, scope_of
-from relay.waking import until_due
+from relay.waiting import until_due
 from schemas.objects.objects import ObjectKey
 from schemas.reports.missing_rights import FORBIDDEN, reported
 from schemas.reports.upsync import ANY, UpsyncClause, copy_key, encode_copy

@@ -3,7 +3,6 @@
 `parse_kind` reads them; a field that is not known is reported by its path, never swallowed.
 """
 
-from schemas.api.cleaning import AS_WRITTEN, KUBESTELLAR, Cleaning
 from schemas.api.collectors import CombinedStatus, StatusCollector
 from schemas.api.customizer import Customizer, Replacement
 from schemas.api.denatured import Denatured
@@ -12,6 +11,9 @@ from schemas.api.hold import Hold
 from schemas.api.inventory import Location, SyncTarget
 from schemas.api.parsing import Kind, parse_kind, parse_wish
 from schemas.api.placement import (
+    AS_WRITTEN,
+    KUBESTELLAR,
+    Cleaning,
     Destination,
     DownsyncClause,
     EdgePlacement,

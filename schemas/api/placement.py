@@ -9,11 +9,10 @@ clause admits everything; an empty field of an upsync set admits nothing.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
-from schemas.api.cleaning import AS_WRITTEN, Cleaning
 from schemas.api.hold import Hold
 from schemas.api.readiness import Readiness
 from schemas.api.shared import (
@@ -43,6 +42,11 @@ from schemas.reports.upsync import UpsyncClause
 from schemas.values import names
 from schemas.values.faults import Fault, Faulty
 
+Cleaning = Literal["AsWritten", "KubeStellar"]
+AS_WRITTEN: Final = "AsWritten"
+"""What a person said goes out; what an API server handed out itself does not."""
+KUBESTELLAR: Final = "KubeStellar"
+"""What KubeStellar takes off is taken off, whoever said it."""
 INT32_MAX = 2**31 - 1
 
 _ApiGroup = Annotated[

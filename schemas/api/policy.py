@@ -10,8 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from schemas.api.cleaning import AS_WRITTEN, Cleaning
-from schemas.api.placement import DownsyncClause, PlacementStatus
+from schemas.api.placement import AS_WRITTEN, Cleaning, DownsyncClause, PlacementStatus
 from schemas.api.readiness import Readiness
 from schemas.api.shared import (
     CLAUSES_MAX,

@@ -426,3 +426,15 @@ def _root(
 
 def _root_bound(count: int, chunks: tuple[Reference, ...]) -> bytes:
     return encode([count, chunks])
+
+
+CONTENT_ID_BYTES = 16
+
+
+def content_id(key: ObjectKey, identity: ContentHash) -> bytes:
+    """The id of an object's content; `identity` is its entry's in the manifest.
+
+    An edge names by it what is in force of an object: a relay learns whether two are equal only.
+    """
+    parts = (key.group, key.resource, key.namespace, key.name, identity)
+    return hashlib.sha256("\0".join(parts).encode()).digest()[:CONTENT_ID_BYTES]

@@ -5,9 +5,14 @@ What a schema cannot say the program checks itself, as that a downsync clause te
 
 from __future__ import annotations
 
+import ast
+import inspect
+import sys
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
+from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core.core_schema import ModelSchema
 
@@ -27,7 +32,6 @@ from schemas.api import (
     SyncTarget,
 )
 from schemas.api.shared import api_group_of
-from schemas.crds.field_texts import field_texts
 from schemas.crds.rules import RULES, with_rules
 from schemas.objects.objects import BUILT_IN_KINDS, served_versions
 
@@ -284,3 +288,34 @@ def _inner(form: Mapping[str, Any], definitions: Mapping[str, Any], model: str) 
 def _one_line(text: str) -> str:
     """The promise of a docstring; what follows it is for those who read the code."""
     return " ".join(text.split("\n\n", maxsplit=1)[0].replace("`", "").split())
+
+
+def field_texts(model: type[BaseModel]) -> Mapping[str, str]:
+    """The text of each field that has one, by its alias, those of inherited fields too."""
+    texts: dict[str, str] = {}
+    for owner in reversed(model.__mro__):
+        texts |= _texts_of_module(owner.__module__).get(owner.__name__, {})
+    aliases = {name: field.alias or name for name, field in model.model_fields.items()}
+    return {aliases[name]: text for name, text in texts.items() if name in aliases}
+
+
+@cache
+def _texts_of_module(module: str) -> Mapping[str, Mapping[str, str]]:
+    """The texts of all classes of a module, by class and attribute; none of who is not ours."""
+    if not module.startswith(__name__.partition(".")[0]):
+        return {}
+    tree = ast.parse(inspect.getsource(sys.modules[module]))
+    return {node.name: _texts_in(node) for node in tree.body if isinstance(node, ast.ClassDef)}
+
+
+def _texts_in(node: ast.ClassDef) -> Mapping[str, str]:
+    texts: dict[str, str] = {}
+    for field, below in zip(node.body, node.body[1:], strict=False):
+        if not isinstance(field, ast.AnnAssign) or not isinstance(field.target, ast.Name):
+            continue
+        match below:
+            case ast.Expr(value=ast.Constant(value=str(text))):
+                texts[field.target.id] = " ".join(text.split())
+            case _:
+                pass
+    return texts

@@ -20,8 +20,10 @@ from schemas.reports.states import IN_MAINTENANCE as IN_MAINTENANCE
 from schemas.reports.states import MAINTAINED as MAINTAINED
 from schemas.reports.states import NEVER_JOINED as NEVER_JOINED
 from schemas.reports.states import NOT_WORKING as NOT_WORKING
+from schemas.values.codec import fields_end
 from schemas.values.identity import MailKey, mail_key_bytes, short_key
-from schemas.values.refusals import BadIdentity, RecordRefused
+from schemas.values.refusals import BadIdentity, CodecError, RecordRefused
+from schemas.values.subjects import PROGRESS_KEY
 from schemas.values.wire import Natural, WireRecord
 from schemas.values.wire import decode as decode
 from schemas.values.wire import encode as encode
@@ -305,3 +307,30 @@ class Count:
     generation: int = 0
     # How many returned states and collectors' rows found no room on the way here.
     unsaid: int = 0
+
+
+_PAIR = b"\x92"
+
+
+def messages_of(said: Mapping[str, bytes]) -> dict[str, bytes]:
+    """The messages by slot, in their order; a progress at the end goes with what is before it."""
+    messages = dict(said)
+    slots = list(messages)[-2:]
+    if len(slots) < 2 or slots[1] != PROGRESS_KEY:
+        return messages
+    report, progress = messages[slots[0]], messages[PROGRESS_KEY]
+    if report and progress and len(_PAIR + report + progress) <= PART_MAX_BYTES:
+        messages[slots[0]] = _PAIR + report + progress
+        del messages[PROGRESS_KEY]
+    return messages
+
+
+def said_in(slot: str, message: bytes) -> list[tuple[str, bytes]]:
+    """What is said, by slots, in order; whatever the bytes are."""
+    if message[:1] != _PAIR:
+        return [(slot, message)]
+    try:
+        end = fields_end(message, 1)
+    except CodecError:
+        return [(slot, message)]  # Its reader refuses it.
+    return [(slot, message[1:end]), (PROGRESS_KEY, message[end:])]

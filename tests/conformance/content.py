@@ -6,8 +6,7 @@ import hashlib
 
 from schemas.content import blobs, carried, manifest
 from schemas.content.blobs import Reference
-from schemas.content.content_ids import content_id
-from schemas.content.manifest import ManifestEntry
+from schemas.content.manifest import ManifestEntry, content_id
 from schemas.objects.objects import ObjectKey, apply_order
 from schemas.objects.order import order_of
 from schemas.records.records import bucket

@@ -10,20 +10,19 @@ from types import SimpleNamespace
 from relay.adapters.kubernetes import (
     answers,
     api_client,
-    exec_credentials,
+    credentials,
     leases,
     refusals,
 )
 from relay.adapters.kubernetes import discovery_documents as documents
-from relay.adapters.kubernetes.credentials import certificates, headers
-from relay.adapters.kubernetes.exec_credentials import ExecCredentials
+from relay.adapters.kubernetes.credentials import ExecCredentials, certificates, headers
 from relay.adapters.kubernetes.kubeconfig import (
     ClusterAccess,
     InvalidKubeconfig,
     Kubeconfig,
     read_access,
 )
-from relay.claims.times import milliseconds
+from relay.claims.leases import milliseconds
 from relay.ports import Kind, SpaceError
 from relay.syncer.list_items import moved_items
 from schemas.objects.source_objects import created_seconds
@@ -71,7 +70,7 @@ def kubeconfig(data: bytes) -> None:
 def credential(data: bytes) -> None:
     """A program printed this."""
     with suppress(InvalidKubeconfig):
-        exec_credentials._read(ACCESS, "login", data)
+        credentials._read(ACCESS, "login", data)
 
 
 def answer(data: bytes) -> None:

@@ -43,7 +43,7 @@ EXEMPT = {
     "leafcast/node/credentials/own_certificate.py::read_pem": "check_pair reads it",
     "leafcast/node/listen_settings.py::ListenSettings.authorities_text": "authorities are checked",
     "leafcast/node/credentials/server_trust.py::ServerTrust.__init__": "check_pair read it",
-    "relay/adapters/kubernetes/exec_credentials.py::_authority": "a program reads it",
+    "relay/adapters/kubernetes/credentials.py::_authority": "a program reads it",
     "relay/adapters/server/external_server.py::ServerPlace.authorities_text": "check_pair reads it",
     "leafcast/doctor/findings.py::read_facts": "of the own daemon",
     "leafcast/cli/main.py::_Commands.parse_args": "click's",

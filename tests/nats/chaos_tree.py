@@ -48,7 +48,7 @@ AWAY = (
 SOON_STALE = {
     "relay.core.link.session.HELLO_SECONDS": 1.0,
     "relay.core.link.session.SILENT_AFTER_SECONDS": 3.0,
-    "relay.core.records.freshness.STALE_AFTER_SECONDS": 6.0,
+    "relay.core.records.snapshot.STALE_AFTER_SECONDS": 6.0,
     "relay.core.upstream.VIEW_LOOK_SECONDS": 0.5,
     "controllers.core.ledger.snapshots.RENEWAL_SECONDS": 1.0,
     "relay.core.link.children.RENEWAL_MS": 900,

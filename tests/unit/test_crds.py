@@ -7,8 +7,7 @@ import pytest
 from schemas.api import Denatured, EdgePlacement, Location, SinglePlacementSlice, SyncTarget
 from schemas.api.placement import PlacedUpsyncSet, UpsyncSet
 from schemas.api.shared import ApiValue
-from schemas.crds.definitions import custom_resource_definitions
-from schemas.crds.field_texts import field_texts
+from schemas.crds.definitions import custom_resource_definitions, field_texts
 from schemas.crds.rules import RULES
 from schemas.objects.objects import BUILT_IN_KINDS
 from schemas.objects.yaml_documents import read_documents

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from relay.shell.fair_shares import (
+from relay.shell.inbox import (
     ALLOWED_SHARE,
     HEAVY_SHARE,
     REMEMBERED_SECONDS,

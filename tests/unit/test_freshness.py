@@ -1,6 +1,6 @@
 """A view is old by how the newest snapshot's time lags, whatever the clocks say."""
 
-from relay.core.records.freshness import STALE_AFTER_SECONDS, ViewAge
+from relay.core.records.snapshot import STALE_AFTER_SECONDS, ViewAge
 from relay.core.records.tree import SnapshotTree
 from schemas.records.snapshots import SnapshotRecord
 from schemas.values.wire import replace

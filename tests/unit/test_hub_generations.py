@@ -14,7 +14,7 @@ from controllers.core.status.generations import (
 )
 from relay.core.collectors.aggregates import Aggregate, AggregateAlgebra
 from relay.shell.evaluator import CelEvaluator
-from schemas.content.content_ids import content_id
+from schemas.content.manifest import content_id
 from schemas.objects.objects import ObjectKey
 from schemas.reports.reports import Count, ObjectResult, Summary
 from schemas.values import codec

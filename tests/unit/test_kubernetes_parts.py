@@ -7,9 +7,9 @@ import sys
 
 import pytest
 
-from relay.adapters.kubernetes import discovery_documents as documents
+from relay.adapters.kubernetes import discovery as documents
 from relay.adapters.kubernetes import paths
-from relay.adapters.kubernetes.exec_credentials import exec_credentials
+from relay.adapters.kubernetes.credentials import exec_credentials
 from relay.adapters.kubernetes.kubeconfig import (
     InCluster,
     InvalidKubeconfig,

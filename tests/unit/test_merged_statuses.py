@@ -5,8 +5,7 @@ import pytest
 from controllers.core.status.aggregated import aggregated
 from controllers.core.status.job_statuses import storable
 from relay.core.collectors.aggregates import Aggregate
-from relay.objects.condition_merging import worst_of
-from relay.objects.status_merging import merging
+from relay.objects.status_merging import merging, worst_of
 from schemas.objects.objects import ObjectKey
 from schemas.values import codec
 

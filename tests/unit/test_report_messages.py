@@ -5,8 +5,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.reports.link import Progress
-from schemas.reports.report_messages import messages_of, said_in
-from schemas.reports.reports import PART_MAX_BYTES, Report, Summary, decode_report, encode
+from schemas.reports.reports import (
+    PART_MAX_BYTES,
+    Report,
+    Summary,
+    decode_report,
+    encode,
+    messages_of,
+    said_in,
+)
 from schemas.values.refusals import RecordRefused
 from schemas.values.subjects import PROGRESS_KEY
 

@@ -1,6 +1,6 @@
 """Whether others have something to do: told by what a round of them costs."""
 
-from relay.spare_time import IDLE_MAX_SECONDS, IDLE_SECONDS, SpareTime
+from relay.waiting import IDLE_MAX_SECONDS, IDLE_SECONDS, SpareTime
 
 
 class Rounds:

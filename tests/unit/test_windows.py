@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from relay.core.reports.windows import (
+from relay.core.reporting import (
     BUSY_MAIL,
     BUSY_REPORTS,
     GATHER_MAX_SECONDS,

@@ -8,11 +8,10 @@ from typing import Any
 
 from controllers.core.status.job_statuses import JOBS, merged_job
 from relay.core.collectors.aggregates import Aggregate, AggregateAlgebra
-from relay.objects.bare_numbers import without_zeros
-from relay.objects.condition_merging import worst_of
 from relay.objects.merge import copied
 from relay.objects.returned_generations import FIELD as IN_FORCE
-from relay.objects.status_merging import DEPLOYMENTS, has_conditions, known_numbers
+from relay.objects.shortfalls import without_zeros
+from relay.objects.status_merging import DEPLOYMENTS, has_conditions, known_numbers, worst_of
 from schemas.objects.objects import ObjectKey
 from schemas.values import codec
 from schemas.values.merging import CONDITIONS, DIFFER, FIELDS, FIRST, Node

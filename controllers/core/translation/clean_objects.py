@@ -20,8 +20,7 @@ from relay.objects.unsaid_fields import numbers_of
 from schemas.api import AS_WRITTEN, KUBESTELLAR, Cleaning
 from schemas.content import blobs
 from schemas.content.blobs import Reference, StoredBlob
-from schemas.content.content_ids import content_id
-from schemas.content.manifest import CLEANED, ManifestEntry
+from schemas.content.manifest import CLEANED, ManifestEntry, content_id
 from schemas.content.sealing import SealingKey, mark
 from schemas.objects.annotations import annotation_faults
 from schemas.objects.objects import ObjectKey

@@ -38,7 +38,7 @@ from leafcast.doctor.findings import Expiry
 from leafcast.node.certificate_lists import overlap
 from relay.adapters.server.nkey_pairs import BadNkey, check_public_nkey
 from relay.ports import BusBroken, Clock, Dice, SpaceError, first_of
-from relay.turns import in_turns
+from relay.waiting import in_turns
 from schemas.enrolment.enrolment import (
     DENIED,
     GRANTED,

@@ -24,7 +24,7 @@ from leafcast.daemon.nodes.relocation import name_for
 from relay.adapters.server.nkey_pairs import entrance_pair
 from relay.ports import Clock
 from relay.shell.asker import AskFailed
-from relay.turns import in_turns
+from relay.waiting import in_turns
 from schemas.objects.objects import validate_object
 from schemas.records.asks import NODE, AskFault
 from schemas.records.moves import MOVED_ANNOTATION

@@ -18,8 +18,7 @@ from relay.adapters.jetstream.streams import MAIL_MAX_BYTES
 from relay.core.effects import StoreOwn, WriteMail
 from relay.core.events import HelloArrived, MailSlot, OwnRecord, ReportArrived
 from schemas.content.carried import with_carried
-from schemas.reports.report_messages import messages_of, said_in
-from schemas.reports.reports import Done, encode
+from schemas.reports.reports import Done, encode, messages_of, said_in
 from schemas.values import subjects
 from schemas.values.identity import DEPTH_MAX, MailKey, NodePath
 from schemas.values.refusals import BadIdentity

@@ -40,8 +40,12 @@ from multidict import CIMultiDict
 from yarl import URL
 
 from relay.adapters.kubernetes import refusals
-from relay.adapters.kubernetes.credentials import certificates, headers
-from relay.adapters.kubernetes.exec_credentials import ExecCredentials, exec_credentials
+from relay.adapters.kubernetes.credentials import (
+    ExecCredentials,
+    certificates,
+    exec_credentials,
+    headers,
+)
 from relay.adapters.kubernetes.kubeconfig import (
     ClusterAccess,
     InCluster,

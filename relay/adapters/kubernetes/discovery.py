@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from dataclasses import replace
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
 
 from relay.adapters.kubernetes import answers, paths, refusals
-from relay.adapters.kubernetes import discovery_documents as documents
 from relay.adapters.kubernetes.api_client import ApiClient
-from relay.adapters.kubernetes.discovery_documents import GroupVersion, ServedResource
 from relay.ports import Clock, Kind, SpaceError
+from schemas.values.fields import list_at, mapping_at, mappings_at
 
 ASK_AGAIN_SECONDS = 1.0
 """A kind that is not known is asked for again, but not more often than this."""
@@ -123,7 +123,7 @@ class Discovery:
             name = (part.group, part.version)
             held = self._parts.get(name)
             parts[name] = held if part.served is None and held else part
-        kinds = documents.preferred(parts.values())
+        kinds = preferred(parts.values())
         silent = {name for name, part in parts.items() if part.served is None}
         moved = kinds != self.kinds or not self.known or self.failure is not None
         moved |= silent != {name for name, part in self._parts.items() if part.served is None}
@@ -146,11 +146,11 @@ class Discovery:
         for path in ("/api", "/apis"):
             answer = await self._api.request("GET", path, accept=paths.DISCOVERY)
             document = answers.mapping(answer)
-            if document.get("kind") == documents.AGGREGATED:
-                for part in documents.aggregated(document):
+            if document.get("kind") == AGGREGATED:
+                for part in aggregated(document):
                     yield part
                 continue
-            named = list(documents.groups(document))
+            named = list(groups(document))
             for part in await self._plain(named):
                 yield part
 
@@ -166,8 +166,105 @@ class Discovery:
                 except SpaceError:
                     # The server behind this group may be down: that hides no other group.
                     return GroupVersion(group, version, None)
-            return documents.resources(group, version, document)
+            return resources(group, version, document)
 
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(one(*name)) for name in named]
         return [task.result() for task in tasks]
+
+
+AGGREGATED = "APIGroupDiscoveryList"
+_NEEDED = frozenset(("get", "list"))
+
+
+@dataclass(frozen=True, slots=True)
+class ServedResource:
+    """One resource as one version of its group serves it."""
+
+    kind: Kind
+    has_status: bool
+
+
+@dataclass(frozen=True, slots=True)
+class GroupVersion:
+    """A version of a group: `served` is None if the server could not tell what is in it."""
+
+    group: str
+    version: str
+    served: tuple[ServedResource, ...] | None
+
+
+def aggregated(document: Mapping[str, Any]) -> Iterator[GroupVersion]:
+    """Read an APIGroupDiscoveryList; versions come in the server's order of preference."""
+    for item in mappings_at(document, "items"):
+        group = str(mapping_at(item, "metadata").get("name") or "")
+        for form in mappings_at(item, "versions"):
+            version = str(form.get("version") or "")
+            served = tuple(_aggregated_resources(group, version, form))
+            stale = form.get("freshness") == "Stale"
+            yield GroupVersion(group, version, None if stale and not served else served)
+
+
+def groups(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Read an APIGroupList, or an APIVersions: each group's versions, the preferred one first."""
+    for version in list_at(document, "versions"):
+        yield "", str(version)
+    for item in mappings_at(document, "groups"):
+        preferred = mapping_at(item, "preferredVersion").get("version")
+        named = [str(form.get("version") or "") for form in mappings_at(item, "versions")]
+        for version in sorted(named, key=lambda version: version != preferred):
+            yield str(item.get("name") or ""), version
+
+
+def resources(group: str, version: str, document: Mapping[str, Any]) -> GroupVersion:
+    """Read an APIResourceList."""
+    items = mappings_at(document, "resources")
+    names = {str(item.get("name")) for item in items}
+    served = tuple(
+        ServedResource(_kind(group, version, name, item, has_status=has), has)
+        for item in items
+        if "/" not in (name := str(item.get("name")))
+        for has in (f"{name}/status" in names,)
+    )
+    return GroupVersion(group, version, served)
+
+
+def preferred(found: Iterable[GroupVersion]) -> tuple[Kind, ...]:
+    """Each kind that can be read, once, sorted, with all versions that serve it."""
+    kinds: dict[tuple[str, str], Kind] = {}
+    versions: dict[tuple[str, str], list[str]] = {}
+    for part in found:
+        for served in part.served or ():
+            if served.kind.verbs >= _NEEDED:
+                key = served.kind.group_resource
+                kinds.setdefault(key, served.kind)
+                versions.setdefault(key, []).append(part.version)
+    return tuple(replace(kinds[key], versions=tuple(versions[key])) for key in sorted(kinds))
+
+
+def _aggregated_resources(
+    group: str, version: str, form: Mapping[str, Any]
+) -> Iterator[ServedResource]:
+    for item in mappings_at(form, "resources"):
+        name = str(item.get("resource") or "")
+        kind = mapping_at(item, "responseKind").get("kind")
+        if not name or not isinstance(kind, str) or not kind:
+            continue
+        parts = [part.get("subresource") for part in mappings_at(item, "subresources")]
+        said = {**item, "kind": kind, "namespaced": item.get("scope") == "Namespaced"}
+        has_status = "status" in parts
+        yield ServedResource(_kind(group, version, name, said, has_status=has_status), has_status)
+
+
+def _kind(
+    group: str, version: str, resource: str, item: Mapping[str, Any], *, has_status: bool
+) -> Kind:
+    return Kind(
+        group=group,
+        version=version,
+        resource=resource,
+        kind=str(item.get("kind") or ""),
+        namespaced=bool(item.get("namespaced")),
+        verbs=frozenset(verb for verb in list_at(item, "verbs") if isinstance(verb, str)),
+        has_status=has_status,
+    )

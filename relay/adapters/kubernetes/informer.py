@@ -29,7 +29,7 @@ from relay.ports import (
     first_of,
     number_of,
 )
-from relay.waking import until_due
+from relay.waiting import until_due
 from schemas.objects.objects import ObjectKey, kind_name
 
 PAGE_OBJECTS_MAX = 500

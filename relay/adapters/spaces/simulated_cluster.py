@@ -25,7 +25,7 @@ from relay.ports import (
     SpaceEvent,
 )
 from relay.space_errors import reason_suppressed
-from relay.waking import until_due
+from relay.waiting import until_due
 from relay.wrapped_space import WrappedSpace
 from schemas.objects.objects import BUILT_IN_KINDS, NAMESPACES, KindTable, ObjectKey
 

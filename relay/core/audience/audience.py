@@ -14,8 +14,7 @@ from pyroaring import BitMap
 from relay.core.audience.label_sets import LabelSets
 from relay.core.audience.numbering import Numbering, Range
 from relay.core.audience.selection import Counts, Selection, changed_indices
-from relay.core.audience.selector_index import SelectorIndex
-from relay.core.audience.terms import selectable
+from relay.core.audience.selector_index import SelectorIndex, selectable
 from schemas.objects.selectors import LabelSelector
 from schemas.records.records import (
     OVER_LOCATION,

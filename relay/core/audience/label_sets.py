@@ -1,6 +1,6 @@
 """The label sets of very many numbered things, and which of them a selector selects.
 
-Per term (`terms.py`) the set of numbers that have it: one number, or a roaring bitmap of several.
+Per term (`selector_index.py`) the set of numbers that have it: one, or a roaring bitmap of several.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 
 from pyroaring import BitMap
 
-from relay.core.audience.terms import label_term, selectable, space_term
+from relay.core.audience.selector_index import label_term, selectable, space_term
 from schemas.objects.selectors import LabelSelector
 
 _EMPTY = BitMap()

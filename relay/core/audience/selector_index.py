@@ -1,11 +1,14 @@
-"""Selectors by a term they demand, so that a label set finds its selectors without trying all."""
+"""Selectors by a term they demand, so that a label set finds its selectors without trying all.
+
+Terms are what this index and that of label sets have in common: `key=value` is a label, `key` says
+that a key is present, `=space` is the inventory space. One string each is small.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping
 from typing import Generic, TypeVar
 
-from relay.core.audience.terms import label_term, selectable, space_term
 from schemas.objects.selectors import EXISTS, IN, LabelSelector, Requirement
 
 Item = TypeVar("Item", bound=Hashable)
@@ -87,3 +90,18 @@ def _meets(labels: Mapping[str, str], requirements: tuple[Requirement, ...]) -> 
         if not item.matches(labels):
             return False
     return True
+
+
+def space_term(space: str) -> str:
+    return f"={space}"
+
+
+def label_term(key: str, value: str) -> str:
+    return f"{key}={value}"
+
+
+def selectable(labels: Mapping[str, str]) -> Mapping[str, str]:
+    """The labels that a selector can name. The others would read as terms of another meaning."""
+    if "" not in labels and "=" not in "".join(labels):
+        return labels
+    return {key: value for key, value in labels.items() if key and "=" not in key}

@@ -15,7 +15,6 @@ from relay.core.content.content import Content, manifest_of
 from relay.core.content.destination_keys import DestinationKeys
 from relay.core.destination.admissions import AdmittedArms
 from relay.core.destination.assignment import Assignment, Resolution, following, hints, owner_of
-from relay.core.destination.claim_history import ClaimHistory
 from relay.core.destination.claims import DesiredObject, ObjectOwnership
 from relay.core.destination.customized_forms import (
     NOBODY,
@@ -34,7 +33,7 @@ from relay.core.destination.object_outcome import (
     sample,
 )
 from relay.core.destination.order import CompleteContent, DependencyOrder, is_meant
-from relay.core.destination.removals import DROPPED, RemovalCauses
+from relay.core.destination.removals import DROPPED, ClaimHistory, RemovalCauses
 from relay.core.destination.returned_states import returned_state
 from relay.core.destination.tally import SAMPLES_MAX, Judged, ObjectTally, PlacementOutcome
 from relay.core.destination.traces import Traces

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from relay.core.destination.claims import DesiredObject
 from relay.core.events import ObjectObserved
-from schemas.content.content_ids import content_id
+from schemas.content.manifest import content_id
 from schemas.objects.objects import ObjectKey
 from schemas.reports.reports import ObjectResult
 

@@ -10,8 +10,8 @@ from collections.abc import Container, Iterator, Sequence
 from heapq import nsmallest
 from typing import NamedTuple
 
-from relay.core.destination.claim_history import ClaimHistory
 from relay.core.destination.object_outcome import sample
+from relay.core.destination.removals import ClaimHistory
 from relay.core.effects import Noted
 from relay.core.events import KEPT, KEPT_GONE, LEFT_IN_PLACE, ObjectObserved
 from schemas.objects.objects import ObjectKey

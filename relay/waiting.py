@@ -1,10 +1,42 @@
-"""What the event loop has to do besides: who is in no hurry lets all others go first."""
+"""Waiting: for what comes first, in turns with others, or until others have nothing to do."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable, Iterable
+from typing import TypeVar
+
+from relay.ports import Clock
+
+
+async def until_due(wake: asyncio.Event, clock: Clock, due: float | None) -> None:
+    """Wait until something happens or the monotonic second is there; without one, for the first."""
+    if due is None:
+        await wake.wait()
+        return
+    async with asyncio.TaskGroup() as group:
+        waiting = group.create_task(wake.wait())
+        timer = group.create_task(clock.sleep(max(due - clock.now().seconds, 0)))
+        await asyncio.wait((waiting, timer), return_when=asyncio.FIRST_COMPLETED)
+        waiting.cancel()
+        timer.cancel()
+
+
+T = TypeVar("T")
+
+TURN_SECONDS = 0.01
+
+
+async def in_turns(items: Iterable[T], clock: Clock) -> AsyncGenerator[T, None]:
+    """Each of these; whenever a turn is over all else goes first."""
+    ends = clock.now().seconds + TURN_SECONDS
+    for item in items:
+        if clock.now().seconds >= ends:
+            await asyncio.sleep(0)  # noqa: TID251 - no decision hangs on it
+            ends = clock.now().seconds + TURN_SECONDS
+        yield item
+
 
 IDLE_SECONDS = 0.00015
 """A round in which nobody did anything costs less of the processor."""
