@@ -68,6 +68,7 @@ from schemas.content.blobs import OBJECT_MAX_BYTES, Reference
 from schemas.content.sealing import SealingKey
 from schemas.objects.annotations import CONFLICTS, EXISTING, LEAVE, REFUSE
 from schemas.objects.objects import ObjectKey
+from schemas.objects.source_objects import uid_of
 from schemas.reports.reports import Done
 from schemas.values import codec
 from schemas.values.fields import Steps
@@ -205,16 +206,9 @@ class Applier:
         None if it is not to be touched, and was not looked at. Raises SpaceError, ContentMissing
         and CodecError.
         """
-        wanted = request.wanted
         if request.done and request.known and not look_first:
-            if request.once and request.policies.overwrite == request.done.stay:
-                return await self._leave_alone(request, request.done)
             if request.once:
-                if request.done.asked != wanted.on_removal:
-                    await self._say_policy(request, request.done)
-                address = request.done.address if wanted.create_only else wanted.address
-                self._record.put(request.claimed(replace(request.done, address=address)))
-                return None
+                return await self._leave_alone(request, request.done)
             if request.done.stay:
                 await self._say_policy(request, request.done)
             try:
@@ -231,15 +225,20 @@ class Applier:
         return await self._look_and_apply(request)
 
     async def _leave_alone(self, request: ApplyRequest, done: Done) -> ObservedState | None:
-        """Leave it to its cluster; only the annotation that says so is kept in step."""
-        sight = await self._say_policy(request, done)
+        """Leave it to its cluster; only the annotation that says so is kept in step.
+
+        What was seen of it, if it is left alone from now on.
+        """
+        sight, begins = None, request.policies.overwrite == done.stay
+        if begins or done.asked != request.wanted.on_removal:
+            sight = await self._say_policy(request, done)
         address = done.address if request.wanted.create_only else request.wanted.address
         self._record.put(request.claimed(replace(done, address=address)))
-        return sight
+        return sight if begins else None
 
     async def _say_policy(self, request: ApplyRequest, done: Done) -> ObservedState | None:
         live = await self._space.get(request.key)
-        if live is None or _uid(live) != done.uid:
+        if live is None or uid_of(live) != done.uid:
             return None
         asked = request.wanted.on_removal if request.once else ""
         wish = policy_alone(live, overwrite=request.policies.overwrite, asked=asked)
@@ -290,7 +289,7 @@ class Applier:
         return None if live is None else await self._write(request, adopted, live)
 
     def _is_foreign(self, request: ApplyRequest, live: Object) -> bool:
-        mine = request.done is not None and request.known and request.done.uid == _uid(live)
+        mine = request.done is not None and request.known and request.done.uid == uid_of(live)
         return not mine and not is_ours(live, request.key, self._tree)
 
     def _intent(self, request: ApplyRequest, live: Object | None) -> Done:
@@ -298,7 +297,7 @@ class Applier:
         wanted, done = request.wanted, request.done
         if live is None:
             made, uid = True, ""
-        elif done is not None and request.known and done.uid == _uid(live):
+        elif done is not None and request.known and done.uid == uid_of(live):
             made, uid = done.made, done.uid
         else:
             # Whoever stopped between an apply and what came of it does not know what was there.
@@ -316,7 +315,7 @@ class Applier:
 
     def _leave(self, request: ApplyRequest, live: Object) -> ObservedState:
         address = request.wanted.address
-        done = Done(request.key, _uid(live), address, (), made=False, order=0, left=True)
+        done = Done(request.key, uid_of(live), address, (), made=False, order=0, left=True)
         self._record.put(request.claimed(done))
         return self._ruled.look_at(request.key, live)
 
@@ -363,7 +362,8 @@ class Applier:
                 unsaid = await self._unsaid(request.wanted)
                 lesser = without_unknown(wish, unsaid, error.message)
                 if lesser is None:
-                    raise _with_remedy(request.key, error) from error
+                    said = with_remedy(request.key, error.message)
+                    raise SpaceError(error.reason, said) from error
                 self._lesser[request.key] = wish = lesser
 
     async def _unsaid(self, wanted: DesiredObject) -> frozenset[Steps]:
@@ -375,12 +375,11 @@ class Applier:
 
     def _keep(self, request: ApplyRequest, intent: Done, live: Object) -> ObservedState:
         """Write into the record what the object is now."""
-        hold, uid = hold_of(live, MANAGER), _uid(live)
+        hold, uid = hold_of(live, MANAGER), uid_of(live)
         self._tells_managers = hold is not None
         sight = self._ruled.look_at(request.key, live, hold)
-        hold = hold or ManagedFields(
-            sight.held, marks(paths_said(self._marked_content(request, intent)))
-        )
+        said = paths_said(self._marked(request.key, request.content, intent))
+        hold = hold or ManagedFields(sight.held, marks(said))
         kept = request.wanted.create_only and bool(intent.uid)
         address = intent.address if kept else request.wanted.address
         made = intent.made and intent.uid in ("", uid)
@@ -397,9 +396,6 @@ class Applier:
         )
         self._record.put(with_end(applied, sight))
         return sight
-
-    def _marked_content(self, request: ApplyRequest, done: Done) -> Object:
-        return self._marked(request.key, request.content, done)
 
     def _marked(self, key: ObjectKey, content: Object, done: Done) -> Object:
         return marked(content, key, self._tree, adopted=not done.made, asked=done.asked)
@@ -423,7 +419,7 @@ class Applier:
         if refused.reason != INVALID:
             return False
         live = await self._space.get(request.key)
-        if live is None or intent.uid not in ("", _uid(live)):
+        if live is None or intent.uid not in ("", uid_of(live)):
             return False
         mine, theirs = items_in_the_way(
             live, wish, intent.fields, refused.message, force=request.policies.force
@@ -455,7 +451,7 @@ class Applier:
             managers = {at: name for at, name in managers.items() if at.strip(".") != RULES}
         ours = {path for path in managers if is_marked(path, intent.fields)}
         if live is not None and scaled_by(live):
-            scale = set(filter(_is_scale, managers))
+            scale = {path for path in managers if path.removeprefix(".") == "spec.replicas"}
             if await self._is_scaled(request.key, live):
                 wish = without_replicas(wish)
                 managers = {path: name for path, name in managers.items() if path not in scale}
@@ -500,22 +496,9 @@ _TAKE_OUT = f"take it out there, or annotate the object with {CONFLICTS}: force"
 _OTHERS = f"it is the tree {{}}'s: let only one apply it, or annotate it with {CONFLICTS}: force"
 
 
-def _with_remedy(key: ObjectKey, error: SpaceError) -> SpaceError:
-    said = with_remedy(key, error.message)
-    return error if said == error.message else SpaceError(error.reason, said)
-
-
 def _contention(managers: Mapping[str, str]) -> str:
     by_name: dict[str, list[str]] = {}
     for path, name in sorted(managers.items()):
         by_name.setdefault(name, []).append(path.removeprefix("."))
     said = "; ".join(f"{name} owns {some_of(paths, NAMED_MAX)}" for name, paths in by_name.items())
     return f"{said}: leave these fields out, or annotate the object with {CONFLICTS}: force"
-
-
-def _is_scale(path: str) -> bool:
-    return path.removeprefix(".") == "spec.replicas"
-
-
-def _uid(obj: Object) -> str:
-    return str(obj["metadata"].get("uid", ""))

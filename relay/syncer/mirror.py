@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 
 from relay.ports import CopiesPlace
@@ -196,8 +196,7 @@ class Mirror:
         """Set room aside for a copy of so many bytes that is under way; else why there is none."""
         if full := self._lacks_room(key, size):
             return full
-        held = self._held.get(key)
-        self._reserved[key] = max(_taken(size) - (_taken(held.size) if held else 0), 0)
+        self._reserved[key] = max(_taken(size) - self._taken_by(key), 0)
         return ""
 
     def is_held(self, key: ObjectKey, digest: bytes) -> bool:
@@ -209,8 +208,7 @@ class Mirror:
 
     def confirm_unchanged(self, key: ObjectKey, version: str, now: float) -> None:
         """A new version says nothing new."""
-        held = self._held[key]
-        self._held[key] = _Held(version, held.digest, held.size)
+        self._held[key] = replace(self._held[key], version=version)
         self._done(key, now)
 
     def sent(
@@ -221,7 +219,7 @@ class Mirror:
         assert place is not None
         self._place = CopiesPlace(place.since, max(place.last, at), place.count)
         self._doubtful.discard(key)
-        self._bytes += _taken(size) - (_taken(held.size) if held is not None else 0)
+        self._bytes += _taken(size) - self._taken_by(key)
         self._held[key] = _Held(version, digest, size)
         self._unfit.pop(key, None)
         self._not_before[key] = now + WRITE_EVERY_SECONDS
@@ -316,12 +314,10 @@ class Mirror:
         assert list(self._dirty.values()) == sorted(self._dirty.values())
 
     def _lacks_room(self, key: ObjectKey, size: int) -> str:
-        held = self._held.get(key)
         others = sum(taken for other, taken in self._reserved.items() if other != key)
-        taken = self._bytes + others - (_taken(held.size) if held else 0)
-        if taken + _taken(size) > EDGE_MAX_BYTES:
+        if self._bytes + others - self._taken_by(key) + _taken(size) > EDGE_MAX_BYTES:
             return f"TooMuch: at most {EDGE_MAX_BYTES >> 20} MiB of one edge come up"
-        if held is None and len(self._held) + len(self._reserved) >= EDGE_MAX_OBJECTS:
+        if key not in self._held and len(self._held) + len(self._reserved) >= EDGE_MAX_OBJECTS:
             return f"TooMuch: at most {EDGE_MAX_OBJECTS} objects of one edge come up"
         return ""
 
@@ -334,9 +330,13 @@ class Mirror:
 
     def _let_go(self, key: ObjectKey) -> bool:
         """Take it that the parent has no copy; whether it was known to have one."""
-        held = self._held.pop(key, None)
-        self._bytes -= _taken(held.size) if held is not None else 0
-        return held is not None
+        self._bytes -= self._taken_by(key)
+        return self._held.pop(key, None) is not None
+
+    def _taken_by(self, key: ObjectKey) -> int:
+        """What the copy that the parent has takes there."""
+        held = self._held.get(key)
+        return _taken(held.size) if held is not None else 0
 
     def _look(self, key: ObjectKey) -> None:
         if key in self._seen and key not in self._held and key not in self._unfit:

@@ -9,6 +9,7 @@ from relay.syncer.object_marks import is_adopted, is_left_alone, is_ours, ours, 
 from relay.syncer.ownership import AUTOSCALERS, scales
 from schemas.objects.objects import BUILT_IN_KINDS, ObjectKey, apply_order
 from schemas.objects.selectors import LabelSelector
+from schemas.objects.source_objects import uid_of
 from schemas.reports.reports import Done
 
 FORBIDDEN = "Forbidden"
@@ -101,7 +102,7 @@ async def find_ours(space: Space, tree: str, namespaces: Sequence[str] = ()) -> 
 
 
 def _record(key: ObjectKey, obj: Object) -> Done:
-    uid, made = str(obj["metadata"].get("uid", "")), not is_adopted(obj)
+    uid, made = uid_of(obj), not is_adopted(obj)
     order = apply_order(key.group, key.resource)
     stay, said = is_left_alone(obj), removal_said(obj)
     return Done(key, uid, "", (), made, order, stay=stay, on_removal=said)

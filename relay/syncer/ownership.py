@@ -15,7 +15,7 @@ from typing import Any
 
 from relay.objects.field_owners import MANAGED, entries, parsed_key
 from schemas.values import codec
-from schemas.values.fields import is_mapping
+from schemas.values.fields import is_mapping, mappings_at
 
 FIELDS_MAX = 1024
 AUTOSCALERS = ("autoscaling", "horizontalpodautoscalers")
@@ -82,7 +82,7 @@ def is_newborn(obj: Mapping[str, Any], manager: str) -> bool:
 
     What admission adds to a new object counts as the manager's.
     """
-    writers = [it.get("manager") for it, _ in entries(obj) if not it.get("subresource")]
+    writers = [it.get("manager") for it in _listed(obj) if not it.get("subresource")]
     return bool(writers) and all(writer == manager for writer in writers)
 
 
@@ -93,7 +93,7 @@ def is_shared(obj: Mapping[str, Any], manager: str) -> bool:
 
 def other_managers(obj: Mapping[str, Any], ours: Collection[str]) -> list[str]:
     """Who else writes an object; who writes its status comes first."""
-    others = [entry for entry, _ in entries(obj) if entry.get("manager") not in ours]
+    others = [entry for entry in _listed(obj) if entry.get("manager") not in ours]
     others.sort(key=lambda entry: entry.get("subresource") != "status")
     return list(dict.fromkeys(str(entry.get("manager", "")) for entry in others))
 
@@ -162,6 +162,11 @@ def item_path(above: str, keys: Mapping[str, Any]) -> str:
     """The path of an item of a list, as servers name it."""
     named = ",".join(f"{key}={json.dumps(value)}" for key, value in sorted(keys.items()))
     return f"{above}[{named}]".removeprefix(_ITSELF)
+
+
+def _listed(obj: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The entries of all managers, also of those that do not tell their fields."""
+    return mappings_at(obj, "metadata", MANAGED)
 
 
 def _applied_by(obj: Mapping[str, Any], manager: str) -> Mapping[str, Any]:

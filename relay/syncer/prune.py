@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 
 from relay.core.events import KEPT, LEFT_IN_PLACE
 from relay.objects.policies import on_removal
-from relay.ports import NOT_FOUND, Conflict, Object, Space, SpaceError
+from relay.ports import NOT_FOUND, Conflict, Object, Space
+from relay.space_errors import reason_suppressed
 from relay.syncer.going import check_gone
 from relay.syncer.object_marks import MANAGER, MARKS, POLICY_MANAGER, is_adopted, is_ours
 from relay.syncer.owned_objects import each_kind, instances
@@ -16,6 +17,7 @@ from relay.syncer.ownership import is_shared
 from relay.syncer.plan import BUILT_IN_NAMESPACES
 from schemas.objects.annotations import DELETE, ON_REMOVAL, ORPHAN, OVERWRITE
 from schemas.objects.objects import DEFINITIONS, NAMESPACES, ObjectKey
+from schemas.objects.source_objects import uid_of
 from schemas.reports.reports import Done
 from schemas.values.wire import replace
 from schemas.values.wording import some_of
@@ -109,13 +111,10 @@ async def _leave(space: Space, done: Done, word: str) -> KeptObject:
         return KeptObject("it was replaced by another's")
     if word != ORPHAN:
         return KeptObject(kept=replace(done, kept=True))
-    try:
+    with reason_suppressed(NOT_FOUND):
         await space.disown(done.key, done.uid, (MANAGER, POLICY_MANAGER), MARKS)
-    except SpaceError as error:
-        if error.reason != NOT_FOUND:
-            raise
-        return KeptObject()
-    return KeptObject(f"{KEPT}{ON_REMOVAL}: {ORPHAN}; it is nobody's now")
+        return KeptObject(f"{KEPT}{ON_REMOVAL}: {ORPHAN}; it is nobody's now")
+    return KeptObject()
 
 
 async def _holds(
@@ -145,7 +144,7 @@ async def _found_out(space: Space, done: Done, tree: str) -> Done:
     if live is None or not is_ours(live, done.key, tree):
         return replace(done, made=live is None)
     made = not is_adopted(live) and not is_shared(live, MANAGER)
-    return replace(done, uid=str(live["metadata"].get("uid", "")), made=made)
+    return replace(done, uid=uid_of(live), made=made)
 
 
 async def _withdraw(space: Space, done: Done) -> None:
@@ -156,15 +155,9 @@ async def _withdraw(space: Space, done: Done) -> None:
     if done.key.namespace:
         metadata["namespace"] = done.key.namespace
     empty: Object = {name: live[name] for name in ("apiVersion", "kind")} | {"metadata": metadata}
-    try:
+    # Another may be there now; what cannot be without our fields keeps them.
+    with suppress(Conflict), reason_suppressed(NOT_FOUND, "Invalid"):
         await space.apply(empty, MANAGER)
-    except Conflict:
-        # Another is there now.
-        return
-    except SpaceError as error:
-        # What cannot be without our fields keeps them.
-        if error.reason not in (NOT_FOUND, "Invalid"):
-            raise
 
 
 async def _content(space: Space, key: ObjectKey, records: Mapping[ObjectKey, Done]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from relay.objects.awaited import (
     DEFAULT_INGRESS_CLASS,
@@ -45,14 +45,6 @@ class _Waiting:
     since: float
 
 
-@dataclass(slots=True)
-class _Facts:
-    """What the cluster has, as far as it was asked, and when."""
-
-    known: dict[tuple[str, str, str], bool] = field(default_factory=dict)
-    asked: dict[tuple[str, str, str], float] = field(default_factory=dict)
-
-
 class Surroundings:
     """Judges objects by their cluster, again whenever that or the time makes a difference."""
 
@@ -68,7 +60,9 @@ class Surroundings:
         self._has_status = has_status
         self._judged = judged
         self._waiting: dict[ObjectKey, _Waiting] = {}
-        self._facts = _Facts()
+        # What the cluster has, as far as it was asked, and when.
+        self._known: dict[tuple[str, str, str], bool] = {}
+        self._asked: dict[tuple[str, str, str], float] = {}
         self._begun = asyncio.Event()
 
     def judge(self, key: ObjectKey, sight: ObservedState) -> ObservedState:
@@ -108,7 +102,7 @@ class Surroundings:
         if held is None or held.sight.awaits is None:
             return
         awaits = held.sight.awaits
-        if _needs_facts(awaits):
+        if awaits.what != "operator":
             await self._ask(key, awaits, held.sight.uid)
         if self._waiting.get(key) is not held:
             # It was seen anew meanwhile.
@@ -125,7 +119,7 @@ class Surroundings:
         age = now.seconds - since
         if awaits.since_ms:
             age = max(age, (now.wall_ms - awaits.since_ms) / 1000)
-        known = self._facts.known.get(_about(key, awaits))
+        known = self._known.get(_about(key, awaits))
         match awaits.what:
             case "consumer" if known:
                 return _well(sight)
@@ -143,16 +137,16 @@ class Surroundings:
     async def _ask(self, key: ObjectKey, awaits: Awaited, uid: str) -> None:
         """Learn of the cluster what the object waits for, unless that was asked lately."""
         about, now = _about(key, awaits), self._clock.now().seconds
-        if now - self._facts.asked.get(about, -FACTS_SECONDS) < FACTS_SECONDS:
+        if now - self._asked.get(about, -FACTS_SECONDS) < FACTS_SECONDS:
             return
-        self._facts.asked[about] = now
+        self._asked[about] = now
         match awaits.what:
             case "consumer":
-                self._facts.known[about] = await self._waits_for_pod(key, awaits, uid)
+                self._known[about] = await self._waits_for_pod(key, awaits, uid)
             case "address":
-                self._facts.known[about] = await self._is_given(key, awaits)
+                self._known[about] = await self._is_given(key, awaits)
             case _:
-                self._facts.known[about] = await self._is_measured(awaits)
+                self._known[about] = await self._is_measured(awaits)
 
     async def _waits_for_pod(self, key: ObjectKey, awaits: Awaited, uid: str) -> bool:
         classes = await self._listed(_STORAGE)
@@ -194,10 +188,6 @@ class Surroundings:
             return list((await self._space.list(*kind, namespace=namespace)).objects)
         except SpaceError:
             return None
-
-
-def _needs_facts(awaits: Awaited) -> bool:
-    return awaits.what != "operator"
 
 
 def _about(key: ObjectKey, awaits: Awaited) -> tuple[str, str, str]:
