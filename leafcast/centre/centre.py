@@ -323,8 +323,8 @@ class Centre:
 
     async def _end_bundles(self, issuer: Issuer, relay: Driver) -> None:
         """Void the bundles of a former release for children of the centre that never came."""
-        node = relay.node
-        accepted = {NodePath().child(name): node.nkey_of(name) for name in node.children()}
+        figures = {name: relay.node.figures_of(name) for name in relay.node.children()}
+        accepted = {NodePath().child(name): it.nkey for name, it in figures.items() if it}
         for path in await end_bundles(issuer, accepted, self._clock.now().wall_ms):
             self._note_of_centre("BundleVoid", str(path), void_bundle(path))
 

@@ -123,7 +123,9 @@ class Node(NodeView):
         trust, book, audience = Trust(config.tree, config.roots), RecordBook(path), Audience(path)
         content = Content(remembered.blobs, out)
         judge = SnapshotJudge(book.by_key, self._interest, path)
-        targets = Targets(book, audience, content, self._seconds, has_all_content=path.is_root)
+        targets = Targets(
+            book, audience, content, lambda: self._now.seconds, has_all_content=path.is_root
+        )
         keys = DestinationKeys(config.tree, config.private_keys)
         collected = CollectedResults(content, evaluator, keys)
         destination = None
@@ -132,7 +134,7 @@ class Node(NodeView):
             inventory = SignedInventory(audience.bears_on, self._locations)
             destination = LocalDestination(path, inventory, content, former, config.customize, keys)
         return Rooms(
-            self._instant,
+            lambda: self._now,
             out,
             trust,
             book,
@@ -206,12 +208,6 @@ class Node(NodeView):
         if self._upstream is not None:
             self._upstream.link.reader.assert_invariants()
             self._judge.assert_invariants()
-
-    def _instant(self) -> Instant:
-        return self._now
-
-    def _seconds(self) -> float:
-        return self._now.seconds
 
     def _dispatch(self, event: Event) -> None:  # noqa: C901, PLR0912 - one arm for each event
         now, upstream = self._now.seconds, self._upstream
@@ -373,9 +369,6 @@ class Node(NodeView):
             return SnapshotInterest((), self.config.path)
         return self._upstream.interest()
 
-    def _child_changed(self, name: str) -> None:
-        self._propagation.child_changed(name)
-
     def _surroundings(self) -> CollectorContext:
         """What collecting asks of the other rooms; nothing of it before they are there."""
         downstream = self._downstream
@@ -398,6 +391,9 @@ class Node(NodeView):
             return None
         name = destination.profile.source.name
         return CopyView(name, said.status or None, content=said.content, generation=said.generation)
+
+    def _child_changed(self, name: str) -> None:
+        self._propagation.child_changed(name)
 
     def _facts(self, child: str, key: MailKey) -> ExpectedCounts:
         return self._downstream.facts(child, key)

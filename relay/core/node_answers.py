@@ -17,27 +17,24 @@ from schemas.values.refusals import BadIdentity
 
 def node_answer(node: NodeView, path: str) -> Json:
     """Who the node is, and how it is with its parent and its children."""
-    own = node.own_state()
-    refused, contested = own.pop("refusedOf"), own.pop("contestedOf")
-    unsaid = own.pop("unsaidOf")
-    standings = {name: standing for name in node.children() if (standing := node.standing_of(name))}
     children = {
         name: {
-            "silentSinceMs": standing.silent_since_ms,
-            "inSession": standing.in_session,
-            "inStep": standing.in_step,
-            "left": standing.left,
-            "joined": standing.joined,
+            "silentSinceMs": figures.standing.silent_since_ms,
+            "inSession": figures.standing.in_session,
+            "inStep": figures.standing.in_step,
+            "left": figures.standing.left,
+            "joined": figures.standing.joined,
             "lag": node.lag(name),
-            "refused": refused.get(name, 0),
-            "contested": contested.get(name, 0),
-            "unsaid": unsaid.get(name, 0),
+            "refused": figures.refused,
+            "contested": figures.contests,
+            "unsaid": node.unsaid_of(name),
             "destination": node.destination_of(name) or "",
-            "nkey": node.nkey_of(name),
+            "nkey": figures.nkey,
         }
-        for name, standing in standings.items()
+        for name in node.children()
+        if (figures := node.figures_of(name))
     }
-    return {"path": path, "ready": node.ready, "children": children, **own}
+    return {"path": path, "ready": node.ready, "children": children, **node.own_state()}
 
 
 def status_answer(

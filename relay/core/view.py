@@ -13,6 +13,7 @@ from relay.core.config import NodeConfig
 from relay.core.destination.claims import DesiredObject
 from relay.core.destination.destination import CONTENT_REFUSED
 from relay.core.downstream import Downstream
+from relay.core.link.child import ChildFigures
 from relay.core.link.session import ChildStatus
 from relay.core.link.target import mail_owner
 from relay.core.records.accepted import AcceptedRecord, is_delta
@@ -250,20 +251,23 @@ class NodeView:
         """The children by name."""
         return self._children.names()
 
+    def figures_of(self, child: str) -> ChildFigures | None:
+        """What is known of a child; None if there is none of this name."""
+        return self._children.figures(child, self._clock())
+
+    def unsaid_of(self, child: str) -> int:
+        """How many returned states and collectors' rows of a child found no room here."""
+        return self._reports.unsaid_of(child)
+
     def standing_of(self, child: str) -> ChildStatus | None:
         """How it is with a child; None if there is none of this name."""
-        figures = self._children.figures(child, self._clock())
+        figures = self.figures_of(child)
         return figures.standing if figures is not None else None
 
     def heard(self, child: str) -> LastHeard | None:
         """When a child was last heard of; None if there is none of this name."""
-        figures = self._children.figures(child, self._clock())
+        figures = self.figures_of(child)
         return LastHeard(figures.heard_ms, silent=figures.is_silent) if figures else None
-
-    def nkey_of(self, child: str) -> str:
-        """The public key by which a child is let in; "" if there is none of this name."""
-        figures = self._children.figures(child, self._clock())
-        return figures.nkey if figures is not None else ""
 
     def destination_of(self, child: str) -> DestinationId | None:
         """The destination that a child is, if it is an edge and this node holds its profile."""
@@ -289,13 +293,7 @@ class NodeView:
         upstream, reached = self._upstream, self._judge.reached
         refused = self._downstream.refused + (upstream.refused if upstream is not None else 0)
         age_ms = self._clock().wall_ms - reached.record.time_ms if reached is not None else 0
-        cursor = ""
-        if upstream is not None:
-            cursor = upstream.link.reader.incarnation
-        now, names = self._clock(), self._children.names()
-        children = {name: self._children.figures(name, now) for name in names}
-        refused_of = {name: it.refused for name, it in children.items() if it and it.refused}
-        contested_of = {name: it.contests for name, it in children.items() if it and it.contests}
+        cursor = upstream.link.reader.incarnation if upstream is not None else ""
         return {
             "session": upstream.link.session.state.name.lower() if upstream is not None else "",
             "cursor": {"incarnation": cursor, "sequence": self.read_through},
@@ -307,9 +305,4 @@ class NodeView:
             "disbelieved": upstream.refused if upstream is not None else 0,
             "orphaned": len(self._judge.standings.orphaned),
             "withheld": len(self._judge.standings.outdated),
-            "refusedOf": refused_of,
-            "contestedOf": contested_of,
-            "unsaidOf": {
-                name: count for name in children if (count := self._reports.unsaid_of(name))
-            },
         }

@@ -68,14 +68,19 @@ class Edges:
         self.key = await self.tree.place()
         await self.liar.greet()
 
-    def of_liar(self, what) -> int:
-        return self.region.node.own_state()[what].get("evil", 0)
+    @property
+    def refused_of_liar(self) -> int:
+        return self.region.node.figures_of("evil").refused
+
+    @property
+    def unsaid_of_liar(self) -> int:
+        return self.region.node.unsaid_of("evil")
 
     async def refused(self, slot, data) -> None:
         """Say what is not taken; its parent tells of it by the child's name."""
-        before = self.of_liar("refusedOf")
+        before = self.refused_of_liar
         await self.liar.client.publish(slot, data)
-        await eventually(lambda: self.of_liar("refusedOf") == before + 1)
+        await eventually(lambda: self.refused_of_liar == before + 1)
 
     async def nobody_is_harmed(self) -> None:
         """A change reaches the sibling, and is counted exactly at the region and at the centre."""
@@ -92,8 +97,8 @@ class Edges:
                     await asyncio.sleep(0.05)
         states = self.tree.centre.node.count(self.key).summary.states
         assert states == {"synced": 1, "pending": 1}
-        refused = self.tree.centre.node.own_state()["refusedOf"]
-        assert not refused
+        centre = self.tree.centre.node
+        assert not any(centre.figures_of(name).refused for name in centre.children())
 
 
 async def test_one_more_than_a_parent_takes_is_told_of_and_harms_nobody_else(tmp_path):
@@ -155,7 +160,7 @@ async def unsent(edges) -> None:
         key = short_key(number.to_bytes(20, "big"))
         said = Report(key, 0, edges.liar.run, 1, 7, False, 0, WELL)
         await edges.liar.say_bytes(key, encode(said))
-    await eventually(lambda: edges.of_liar("unsaidOf") == 1)
+    await eventually(lambda: edges.unsaid_of_liar == 1)
 
 
 async def results(edges) -> None:
@@ -163,12 +168,12 @@ async def results(edges) -> None:
     liar, most = edges.liar, ROOM_BYTES // EDGE_SHARE
     most += most // SLACK_SHARE
     edges.parts = most // (RESULTS_OF_PART * RESULT_BYTES) + 1
-    before = edges.of_liar("unsaidOf")
+    before = edges.unsaid_of_liar
     for number in range(1, edges.parts + 1):
         invented = [[["", "x", "", f"{number}-{at}"], 1] for at in range(RESULTS_OF_PART)]
         said = [edges.key, number, liar.run, 1, edges.generation, invented]
         await liar.say_bytes(part_key(edges.key, number), codec.pack(said))
-    await eventually(lambda: edges.of_liar("unsaidOf") == before + 1)
+    await eventually(lambda: edges.unsaid_of_liar == before + 1)
 
 
 async def copies(edges) -> None:

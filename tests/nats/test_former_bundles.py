@@ -63,7 +63,7 @@ async def test_neither_an_expired_nor_an_unused_bundle_opens_anything(tmp_path):
 
         # Nor once the centre has voided their keys.
         accepted = {
-            NodePath.parse(at).child(name): node.driver.node.nkey_of(name)
+            NodePath.parse(at).child(name): node.driver.node.figures_of(name).nkey
             for at, node in tree.nodes.items()
             for name in node.driver.node.children()
         }

@@ -175,10 +175,12 @@ async def test_results_without_bound_freeze_no_count(tmp_path):
                 while not tree.centre.node.count(key).exact:
                     await liar.progress(await liar.greet())
                     await asyncio.sleep(0.1)
-            unsaid = region.driver.node.own_state()["unsaidOf"]
-            assert unsaid.keys() == {"evil"}
-            assert tree.centre.node.own_state()["unsaidOf"].keys() <= {"region"}
-            assert not region.driver.node.own_state()["refusedOf"]
+            node = region.driver.node
+            assert [name for name in node.children() if node.unsaid_of(name)] == ["evil"]
+            assert set(filter(tree.centre.node.unsaid_of, tree.centre.node.children())) <= {
+                "region"
+            }
+            assert not any(node.figures_of(name).refused for name in node.children())
 
 
 async def test_numbers_without_bound_are_refused_and_do_not_outlive_a_new_key(tmp_path):

@@ -102,7 +102,7 @@ def progress(meeting, **changes):
 def test_a_progress_beyond_what_was_written_is_refused_and_names_the_child(meeting):
     progress(meeting, through=meeting.last + 1)
     assert reasons(meeting) == ["BadReport"]
-    assert meeting.centre.own_state()["refusedOf"] == {"emea": 1}
+    assert meeting.centre.figures_of("emea").refused == 1
     assert presence(meeting) is Presence.IN_STEP
 
 

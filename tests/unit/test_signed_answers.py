@@ -220,7 +220,7 @@ async def test_a_node_signs_what_the_centre_acts_on(verb):
         attached=True,
         driver=SimpleNamespace(
             node=SimpleNamespace(
-                own_state=lambda: {"refusedOf": {}, "contestedOf": {}, "unsaidOf": {}},
+                own_state=dict,
                 children=lambda: (),
                 records={},
                 ready=True,
