@@ -20,11 +20,23 @@ INLINE_MAX_BYTES = 4096
 """What collectors collected goes along with the counts if it is no more than this."""
 
 
+ResultOrRows = ObjectResult | Collected
+
+
 class PartRows(NamedTuple):
     """What one later part of a report says."""
 
     results: tuple[ObjectResult, ...] = ()
     collected: tuple[Collected, ...] = ()
+
+    @classmethod
+    def of(cls, items: Iterable[ResultOrRows]) -> PartRows:
+        """What of it is which."""
+        listed = list(items)
+        return cls(
+            tuple(item for item in listed if isinstance(item, ObjectResult)),
+            tuple(item for item in listed if isinstance(item, Collected)),
+        )
 
 
 def inlined(
@@ -46,7 +58,7 @@ def split_results(
     object stays where it is while the number of parts does. A status that finds no room, alone or
     among PARTS_MAX parts, is only counted; so are the rows of a collector.
     """
-    listed: list[_Item] = [*results, *collected]
+    listed: list[ResultOrRows] = [*results, *collected]
     sized = [_Sized.of(item) for item in sorted(listed, key=lambda item: item.key)]
     if not sized:
         return 0, {}
@@ -60,24 +72,23 @@ def split_results(
         count *= 2
 
 
-_Item = ObjectResult | Collected
-
-
 @dataclass(frozen=True, slots=True)
 class _Sized:
-    item: _Item
+    item: ResultOrRows
     size: int
     hash: int
 
     @classmethod
-    def of(cls, item: _Item) -> _Sized:
+    def of(cls, item: ResultOrRows) -> _Sized:
         program = item.program if isinstance(item, Collected) else ""
         return cls(item, len(encode(item)), _hash(item.key, program))
 
-    def counted(self) -> _Sized:
-        if isinstance(self.item, Collected):
-            return _Sized.of(replace(self.item, rows=b"", unreached=b""))
-        return _Sized.of(replace(self.item, status=None))
+
+def counted(item: ResultOrRows) -> ResultOrRows:
+    """What is left of it where it finds no room: that it is there."""
+    if isinstance(item, Collected):
+        return replace(item, rows=b"", unreached=b"")
+    return replace(item, status=None)
 
 
 def _fits(listed: list[_Sized]) -> bool:
@@ -91,15 +102,11 @@ def _crowded(listed: list[_Sized]) -> PartRows:
         if size <= ROOM_BYTES:
             break
         size -= kept[at].size
-        kept[at] = kept[at].counted()
+        kept[at] = _Sized.of(counted(kept[at].item))
         size += kept[at].size
     while size > ROOM_BYTES:
         size -= kept.pop().size
-    items = [each.item for each in kept]
-    return PartRows(
-        tuple(item for item in items if isinstance(item, ObjectResult)),
-        tuple(item for item in items if isinstance(item, Collected)),
-    )
+    return PartRows.of(each.item for each in kept)
 
 
 @lru_cache(maxsize=4096)

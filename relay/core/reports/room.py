@@ -10,11 +10,10 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 from typing import NamedTuple
 
-from relay.core.reports.parts import PartRows, split_results
+from relay.core.reports.parts import PartRows, ResultOrRows, counted, split_results
 from schemas.reports.collectors import Collected
 from schemas.reports.reports import COUNT_MAX, ObjectResult, ReportPart, part_key
 from schemas.values.identity import MailKey
-from schemas.values.wire import replace
 
 ROOM_BYTES = 64 * 1024 * 1024
 """So much memory the later parts of one relay take at its parent, in all placements."""
@@ -89,23 +88,14 @@ class Allotted:
             most -= max(size - room, PART_MIN_BYTES)
 
     def _cut(self, most: int) -> None:
-        kept: list[ObjectResult | Collected] = []
+        kept: list[ResultOrRows] = []
         left = most
-        listed: list[ObjectResult | Collected] = [*self._results, *self._collected]
-        for item in listed:
-            said = _counted(item) if result_size(item) > left else item
+        for item in chain[ResultOrRows](self._results, self._collected):
+            said = counted(item) if result_size(item) > left else item
             if result_size(said) <= left:
                 kept.append(said)
                 left -= result_size(said)
-        results = [item for item in kept if isinstance(item, ObjectResult)]
-        collected = [item for item in kept if isinstance(item, Collected)]
-        self.count, self.parts = split_results(results, collected)
-
-
-def _counted(item: ObjectResult | Collected) -> ObjectResult | Collected:
-    if isinstance(item, Collected):
-        return replace(item, rows=b"", unreached=b"")
-    return replace(item, status=None)
+        self.count, self.parts = split_results(*PartRows.of(kept))
 
 
 class SenderRoom:
