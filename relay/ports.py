@@ -213,10 +213,7 @@ class Bus(Protocol):
         ...
 
     async def start(self) -> Remembered:
-        """Make the streams if they are missing, and read back what they hold.
-
-        A slot of a mailbox that cannot be read is erased.
-        """
+        """Make missing streams, and read what all hold; unreadable slots are erased."""
         ...
 
     async def write(
@@ -238,10 +235,7 @@ class Bus(Protocol):
         ...
 
     async def drop_reports(self, drops: Sequence[DropReport]) -> None:
-        """Erase slots of children's reports, but none that was written to since; best effort.
-
-        What is left comes again at the next start.
-        """
+        """Erase slots of reports not written to since; what is left comes at the next start."""
         ...
 
     async def ack_mail(self, ack: AckMail) -> None:

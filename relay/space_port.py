@@ -183,20 +183,14 @@ Tell = Callable[[SpaceEvent], Awaitable[None]]
 
 
 class Space(Protocol):
-    """Something that holds Kubernetes objects.
-
-    A cluster, a kcp workspace, or the embedded space.
-    """
+    """What holds Kubernetes objects: a cluster, a kcp workspace, or the embedded space."""
 
     async def identity(self) -> str:
         """The id that this space keeps for its life; another space never has it."""
         ...
 
     async def kinds(self, *, complete: bool = False) -> tuple[Kind, ...]:
-        """All kinds that the space serves now.
-
-        With `complete` raises SpaceError while it cannot tell what some group holds.
-        """
+        """All kinds served now; `complete` raises SpaceError while a group cannot be told."""
         ...
 
     async def follow(self, interests: Interests, tell: Tell) -> None:
@@ -209,10 +203,7 @@ class Space(Protocol):
         ...
 
     async def revision(self) -> str:
-        """A mark of now: a follower that was told of this revision was told all before it.
-
-        Revisions of one space compare by `number_of`.
-        """
+        """A mark of now, compared by `number_of`: a follower told of it was told all before it."""
         ...
 
     async def list(
@@ -280,10 +271,7 @@ class Space(Protocol):
         ...
 
     async def delete(self, key: ObjectKey, uid: str = "") -> bool:
-        """Delete the object.
-
-        False if there is none. With a uid, raises Conflict if it is another.
-        """
+        """Delete it; False if there is none. Raises Conflict if the uid is another."""
         ...
 
     async def close(self) -> None: ...

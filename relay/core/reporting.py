@@ -196,10 +196,7 @@ class ReportThrottle:
         return True
 
     def close(self, now: float, *, only_child: bool = False) -> dict[MailKey, None]:
-        """End the window, with the reports that waited; after many reports the next is longer.
-
-        An `only_child` delays nobody else.
-        """
+        """End the window; the next is longer after many reports, unless of an `only_child`."""
         most = BUSY_REPORTS if only_child else OF_ONE_MAX
         busy = sum(min(len(slots), most) for slots in self._heard.values()) >= BUSY_REPORTS
         self._gather = min(self._gather * 2, GATHER_MAX_SECONDS) if busy else GATHER_SECONDS

@@ -117,10 +117,7 @@ class Asker:
                 waiting.over.set()
 
     async def ask(self, ask: str, verb: str, envelope: Envelope, key: AnswerKey) -> Any:
-        """At the centre: the answer (JSON) to a signed ask with this id, which brought the key.
-
-        Raises AskFailed.
-        """
+        """At the centre: the answer (JSON) to a signed ask of this id and key; raises AskFailed."""
         if self._ended:
             raise AskFailed(self._restarting())
         waiting = self._waiting[ask] = _Waiting()

@@ -156,10 +156,7 @@ class Driver:
         await self._bus.inbox.put(event)
 
     async def load(self, reference: Reference, key: SealingKey | None = None) -> bytes | None:
-        """The plain bytes of a blob, checked, and opened with its key if it is sealed.
-
-        None if it is missing or damaged.
-        """
+        """A blob's plain bytes, checked and opened; None if it is missing or damaged."""
         value = self._recent.pop(reference.address)
         if value is not None:
             with suppress(BlobRefused):

@@ -172,10 +172,7 @@ class Inbox:
                 timer.cancel()
 
     def weigh(self, batch: Iterable[Event]) -> Iterator[Event]:
-        """Each event in turn: what is used until the next is asked for, its child pays for.
-
-        So no child pays for what else is done in a turn.
-        """
+        """Each event in turn; its child pays for what is used until the next is asked for."""
         self._weighed, self._alone = 0.0, True
         for child, events in groupby(batch, _child_of):
             began, words = self._used(), 0

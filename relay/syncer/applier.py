@@ -157,10 +157,7 @@ class Applier:
         self._read: tuple[Reference, bytes] | None = None
 
     async def content(self, wanted: DesiredObject) -> Object:
-        """What is wanted, as it is meant here.
-
-        Raises ContentMissing, CustomizationFailed and CodecError.
-        """
+        """What is wanted here; raises ContentMissing, CustomizationFailed and CodecError."""
         if not wanted.placements:
             return namespace_object(wanted.key.name)
         plain, form = await self._load(wanted.reference, wanted.sealed_under), wanted.form

@@ -38,10 +38,7 @@ def customized_address(
 
 
 def address_of(made: Customized) -> tuple[ContentHash, Values]:
-    """The address of a customized object, and what it asked for.
-
-    Raises NotCustomized if it is too large, and CodecError.
-    """
+    """Its address, and what it asked for; raises NotCustomized if too large, and CodecError."""
     data = codec.canonical(made.object)
     if len(data) > blobs.OBJECT_MAX_BYTES:
         said = f"{len(data)} bytes once it is customized, at most {blobs.OBJECT_MAX_BYTES}"
@@ -53,10 +50,7 @@ def address_of(made: Customized) -> tuple[ContentHash, Values]:
 def customized(
     key: ObjectKey, plain: bytes, by: bytes | None, values: Mapping[str, str], destination: str
 ) -> Customized:
-    """What an object becomes, of its bytes and its Customizer's.
-
-    Raises CustomizationFailed, and CodecError of bytes that are neither.
-    """
+    """What an object becomes by its Customizer; raises CustomizationFailed, and CodecError."""
     obj = codec.unpack(plain, blobs.OBJECT_MAX_BYTES)
     if not isinstance(obj, Mapping) or not isinstance(obj.get("metadata"), Mapping):
         raise CodecError("", "no object")

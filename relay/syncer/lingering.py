@@ -68,10 +68,7 @@ async def ending_text(space: Space, key: ObjectKey, live: Object) -> str:
 
 
 async def remaining_text(space: Space, key: ObjectKey, live: Object) -> str:
-    """What is left in a Namespace that goes, or of a kind, and by which finalizers; "" if nothing.
-
-    Also if nobody may see it.
-    """
+    """What is left in a Namespace or of a kind, by finalizers; "" if nothing is seen."""
     hidden: list[tuple[str, str]] = []
     if not terminating(live):
         return ""

@@ -99,10 +99,7 @@ def other_managers(obj: Mapping[str, Any], ours: Collection[str]) -> list[str]:
 
 
 def scaled_by(obj: Mapping[str, Any]) -> str:
-    """The controller that owns spec.replicas through the scale subresource; "" if none does.
-
-    A person with kubectl is none.
-    """
+    """The controller, no person, that owns spec.replicas by scaling; "" if none does."""
     for entry, owned in entries(obj):
         manager = str(entry.get("manager", ""))
         if entry.get("subresource") != "scale" or manager.startswith("kubectl"):

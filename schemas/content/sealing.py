@@ -169,10 +169,7 @@ def open_fleet_box(private_key: bytes, box: bytes) -> tuple[bytes, ...]:
 
 
 def fleet_boxes(master: bytes, nkeys: Iterable[str], keys: Sequence[bytes]) -> tuple[bytes, bytes]:
-    """What a profile says to who holds one of these nkeys: X25519 keys, and a box for each.
-
-    An nkey to which nothing can be sealed gets none.
-    """
+    """X25519 keys of a profile, and a box for each nkey to which something can be sealed."""
     publics, boxes = [], []
     for nkey in nkeys:
         try:

@@ -133,10 +133,7 @@ def placement_of(source: Source) -> str | None:
 
 
 def source_title(source: Source) -> str:
-    """What people call the placement of a record that may be another space's.
-
-    `edgeplacement/shop of space 1a2b3c4d`.
-    """
+    """What people call a record's placement: `edgeplacement/shop of space 1a2b3c4d`."""
     name = title(placement_of(source) or source.name)
     return f"{name} of space {source.space[:_SPACE_CHARACTERS]}"
 

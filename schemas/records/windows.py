@@ -34,10 +34,7 @@ class Window(WireRecord, frozen=True):
 
 
 def is_open(windows: Iterable[Window], labels: Mapping[str, str], now_ms: int) -> bool:
-    """Whether any of the windows is open for a destination with these labels.
-
-    One that nobody can read, or that lacks a zone, is closed.
-    """
+    """Whether any window is open with these labels; one unreadable or without a zone is closed."""
     return _any_open(tuple(windows), labels.get(ZONE_LABEL, ""), now_ms)
 
 

@@ -30,10 +30,7 @@ Answer = Callable[[str, bytes], Awaitable[bytes]]
 
 @asynccontextmanager
 async def brief_connection(url: str, seed: str, name: str) -> AsyncIterator[Client]:
-    """A client for one short piece of work: it gives up at once if the server is not there.
-
-    Raises CannotConnect.
-    """
+    """A client that gives up at once if the server is not there; raises CannotConnect."""
     client = Client()
 
     async def note(_error: Exception) -> None:

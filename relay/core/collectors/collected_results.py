@@ -294,10 +294,7 @@ class CollectedResults:
         return self._upsynced.sources
 
     def admits(self, key: MailKey, said: Sequence[Collected], *, current: bool) -> None:
-        """Refuse rows that no merge could take, or of a collector that `current` content has not.
-
-        Raises RecordRefused.
-        """
+        """Raise RecordRefused of rows that no merge takes, or of a collector not in `current`."""
         placement = self._placements.get(key)
         if placement is None or placement.found is None:
             return

@@ -79,10 +79,7 @@ class SnapshotInterest:
 
 
 class SnapshotView:
-    """What a snapshot says of keys and terms.
-
-    Methods raise SnapshotRefused for a blob that breaks the form of a snapshot.
-    """
+    """What a snapshot says of keys and terms; raises SnapshotRefused where a blob is malformed."""
 
     def __init__(self, record: SnapshotRecord, nodes: Mapping[ContentHash, bytes]) -> None:
         self.record = record

@@ -417,10 +417,7 @@ class ChildReports:
         return True
 
     def _make_room(self, place: int) -> None:
-        """Let go of what a child was sent meanwhile.
-
-        Not at each report of a flood: to look at all of them takes 10 ms.
-        """
+        """Let go of what was sent meanwhile; not at each report of a flood, as that takes 10 ms."""
         refused = self._refused_since.get(place, 0)
         self._refused_since[place] = (refused + 1) % UNSENT_MAX
         if refused:

@@ -80,10 +80,7 @@ class Shape:
     patterns: tuple[str, ...]
 
     def check(self, largest: int, size: int) -> None:
-        """Refuse to evaluate over values of which the largest list or map has so many items.
-
-        `size` are their bytes in all. Raises TooCostly.
-        """
+        """Raise TooCostly over `size` bytes of values, the largest list or map of so many items."""
         check_all((self,), largest, size)
 
     def cost(self, largest: int, size: int) -> Cost:
@@ -119,10 +116,7 @@ class Cost(NamedTuple):
 
 
 def check_all(shapes: Sequence[Shape], largest: int, size: int) -> None:
-    """Refuse to evaluate these one after another over such values, as all of one collector are.
-
-    See `Shape.check`. Raises TooCostly.
-    """
+    """Raise TooCostly if these, evaluated one after another, cost too much; see `Shape.check`."""
     costs = [shape.cost(largest, size) for shape in shapes]
     items = max((largest, *(shape.written for shape in shapes)))
     joined = max((max(largest, it.written) * (it.joins + 1) for it in shapes), default=0)
@@ -151,10 +145,7 @@ def check_all(shapes: Sequence[Shape], largest: int, size: int) -> None:
 
 
 def check_texts(shapes: Sequence[Shape]) -> None:
-    """Refuse what takes too long to compile together, whatever it is evaluated over.
-
-    Raises TooCostly.
-    """
+    """Raise TooCostly if they take too long to compile, whatever they are evaluated over."""
     tokens = sum(shape.tokens for shape in shapes)
     if tokens > TOKENS_IN_ALL_MAX:
         said = f"{tokens} words, numbers and marks in {len(shapes)} expressions"

@@ -130,10 +130,7 @@ class ExpressionValues:
         self.context.add_function(OWN_NAME, self.matcher.matches)
 
     def begin(self, used: float = 0.0) -> None:
-        """What comes is evaluated by itself, with a budget of its own.
-
-        Of it so much is `used` for what is no match.
-        """
+        """What comes is evaluated with a budget of its own; of it so much is `used` already."""
         self.matcher.begin(used)
 
     def put(self, name: str, value: object) -> None:
