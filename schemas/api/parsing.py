@@ -23,6 +23,7 @@ from schemas.api.shared import api_group_of
 from schemas.api.transform import CustomTransform
 from schemas.objects.objects import object_faults, served_versions, title_of
 from schemas.values.faults import Fault, Faulty, InvalidObject
+from schemas.values.wording import value_text
 
 Kind = (
     Location
@@ -140,7 +141,7 @@ def _faults_of(model: type[BaseModel], errors: Iterable[ErrorDetails]) -> Iterat
 
 
 def _fault_of(path: str, error: ErrorDetails) -> Fault:
-    shown = _shown(error["input"])
+    shown = value_text(error["input"])
     match error["type"]:
         case "missing":
             return Fault(path, "missing", "it is required")
@@ -217,15 +218,3 @@ def _unwrapped(annotation: Any) -> Any:
 
 def _is_model(annotation: object) -> bool:
     return isinstance(annotation, type) and issubclass(annotation, BaseModel)
-
-
-def _shown(value: object) -> str:
-    match value:
-        case str():
-            return f'"{value}"'
-        case bool() | int() | float():
-            return str(value).lower()
-        case Mapping():
-            return "a mapping"
-        case _:
-            return "a list"

@@ -32,7 +32,7 @@ from schemas.api import (
     SyncTarget,
 )
 from schemas.api.shared import api_group_of
-from schemas.crds.rules import RULES, with_rules
+from schemas.crds.rules import CONDITIONS, RULES, with_rules
 from schemas.objects.objects import BUILT_IN_KINDS, served_versions
 
 Form = dict[str, Any]
@@ -222,6 +222,9 @@ def _object_schema(model: type[Any]) -> Form:
         for name, form in schema["properties"].items()
         if name not in _OF_EVERY_OBJECT
     }
+    if "observedGeneration" in own.get("status", {}).get("properties", ()):
+        # Of one that nobody has written yet: kstatus takes an object that says nothing for done.
+        own["status"]["default"] = {"observedGeneration": 0}
     made: Form = {
         "type": "object",
         "description": _one_line(str(model.__doc__)),
@@ -237,7 +240,8 @@ def _field(model: str, name: str, form: Mapping[str, Any], definitions: Mapping[
     made = structural(form, definitions)
     if text := form.get(_TEXT):
         made["description"] = text
-    return with_rules(made, RULES.get(model, {}).get(name, {}))
+    everywhere = CONDITIONS if name == "conditions" else {}
+    return with_rules(made, RULES.get(model, {}).get(name, everywhere))
 
 
 def structural(form: Mapping[str, Any], definitions: Mapping[str, Any], model: str = "") -> Form:

@@ -163,13 +163,10 @@ SELECTOR: Form = {
     },
 }
 _SELECTORS: Form = {"maxItems": SELECTORS_MAX, "items": SELECTOR}
-_NOT_OBSERVED: Form = {"default": {"observedGeneration": 0}}
-"""Of a status that nobody has written yet: kstatus takes an object that says nothing for done."""
 _AMOUNT = (
     "!has(self.maxUnavailable) || (type(self.maxUnavailable) == int ? self.maxUnavailable >= 0 : "
     "self.maxUnavailable.matches('^(100([.]0{1,4})?|[0-9]{1,2}([.][0-9]{1,4})?)%$'))"
 )
-_CONDITIONS: Form = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]}
 
 
 def _clause(by_labels: str) -> Mapping[str, Form]:
@@ -185,6 +182,7 @@ def _clause(by_labels: str) -> Mapping[str, Form]:
     }
 
 
+CONDITIONS: Form = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]}
 # What is added to the schema of a model's field; "" is the model itself.
 RULES: Mapping[str, Mapping[str, Form]] = {
     "EdgePlacementSpec": {
@@ -207,14 +205,7 @@ RULES: Mapping[str, Mapping[str, Form]] = {
             "metadata.name: objects that tell of it carry it as a label; shorten it to at most "
             f"{names.LABEL_MAX} characters",
         ),
-        "status": _NOT_OBSERVED,
     },
-    "EdgePlacement": {"status": _NOT_OBSERVED},
-    "Rollout": {"status": _NOT_OBSERVED},
-    "StatusCollector": {"status": _NOT_OBSERVED},
-    "CustomTransform": {"status": _NOT_OBSERVED},
-    "Denatured": {"status": _NOT_OBSERVED},
-    "HealthRule": {"status": _NOT_OBSERVED},
     "Readiness": {
         "": _rule(_AMOUNT, "maxUnavailable: write a number such as 25, or a share such as 10%"),
         "maxUnavailable": {"maxLength": 8},
@@ -234,26 +225,19 @@ RULES: Mapping[str, Mapping[str, Form]] = {
     },
     "UpsyncSet": _UPSYNC_SET,
     "PlacedUpsyncSet": {**_UPSYNC_SET, "statusCollectors": _COLLECTORS},
-    "EdgePlacementStatus": {"conditions": _CONDITIONS},
-    "BindingPolicyStatus": {"conditions": _CONDITIONS},
-    "StatusCollectorStatus": {"conditions": _CONDITIONS},
-    "CustomTransformStatus": {"conditions": _CONDITIONS},
-    "JudgedStatus": {"conditions": _CONDITIONS},
     "HealthRuleSpec": {
         "": _HEALTH_RULE,
         "apiGroup": _GROUP,
         "resource": _text(_LABEL, names.LABEL_MAX),
         **dict.fromkeys(("healthy", "degraded", "message", "done"), _CEL),
     },
-    "HealthRuleStatus": {"conditions": _CONDITIONS},
     "RolloutSpec": {"waves": {"maxItems": WAVES_MAX}, "windows": {"maxItems": WAVES_MAX}},
-    "RolloutStatus": {"conditions": _CONDITIONS, "waves": {"maxItems": WAVES_MAX}},
+    "RolloutStatus": {"waves": {"maxItems": WAVES_MAX}},
     "Wave": {
         "selector": SELECTOR,
         "locationSelector": SELECTOR,
         "windows": {"maxItems": WAVES_MAX},
     },
-    "SyncTargetStatus": {"conditions": _CONDITIONS},
     "LocationSpec": {
         "availableSelectorLabels": {
             "x-kubernetes-list-type": "map",
@@ -274,7 +258,6 @@ RULES: Mapping[str, Mapping[str, Form]] = {
         "array": {"items": {"x-kubernetes-preserve-unknown-fields": True}},
     },
     "Customizer": {
-        "status": _NOT_OBSERVED,
         "replacements": {
             "maxItems": LISTED_MAX,
             "x-kubernetes-list-type": "map",

@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import islice
+from types import NoneType
 from typing import Any
 
 from schemas.values.faults import Fault
@@ -79,9 +80,8 @@ def defaults_in(
             else:
                 yield from defaults_in(item, field, (*above, name))
     elif isinstance(value, Sequence) and not isinstance(value, str | bytes):
-        items = schema.get("items")
         for at, item in enumerate(value):
-            yield from defaults_in(item, items if isinstance(items, Mapping) else {}, (*above, at))
+            yield from defaults_in(item, items_of(schema) or {}, (*above, at))
 
 
 def schema_faults(obj: Mapping[str, Any], schema: Schema) -> list[Fault]:
@@ -92,8 +92,8 @@ def schema_faults(obj: Mapping[str, Any], schema: Schema) -> list[Fault]:
 def _with_defaults(value: Any, schema: Schema) -> Any:
     if isinstance(value, Mapping):
         return with_defaults(value, schema)
-    items = schema.get("items")
-    if isinstance(value, (list, tuple)) and isinstance(items, Mapping):
+    items = items_of(schema)
+    if isinstance(value, (list, tuple)) and items is not None:
         return [_with_defaults(item, items) for item in value]
     return value
 
@@ -101,8 +101,8 @@ def _with_defaults(value: Any, schema: Schema) -> Any:
 def _pruned(value: Any, schema: Schema) -> Any:
     if isinstance(value, Mapping):
         return _pruned_object(value, schema, whole=bool(schema.get(_EMBEDDED)))
-    items = schema.get("items")
-    if isinstance(value, (list, tuple)) and isinstance(items, Mapping):
+    items = items_of(schema)
+    if isinstance(value, (list, tuple)) and items is not None:
         return [_pruned(item, items) for item in value]
     return value
 
@@ -137,7 +137,7 @@ def _faults(value: Any, schema: Schema, path: str) -> Iterator[Fault]:
         return
     expected = schema.get("type")
     if schema.get(_INT_OR_STRING):
-        if not isinstance(value, (int, str)) or isinstance(value, bool):
+        if _type_of(value) not in ("integer", "string"):
             yield _mistyped(value, "integer,string", path)
             return
     elif isinstance(expected, str) and not _is(value, expected):
@@ -196,23 +196,23 @@ _LOGIC_WORDS = {
 }
 
 
+_TYPES: Mapping[str, tuple[type, ...]] = {
+    "null": (NoneType,),
+    "boolean": (bool,),
+    "integer": (int,),
+    "number": (int, float),
+    "string": (str,),
+    "object": (Mapping,),
+    "array": (list, tuple),
+}
+
+
 def _is(value: Any, expected: str) -> bool:
-    match expected:
-        case "object":
-            return isinstance(value, Mapping)
-        case "array":
-            return isinstance(value, (list, tuple))
-        case "string":
-            return isinstance(value, str)
-        case "boolean":
-            return isinstance(value, bool)
-        case "integer":
-            whole = isinstance(value, float) and value.is_integer()
-            return (isinstance(value, int) and not isinstance(value, bool)) or whole
-        case "number":
-            return isinstance(value, (int, float)) and not isinstance(value, bool)
-        case _:
-            return True
+    if expected == "integer" and isinstance(value, float):
+        return value.is_integer()
+    if expected not in _TYPES or isinstance(value, bool):
+        return expected not in _TYPES or expected == "boolean"
+    return isinstance(value, _TYPES[expected])
 
 
 def _number(compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
@@ -280,21 +280,8 @@ def _mistyped(value: Any, expected: str, path: str) -> Fault:
 
 
 def _type_of(value: Any) -> str:
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "boolean"
-        case int():
-            return "integer"
-        case float():
-            return "number"
-        case str():
-            return "string"
-        case Mapping():
-            return "object"
-        case _:
-            return "array"
+    found = (name for name, types in _TYPES.items() if isinstance(value, types))
+    return next(found, "array")
 
 
 def _shown(value: Any) -> str:

@@ -17,6 +17,7 @@ from schemas.values import names
 from schemas.values.faults import Fault, InvalidObject
 from schemas.values.fields import mapping_at, mappings_at
 from schemas.values.wire import WireRecord
+from schemas.values.wording import value_text
 
 DEFAULT_NAMESPACE = "default"
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
@@ -239,21 +240,7 @@ def _map_faults(field: str, form: object) -> Iterator[Fault]:
 
 
 def _text_fault(value: object) -> str | None:
-    return None if isinstance(value, str) else f"{_json(value)} is not a string"
-
-
-def _json(value: object) -> str:
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return str(value).lower()
-        case int() | float():
-            return str(value)
-        case Mapping():
-            return "a mapping"
-        case _:
-            return "a list"
+    return None if isinstance(value, str) else f"{value_text(value)} is not a string"
 
 
 def is_definition(obj: Mapping[str, Any]) -> bool:

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
+
+
+def value_text(value: object) -> str:
+    """A value of JSON in a message, short: `null`, `true`, `3`, `"text"`, or by its type."""
+    if isinstance(value, (Mapping, list, tuple)):
+        return "a mapping" if isinstance(value, Mapping) else "a list"
+    return json.dumps(value, ensure_ascii=False, default=str)
 
 
 def many(count: int, what: str, several: str = "") -> str:
