@@ -6,9 +6,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from schemas.api.shared import ApiObject, ApiValue, JudgedStatus, ListOf
+from schemas.api.shared import ApiObject, ApiValue, JudgedStatus, ListOf, check_each_once
 from schemas.objects.json_paths import length_fault
-from schemas.values.faults import Fault, Faulty
+from schemas.values.faults import Faulty
 
 PATH_MAX = 1024
 VALUE_MAX = 64 * 1024
@@ -38,12 +38,8 @@ class Customizer(ApiObject):
 
     @model_validator(mode="after")
     def _each_path_once(self) -> Customizer:
-        if fault := length_fault("replacements", (item.path for item in self.replacements)):
+        paths = [item.path for item in self.replacements]
+        if fault := length_fault("replacements", paths):
             raise Faulty(fault)
-        seen: set[str] = set()
-        for at, item in enumerate(self.replacements):
-            if item.path in seen:
-                field = f"replacements[{at}].path"
-                raise Faulty(Fault(field, f'"{item.path}" is listed twice', "merge the two"))
-            seen.add(item.path)
+        check_each_once("replacements[{}].path", paths)
         return self

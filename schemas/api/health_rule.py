@@ -2,30 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Literal
 
-from pydantic import AfterValidator, model_validator
+from pydantic import model_validator
 
 from schemas.api.collectors import CelExpression
-from schemas.api.placement import OneApiGroup
-from schemas.api.shared import (
-    ApiValue,
-    JudgedStatus,
-    ListOf,
-    NamedObject,
-    checked,
-    resource_fault,
-)
+from schemas.api.placement import OneApiGroup, OneResource
+from schemas.api.shared import ApiValue, JudgedStatus, ListOf, NamedObject
 from schemas.records.health_rules import HealthProgram
 from schemas.values.faults import Fault, Faulty
 
 _SAYING = ("healthy", "degraded", "message", "done")
-_Resource = Annotated[
-    str,
-    AfterValidator(
-        checked(resource_fault, "name one lowercase plural without its group, such as workflows")
-    ),
-]
 
 
 class HealthRuleSpec(ApiValue):
@@ -33,7 +20,7 @@ class HealthRuleSpec(ApiValue):
 
     api_group: OneApiGroup
     """The API group of the objects; "" is the core group."""
-    resource: _Resource
+    resource: OneResource
     """The lowercase plural of their kind."""
     healthy: CelExpression | None = None
     """CEL over obj, the object at its edge: true if it is healthy. Without it its kind says so.

@@ -20,6 +20,7 @@ from schemas.api.shared import (
     ObjectMeta,
     Selector,
     check_description,
+    check_each_once,
     check_sent,
     checked,
 )
@@ -197,12 +198,8 @@ class LocationSpec(ApiValue):
 
     @model_validator(mode="after")
     def _each_label_once(self) -> LocationSpec:
-        seen: set[str] = set()
-        for at, label in enumerate(self.available_selector_labels):
-            if label.key in seen:
-                path = f"availableSelectorLabels[{at}].key"
-                raise Faulty(Fault(path, f'"{label.key}" is listed twice', "merge the two"))
-            seen.add(label.key)
+        keys = [label.key for label in self.available_selector_labels]
+        check_each_once("availableSelectorLabels[{}].key", keys)
         check_sent(filter(None, (self.instance_selector,)))
         return self
 

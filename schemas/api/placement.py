@@ -57,6 +57,12 @@ OneApiGroup = Annotated[
     str, AfterValidator(checked(group_fault, 'write "" for core, or a group such as apps'))
 ]
 _RESOURCE_REMEDY = or_any("the lowercase plural without its group, such as deployments")
+OneResource = Annotated[
+    str,
+    AfterValidator(
+        checked(resource_fault, "name one lowercase plural without its group, such as deployments")
+    ),
+]
 ResourceName = Annotated[str, AfterValidator(checked(resource_fault, _RESOURCE_REMEDY, any_=True))]
 _Namespace = Annotated[
     str,
@@ -73,7 +79,18 @@ _CollectorName = Annotated[
 Int32 = Annotated[int, Field(ge=0, le=INT32_MAX)]
 
 
-class DownsyncClause(ApiValue):
+class CopyOptions(ApiValue):
+    """How objects that go down are treated."""
+
+    create_only: bool = False
+    """Create the objects where they are missing, and leave those alone that are there."""
+    want_singleton_reported_state: bool = False
+    """Copy the status of these objects back here, while exactly one destination has them."""
+    want_multi_wec_reported_state: bool = Field(default=False, alias="wantMultiWECReportedState")
+    """Copy an aggregate of the destinations' statuses back here."""
+
+
+class DownsyncClause(CopyOptions):
     """Which objects go down, and how; at least one field must tell objects apart."""
 
     api_group: _ApiGroup | None = None
@@ -90,14 +107,8 @@ class DownsyncClause(ApiValue):
     """Names of the objects; * for all. All if empty."""
     label_selectors: Selectors = ()
     """Selects objects by their labels; any one must match. All if empty."""
-    create_only: bool = False
-    """Create the objects where they are missing, and leave those alone that are there."""
     status_collectors: Listed[_CollectorName] = ()
     """Names of StatusCollectors that are applied to these objects."""
-    want_singleton_reported_state: bool = False
-    """Copy the status of these objects back here, while exactly one destination has them."""
-    want_multi_wec_reported_state: bool = Field(default=False, alias="wantMultiWECReportedState")
-    """Copy an aggregate of the destinations' statuses back here."""
 
     @property
     def selectors(self) -> tuple[tuple[LabelSelector, ...], ...]:
@@ -164,7 +175,18 @@ class NonNamespacedObjectSet(ApiValue):
     """Selects objects by their labels; any one must match."""
 
 
-class EdgePlacementSpec(ApiValue):
+class PlacementSpec(ApiValue):
+    """What all kinds of placements say besides what goes where."""
+
+    readiness: Readiness = Readiness()
+    """What may be away, or empty, while the condition Ready is True."""
+    cleaning: Cleaning = AS_WRITTEN
+    """What is taken off objects before they go out. AsWritten: nothing that a person said.
+    KubeStellar: what KubeStellar takes off, such as node ports, traffic policies and a Job's
+    suspend, whoever said it."""
+
+
+class EdgePlacementSpec(PlacementSpec):
     """What (downsync clauses) goes where (Locations that any selector matches; none if empty)."""
 
     location_selectors: Selectors = ()
@@ -183,12 +205,6 @@ class EdgePlacementSpec(ApiValue):
         ListOf[NonNamespacedObjectSet], Field(max_length=CLAUSES_MAX)
     ] = ()
     """Of v1alpha1: which cluster-scoped objects go down: those that any one of these sets holds."""
-    readiness: Readiness = Readiness()
-    """What may be away, or empty, while the condition Ready is True."""
-    cleaning: Cleaning = AS_WRITTEN
-    """What is taken off objects before they go out. AsWritten: nothing that a person said.
-    KubeStellar: what KubeStellar takes off, such as node ports, traffic policies and a Job's
-    suspend, whoever said it."""
 
     @model_validator(mode="after")
     def _costs_what_it_may(self) -> EdgePlacementSpec:

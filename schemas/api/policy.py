@@ -10,8 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from schemas.api.placement import AS_WRITTEN, Cleaning, DownsyncClause, PlacementStatus
-from schemas.api.readiness import Readiness
+from schemas.api.placement import CopyOptions, DownsyncClause, PlacementSpec, PlacementStatus
 from schemas.api.shared import (
     CLAUSES_MAX,
     ApiValue,
@@ -34,7 +33,7 @@ class PolicyClause(DownsyncClause):
     """Selects objects by their labels; any one must match. All if empty."""
 
 
-class BindingPolicySpec(ApiValue):
+class BindingPolicySpec(PlacementSpec):
     """What (downsync clauses) goes where (SyncTargets that any selector matches; none if empty)."""
 
     cluster_selectors: Selectors = ()
@@ -43,12 +42,6 @@ class BindingPolicySpec(ApiValue):
     downsync: Annotated[ListOf[PolicyClause], Field(max_length=CLAUSES_MAX)] = ()
     """Which objects go down: those that any one of these clauses admits. Of all clauses that
     admit an object each true option counts."""
-    readiness: Readiness = Readiness()
-    """What may be away, or empty, while the condition Ready is True."""
-    cleaning: Cleaning = AS_WRITTEN
-    """What is taken off objects before they go out. AsWritten: nothing that a person said.
-    KubeStellar: what KubeStellar takes off, such as node ports, traffic policies and a Job's
-    suspend, whoever said it."""
 
     @model_validator(mode="after")
     def _costs_what_it_may(self) -> BindingPolicySpec:
@@ -81,7 +74,7 @@ class BindingPolicy(ControlObject):
         return metadata
 
 
-class ClusterScopeObject(ApiValue):
+class ClusterScopeObject(CopyOptions):
     """A cluster-scoped object of a Binding, and how it is treated."""
 
     group: str
@@ -94,12 +87,6 @@ class ClusterScopeObject(ApiValue):
     """The name of the object."""
     resource_version: str
     """The version of the object whose content is in force."""
-    create_only: bool = False
-    """Create the objects where they are missing, and leave those alone that are there."""
-    want_singleton_reported_state: bool = False
-    """Copy the status of these objects back here, while exactly one destination has them."""
-    want_multi_wec_reported_state: bool = Field(default=False, alias="wantMultiWECReportedState")
-    """Copy an aggregate of the destinations' statuses back here."""
 
 
 class NamespaceScopeObject(ClusterScopeObject):

@@ -172,6 +172,15 @@ def check_description(metadata: ObjectMeta) -> ObjectMeta:
     return metadata
 
 
+def check_each_once(field: str, keys: Iterable[str]) -> None:
+    """Refuse a key that is there twice; `field` is its path, `{}` its place. Raises Faulty."""
+    seen: set[str] = set()
+    for at, key in enumerate(keys):
+        if key in seen:
+            raise Faulty(Fault(field.format(at), f'"{key}" is listed twice', "merge the two"))
+        seen.add(key)
+
+
 def checked(fault_of: Callable[[str], str | None], remedy: str, *, any_: bool = False) -> Check:
     """Make a validator of strings out of a name check; `any_` admits `*` too."""
 

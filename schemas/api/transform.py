@@ -7,15 +7,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from schemas.api.placement import Int32, OneApiGroup
-from schemas.api.shared import (
-    ApiValue,
-    ControlObject,
-    JudgedStatus,
-    ListOf,
-    checked,
-    resource_fault,
-)
+from schemas.api.placement import Int32, OneApiGroup, OneResource
+from schemas.api.shared import ApiValue, ControlObject, JudgedStatus, ListOf
 from schemas.objects.json_paths import JsonPath, length_fault
 from schemas.objects.objects import identity_of
 from schemas.values.faults import Fault, Faulty
@@ -48,20 +41,12 @@ def _json_path(text: str) -> str:
     return text
 
 
-_Resource = Annotated[
-    str,
-    AfterValidator(
-        checked(resource_fault, "name one lowercase plural without its group, such as deployments")
-    ),
-]
-
-
 class CustomTransformSpec(ApiValue):
     """Of which kind of objects which fields are taken off."""
 
     api_group: OneApiGroup
     """The API group of the objects; "" is the core group."""
-    resource: _Resource
+    resource: OneResource
     """The lowercase plural of the objects, such as deployments."""
     remove: Annotated[
         ListOf[Annotated[str, AfterValidator(_json_path)]],

@@ -8,14 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from schemas.api.rollout_spec import WAVES_MAX
 from schemas.api.shared import CLAUSES_MAX, LISTED_MAX, REQUIREMENTS_MAX, SELECTORS_MAX
 from schemas.objects.json_paths import EXPRESSION_MAX
 from schemas.reports.collectors import EXPRESSION_MAX_BYTES, QUANTILE_PATTERN
 from schemas.values import names
 
 Form = dict[str, Any]
-
-WAVES_MAX = 20
 
 _LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
