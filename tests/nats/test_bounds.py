@@ -82,6 +82,11 @@ class Edges:
         await self.liar.client.publish(slot, data)
         await eventually(lambda: self.refused_of_liar == before + 1)
 
+    def is_counted(self, node) -> bool:
+        """Whether the count is exact, and the honest one's word is in it that it is in step."""
+        count = node.count(self.key)
+        return count.exact and count.summary.states == {"synced": 1, "pending": 1}
+
     async def nobody_is_harmed(self) -> None:
         """A change reaches the sibling, and is counted exactly at the region and at the centre."""
         before = self.generation
@@ -92,11 +97,9 @@ class Edges:
         await self.liar.report(self.key, newest, WELL, revision=newest, parts=self.parts)
         for driver in (self.region, self.tree.centre):
             async with asyncio.timeout(40):
-                while not driver.node.count(self.key).exact:
+                while not self.is_counted(driver.node):
                     await self.liar.progress(await self.liar.greet())
                     await asyncio.sleep(0.05)
-        states = self.tree.centre.node.count(self.key).summary.states
-        assert states == {"synced": 1, "pending": 1}
         centre = self.tree.centre.node
         assert not any(centre.figures_of(name).refused for name in centre.children())
 
