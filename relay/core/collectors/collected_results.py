@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from relay.core.collectors.ports import (
     BOUND_BYTES_MAX,
@@ -46,6 +46,8 @@ from schemas.values.refusals import RecordRefused, WireRefused
 from schemas.values.wire import replace
 
 NAMES_MAX = 20_000
+
+T = TypeVar("T")
 
 Place = tuple[ObjectKey, str]
 """An object, or WHOLE, and a program by its id."""
@@ -327,69 +329,61 @@ class CollectedResults:
 
     def is_evaluated(self, key: MailKey) -> bool:
         """Whether nothing of the placement is to be evaluated, or it could be now."""
-        with self._standing_cache:
-            for place, item in self._looked_at(key):
-                item.go_on(self._reports.at(key, place))
-            self._note_unfinished(key)
+        self._of_items(key, ProgramResults.go_on)
         return key not in self._unfinished
 
     def _finish(self, key: MailKey) -> bool:
         placement = self._placements.get(key)
-        for place in list(placement.unfinished) if placement is not None else ():
-            item = placement.items.get(place) if placement is not None else None
+        if placement is None:
+            return True
+        for place in list(placement.unfinished):
+            item = placement.items.get(place)
             if item is not None and not item.go_on(self._reports.at(key, place)):
                 return False
-            if placement is not None:
-                del placement.unfinished[place]
+            del placement.unfinished[place]
         return True
 
     # What follows.
 
     def collected(self, key: MailKey) -> tuple[Collected, ...]:
         """What the subtree says of a placement, in order."""
-        with self._standing_cache:
-            items = self._looked_at(key)
-            said = [item.collected(self._reports.at(key, place)) for place, item in items]
-            self._note_unfinished(key)
+        said = self._of_items(key, ProgramResults.collected)
         return tuple(each for each in said if each is not None)
 
     def results(self, key: MailKey) -> list[Result]:
         """The same as values."""
-        with self._standing_cache:
-            found = [
-                Result(item.key, item.program, item.total(self._reports.at(key, place)))
-                for place, item in self._looked_at(key)
-            ]
-            self._note_unfinished(key)
-        return [each for each in found if each.rows is not None]
+
+        def result(item: ProgramResults, said_by: dict[str, Collected]) -> Result:
+            return Result(item.key, item.program, item.total(said_by))
+
+        return [each for each in self._of_items(key, result) if each.rows is not None]
 
     def assert_invariants(self) -> None:
         """Assert that what is merged is the merge of what is there."""
         for key, placement in self._placements.items():
             self.collected(key)
-            for _, item in self._looked_at(key):
+            for item in placement.items.values():
                 item.assert_invariants()
             assert not placement.stale
 
-    def _looked_at(self, key: MailKey) -> list[tuple[Place, ProgramResults]]:
+    def _of_items(
+        self, key: MailKey, ask: Callable[[ProgramResults, dict[str, Collected]], T]
+    ) -> list[T]:
+        """What each item says by what children said of it; it goes on if the turn has ended."""
         placement = self._placements.get(key)
         if placement is None:
             return []
-        stale, placement.stale = placement.stale, {}
+        items, placement.stale, stale = placement.items, {}, placement.stale
         for child in stale:
-            for item in placement.items.values():
+            for item in items.values():
                 item.mark_dirty(child)
-        return list(placement.items.items())
-
-    def _note_unfinished(self, key: MailKey) -> None:
-        """Go on with it in a later turn if this one has ended before all was evaluated."""
-        placement = self._placements.get(key)
-        if placement is None:
-            return
-        places = (place for place, item in placement.items.items() if item.is_unfinished)
-        placement.unfinished |= dict.fromkeys(places)
+        with self._standing_cache:
+            said = [ask(item, self._reports.at(key, place)) for place, item in items.items()]
+        unfinished = (place for place, item in items.items() if item.is_unfinished)
+        placement.unfinished |= dict.fromkeys(unfinished)
         if placement.unfinished:
             self._unfinished.setdefault(key)
+        return said
 
     def _own(self, key: MailKey, obj: ObjectKey) -> CopyView | None:
         """What the destination here returned, and when; and that this is reported now."""

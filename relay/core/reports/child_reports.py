@@ -182,10 +182,9 @@ class ChildReports:
         if self._collected.take(report.key, child, 0, () if report.gone else report.collected):
             self.touch(report.key)
         self._set_unsaid(report.key, place, 0 if report.gone else report.unsaid)
-        for part in [n for n in self._parts.of(place, report.key) if n > report.parts]:
+        parts = self._parts.of(place, report.key)
+        for part in [n for n in parts if report.gone or n > report.parts]:
             self._drop_part(fold, place, report.key, part)
-        if report.gone:
-            self._drop_parts(fold, place, report.key)
         self._count(fold, report.key, place)
         self._tidy(report.key)
         return not report.gone
@@ -561,10 +560,6 @@ class ChildReports:
         else:
             self._unsent.take(place, key, 0)
             self._set_unsaid(key, place, 0)
-
-    def _drop_parts(self, fold: Fold, place: int, key: MailKey) -> None:
-        for part in list(self._parts.of(place, key)):
-            self._drop_part(fold, place, key, part)
 
     def _drop_part(self, fold: Fold, place: int, key: MailKey, part: int) -> None:
         said = self._parts.take(place, key, part)
