@@ -12,6 +12,7 @@ from relay.core.effects import SnapshotShown, StoreOwn
 from relay.core.events import Event, HistoryKept, RecordIssued, Remembered, SnapshotIssued
 from relay.core.node import Node
 from relay.core.notes import Notes, is_note
+from relay.core.records.accepted import accept_own, to_keep
 from relay.ports import Bus, Clock
 from relay.shell.counters import Counters
 from schemas.content.blobs import Reference
@@ -122,7 +123,7 @@ class CentrePublisher:
             content = signed.body.content if signed.body is not None else ()
             carried = small_content(content, blobs) if blobs else ()
             data = signed.envelope.encode()
-            kept.append(_to_keep(signed, data, hops))
+            kept.append(to_keep(accept_own(signed, data, hops)))
             last = fresh if at == len(records) else frozenset[ContentHash]()
             issued.append(RecordIssued(signed, data, hops, last, carried))
         await self._keep(blobs, kept, issued)
@@ -302,19 +303,6 @@ def small_content(
             found[reference.address] = value
             most -= len(value)
     return tuple(found.items())
-
-
-def _to_keep(signed: SignedRecord, data: bytes, hops: tuple[int, ...]) -> StoreOwn:
-    record = signed.record
-    return StoreOwn(
-        key=signed.slot,
-        data=data,
-        generation=record.generation,
-        payload_hash=signed.envelope.payload_hash,
-        has_body=True,
-        trace=record.trace,
-        hops=hops,
-    )
 
 
 def _space_key(space: str) -> MailKey:
