@@ -30,8 +30,7 @@ from controllers.core.ledger.weighing import Confirmations
 from controllers.keys import CentreKeys, KeysUnusable
 from controllers.ports import CentreRelay
 from controllers.space_marks import SpaceContinuity
-from relay.core.records.root_walk import RootsRefused
-from relay.core.records.trust import Trust
+from relay.core.records.trust import RootsRefused, Trust
 from relay.ports import Clock, Dice
 from relay.waiting import until_due
 from schemas.records.records import KeysRecord, Record

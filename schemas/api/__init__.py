@@ -7,7 +7,6 @@ from schemas.api.collectors import CombinedStatus, StatusCollector
 from schemas.api.customizer import Customizer, Replacement
 from schemas.api.denatured import Denatured
 from schemas.api.health_rule import HealthRule
-from schemas.api.hold import Hold
 from schemas.api.inventory import Location, SyncTarget
 from schemas.api.parsing import Kind, parse_kind, parse_wish
 from schemas.api.placement import (
@@ -22,6 +21,7 @@ from schemas.api.placement import (
     SinglePlacementSlice,
     UpsyncSet,
 )
+from schemas.api.placement_details import Hold
 from schemas.api.policy import Binding, BindingPolicy, BindingPolicySpec, PolicyClause
 from schemas.api.rollout_spec import RolloutSpec
 from schemas.api.rollout_status import Rollout, RolloutStatus

@@ -13,7 +13,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
-from schemas.api.hold import Hold
+from schemas.api.placement_details import Hold, KeptCopies, RepairedCopies
 from schemas.api.readiness import Readiness
 from schemas.api.shared import (
     ANY,
@@ -35,7 +35,6 @@ from schemas.api.shared import (
     or_any,
     resource_fault,
 )
-from schemas.api.traces import KeptCopies, RepairedCopies
 from schemas.objects.selectors import LabelSelector
 from schemas.records.placing import check_annotations
 from schemas.reports.upsync import UpsyncClause

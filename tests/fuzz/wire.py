@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 from relay.core.collectors.upsynced import UpsyncedObjects
-from relay.core.records.root_walk import RootsRefused, recall, walk
+from relay.core.records.trust import RootsRefused, recall, walk
 from schemas.content import blobs, manifest
 from schemas.content.blobs import Reference
 from schemas.content.carried import CARRIED_MAX_BYTES, with_carried, without_carried

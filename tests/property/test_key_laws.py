@@ -22,9 +22,8 @@ from controllers.core.access.keys import (
     signs_alone,
     unbelieved,
 )
-from relay.core.records import root_walk
-from relay.core.records.root_walk import RootsRefused, RootWalk, recall, walk
-from relay.core.records.trust import Trust, TrustVerdict
+from relay.core.records import trust
+from relay.core.records.trust import RootsRefused, RootWalk, Trust, TrustVerdict, recall, walk
 from schemas.records.records import (
     API_NODE,
     GRANTS_MAX,
@@ -255,7 +254,7 @@ class NewRootsOnly(Trust):
     """Other roots are believed by their own word alone."""
 
     def follow(self, envelope: Envelope) -> None:
-        offered = root_walk.roots_of(keys_record(envelope))
+        offered = trust.roots_of(keys_record(envelope))
         assert offered is not None
         RootWalk(self.tree, offered).follow(envelope)
         self.roots = offered
@@ -266,10 +265,10 @@ class FormerRootsOnly(Trust):
 
     def follow(self, envelope: Envelope) -> None:
         record = keys_record(envelope)
-        signed = root_walk.signers_of(self.tree, envelope, self.roots)
+        signed = trust.signers_of(self.tree, envelope, self.roots)
         if len(signed) < self.roots.threshold:
             raise RootsRefused("ThresholdNotMet", "")
-        self.roots = root_walk.roots_of(record) or self.roots
+        self.roots = trust.roots_of(record) or self.roots
 
 
 class OneIsEnough(Trust):

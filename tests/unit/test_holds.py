@@ -10,7 +10,7 @@ from controllers.core.status.holds import as_status, holds
 from controllers.core.status.rollout_holds import Steered
 from controllers.core.status.status import placement_status
 from controllers.core.workloads.missing_references import Lack
-from schemas.api.hold import HOLD_TEXT_MAX, HOLDS_MAX, Hold
+from schemas.api.placement_details import HOLD_TEXT_MAX, HOLDS_MAX, Hold
 from schemas.objects.objects import ObjectKey
 from schemas.records import hold_reasons
 from schemas.reports.reports import Count, ExceptionSample, Summary

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from relay.core.records.root_walk import RootWalk, signers_of
+from relay.core.records.trust import RootWalk, signers_of
 from schemas.records.records import (
     API_KEYS,
     GRANTS_MAX,

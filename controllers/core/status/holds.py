@@ -13,7 +13,7 @@ from controllers.core.status.facts import PlacementFacts
 from controllers.core.status.rollout_holds import rollout_holds
 from controllers.core.workloads.space import FROZEN
 from relay.objects.stored_object import timestamp
-from schemas.api.hold import HOLD_TEXT_MAX, HOLDS_MAX, Hold
+from schemas.api.placement_details import HOLD_TEXT_MAX, HOLDS_MAX, Hold
 from schemas.records.hold_reasons import (
     CUSTOMIZATION_FROZEN,
     INVALID,

@@ -12,7 +12,7 @@ from controllers.core.rollout import kept_back
 from controllers.core.rollout.empty_waves import approval_text
 from controllers.core.rollout.rejection import told
 from controllers.core.rollout.state import is_under_way, present, target_of
-from schemas.api.hold import Hold
+from schemas.api.placement_details import Hold
 from schemas.api.rollout_status import RejectedObjects, RolloutStatus
 from schemas.content.blobs import Reference
 from schemas.objects.annotations import RELEASE_ROLLOUT

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from relay.objects.stored_object import timestamp
-from schemas.api.traces import KeptCopies, KeptCopy, RepairedCopies, RepairedCopy
+from schemas.api.placement_details import KeptCopies, KeptCopy, RepairedCopies, RepairedCopy
 from schemas.reports.reports import Count, ExceptionSample, RepairSample
 from schemas.values.wording import namespace_first
 

@@ -18,7 +18,7 @@ from leafcast.ask.api import Api, ApiError
 from leafcast.centre.centre import Centre
 from leafcast.daemon.verbs.content_keys import ContentKeys, fleet_keys
 from leafcast.key_files import public_keys, request_form, request_from
-from relay.core.records.root_walk import RootsRefused
+from relay.core.records.trust import RootsRefused
 from relay.ports import Dice
 from schemas.records.records import KeyGrant
 from schemas.records.signing import Signer

@@ -8,8 +8,7 @@ from relay.core.events import MailArrived
 from relay.core.records.accepted import AcceptedRecord, Version, read_record
 from relay.core.records.book import RecordBook
 from relay.core.records.judge import SnapshotJudge, VerifiedSnapshot
-from relay.core.records.root_walk import RootsRefused
-from relay.core.records.trust import Trust, TrustVerdict
+from relay.core.records.trust import RootsRefused, Trust, TrustVerdict
 from relay.core.records.verdict import HeldRecord, RecordAcceptance
 from schemas.records.records import NodeRecord, Record
 from schemas.records.signing import Envelope, decode_envelope

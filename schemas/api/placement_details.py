@@ -1,4 +1,8 @@
-"""What a placement's status tells of copies that are kept, and of those that were put right."""
+"""What a placement's status lists: holds, copies that are kept, and those that were put right.
+
+A hold is what keeps the newest content of the centre from destinations, one for each reason. What
+merely takes its time is none.
+"""
 
 from __future__ import annotations
 
@@ -51,3 +55,26 @@ class RepairedCopies(ApiValue):
     """How often copies were put right since each was made."""
     last: ListOf[RepairedCopy] = ()
     """The last of these, the newest first, one for each copy."""
+
+
+HOLDS_MAX = 16
+"""So many a status lists."""
+HOLD_TEXT_MAX = 400
+"""So many characters has a message, and a remedy."""
+
+
+class Hold(ApiValue):
+    """What keeps the newest content of the centre from destinations, and the command that helps."""
+
+    reason: str
+    """What keeps it, in one word, for programs."""
+    since: str | None = None
+    """Since when it is kept."""
+    destinations: Count | None = None
+    """How many destinations lack the newest content by it; absent if nobody can tell exactly."""
+    message: str = ""
+    """What keeps it, for people."""
+    until: str | None = None
+    """When it ends by itself, if that is known."""
+    remedy: str = ""
+    """The command to run next."""
