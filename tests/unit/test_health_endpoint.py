@@ -28,9 +28,9 @@ class Clock(SystemClock):
 
 
 @asynccontextmanager
-async def running(checks, clock=None):
+async def running(checks, clock=None, warnings=dict):
     asked = checks if callable(checks) else lambda: checks
-    endpoint = HealthEndpoint(asked, clock or SystemClock(), 0)
+    endpoint = HealthEndpoint(asked, clock or SystemClock(), 0, warnings=warnings)
     async with asyncio.TaskGroup() as group:
         task = group.create_task(endpoint.run())
         await endpoint.listening.wait()
@@ -64,6 +64,14 @@ async def test_ready_is_one_of_which_every_check_holds_and_each_is_named():
         assert body == "[+]session ok\n[-]workloads: not listed yet\nnot ready\n"
         checks["workloads"] = ""
         assert (await ask(endpoint, get("/readyz")))[0] == 200
+
+
+async def test_what_is_warned_of_is_told_and_keeps_nobody_from_being_ready():
+    warnings = {"backups": "the folder is gone", "other": ""}
+    async with running({"session": ""}, warnings=lambda: warnings) as endpoint:
+        code, body = await ask(endpoint, get("/readyz"))
+        assert code == 200
+        assert body == "[+]session ok\n[!]backups: the folder is gone\nready\n"
 
 
 @pytest.mark.parametrize(
