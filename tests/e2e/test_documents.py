@@ -72,6 +72,12 @@ CHANGING = (
     (re.compile(r"\b(\d+[smhd])+\b"), "<age>"),
     (re.compile(r"^\[(\d+)\] \d+$"), r"[\1] <process>"),
     (re.compile(r"\b\d+ bytes\b"), "<bytes>"),
+    # Of backups: their times, keys and trees, and what they hold.
+    (re.compile(r"\b\d{8}T\d{6}Z\b"), "<time>"),
+    (re.compile(r"\bkey [0-9a-f]{12}\b"), "key <key>"),
+    (re.compile(r"\btree [a-z2-7]{26}\b"), "tree <tree>"),
+    (re.compile(r"\b\d+ messages\b"), "<messages>"),
+    (re.compile(r"\b\d+ records in force, \d+ objects\b"), "<records>"),
     # What is still to be read by a relay elsewhere is known from its last hello.
     (re.compile(r"\bup +\d+(?= )"), "up <lag>"),
     (re.compile(r"\s+"), " "),
