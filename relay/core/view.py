@@ -25,14 +25,21 @@ from schemas.objects.objects import ObjectKey
 from schemas.records.health_rules import HealthProgram
 from schemas.records.records import LocationHead, LocationRecord, Profile, Record
 from schemas.records.signing import Envelope
-from schemas.reports.reports import CELL_FORMER, Count, ExceptionSample, ObjectResult, Summary
+from schemas.reports.reports import (
+    CELL_FORMER,
+    ORPHANED,
+    Count,
+    ExceptionSample,
+    ObjectResult,
+    Summary,
+)
 from schemas.reports.upsync import UpsyncClause
 from schemas.values.identity import ContentHash, DestinationId, MailKey
 
 OUTDATED = "Withheld: a newer version is in force, and missing from the mailbox at the parent"
-ORPHANED = (
-    "Orphaned: a newer version is in force here than the centre knows; apply the placement anew, "
-    "or withdraw the term that issued it: leafcast orphans"
+ORPHANED_HERE = (
+    f"{ORPHANED}: a newer version is in force here than the centre knows; "
+    "apply the placement anew, or have the centre's count: leafcast accept NAME"
 )
 WITHHELD = "Withheld: it is in force here, and its content is missing from the mailbox"
 WAITING_FOR_MAX = 20
@@ -232,7 +239,7 @@ class NodeView:
         if key in self._judge.standings.outdated:
             reasons.append((1, OUTDATED))
         if self._judge.standings.orphaned.get(key):
-            reasons.append((1, ORPHANED))
+            reasons.append((1, ORPHANED_HERE))
         if is_delta(held) and not held.full and self.is_meant(key):
             reasons.append((1, WITHHELD))
         if self._content.refused_since(mail_owner(key)) is not None:

@@ -56,6 +56,8 @@ CELLS_MAX = 512
 CELL_OTHER, CELL_FORMER = "other", "former"
 """Cells beyond CELLS_MAX, in one count; and destinations that have said nothing yet of the present
 step: whoever sees these knows that the waves are not counted whole."""
+ORPHANED = "Orphaned"
+"""Under which a node says that it holds something newer than the centre knows."""
 ARM_WORDS = frozenset({ARM_OLDER, ARM_NOTHING, ARM_OTHER})
 
 

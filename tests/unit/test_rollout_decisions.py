@@ -3,6 +3,7 @@
 import pytest
 
 from controllers.core.rollout.messages import conditions
+from schemas.reports.reports import ExceptionSample
 from tests.unit.rollout_world import V1, V2, V3, V4, V5, WAVES, Fleet, rollout
 
 
@@ -87,6 +88,24 @@ def test_on_failure_abort_gives_back_the_former_content():
     fleet.broken = {V2}
     assert fleet.want(V2).phase == "Aborted"
     assert fleet.having(V1) == set(fleet.labels)
+
+
+@pytest.mark.parametrize("newer", [True, False])
+def test_nothing_is_opened_or_aborted_over_what_nodes_have_newer(newer):
+    """As after a restore: a person decides which one counts; and that time is nobody's fault."""
+    fleet = Fleet(rollout(onFailure="abort", deadline="1m"))
+    fleet.turn()
+    fleet.states = dict.fromkeys(fleet.labels, "pending")
+    fleet.want(V2)
+    reason = "Orphaned: a newer version is here" if newer else "Withheld: it is missing"
+    fleet.exceptions = (ExceptionSample(1, "", reason, 1, "/emea"),)
+    fleet.turn(1)
+    assert fleet.turn(10_000).phase == ("Progressing" if newer else "Aborted")
+    fleet.exceptions = ()
+    if newer:
+        assert fleet.turn().phase == "Progressing"
+        fleet.states = {}
+        assert fleet.turn().phase == "Complete"
 
 
 def test_abort_keep_leaves_the_content_where_it_is():

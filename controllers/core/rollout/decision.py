@@ -186,10 +186,14 @@ class _Turn:
     def _is_exact(self, state: RolloutStatus) -> bool:
         """Whether what is counted is all that is open now, and no more and no less."""
         count = self._facts.count
-        said = self._facts.gates == layers.gates_of(state)
-        return (
-            said and count is not None and count.exact and wave_health.is_whole(count.summary.cells)
-        )
+        if count is None or self._facts.gates != layers.gates_of(state):
+            return False
+        is_whole = count.exact and wave_health.is_whole(count.summary.cells)
+        return is_whole and not self._is_outrun()
+
+    def _is_outrun(self) -> bool:
+        count = self._facts.count
+        return count is not None and wave_health.is_outrun(count.summary.exceptions)
 
     def _step(self, state: RolloutStatus) -> RolloutStatus:
         wave = present(state)
@@ -202,7 +206,7 @@ class _Turn:
             return self._first_step(state, wave)
         if not self._is_exact(state):
             # Time that nobody can judge is no soak, but it goes on for those who wait.
-            self.run = replace(self.run, is_running=True)
+            self.run = replace(self.run, is_running=not self._is_outrun())
             return state
         return self._judged(state, wave, self._tally(state, state.wave - 1))
 

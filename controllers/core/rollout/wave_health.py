@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -10,7 +10,14 @@ from controllers.core.rollout.state import changed
 from schemas.api.rollout_spec import RolloutSpec
 from schemas.api.rollout_status import WaveStatus
 from schemas.records.shares import share_of
-from schemas.reports.reports import CELL_OTHER, MAINTAINED, NEVER_JOINED, Cell
+from schemas.reports.reports import (
+    CELL_OTHER,
+    MAINTAINED,
+    NEVER_JOINED,
+    ORPHANED,
+    Cell,
+    ExceptionSample,
+)
 
 _FAILED_STATES = ("failing", "frozen")
 _NO_MEMBERS = (NEVER_JOINED, "leaving", MAINTAINED)
@@ -35,6 +42,14 @@ class WaveTally:
 def is_whole(cells: Mapping[str, int]) -> bool:
     """Whether all members are in cells of their own gates."""
     return not cells.get(CELL_OTHER)
+
+
+def is_outrun(exceptions: Iterable[ExceptionSample]) -> bool:
+    """Whether somebody holds something newer than this centre knows, as after a restore.
+
+    Nothing is opened, aborted or undone over it: a person decides which one counts.
+    """
+    return any(it.reason.partition(":")[0] == ORPHANED for it in exceptions)
 
 
 def tally(cells: Mapping[str, int], gate: str, of: str) -> WaveTally:
