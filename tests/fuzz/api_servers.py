@@ -14,7 +14,7 @@ from relay.adapters.kubernetes import (
     leases,
     refusals,
 )
-from relay.adapters.kubernetes import discovery_documents as documents
+from relay.adapters.kubernetes import discovery as documents
 from relay.adapters.kubernetes.credentials import ExecCredentials, certificates, headers
 from relay.adapters.kubernetes.kubeconfig import (
     ClusterAccess,
