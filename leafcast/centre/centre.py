@@ -23,12 +23,13 @@ from leafcast.data_dir import DataDir
 from leafcast.node.credentials.authorities import Authorities, load_or_make_authorities
 from leafcast.node.credentials.certificates import LocalListening
 from leafcast.node.credentials.files import load_credentials
-from leafcast.node.credentials.store_key import kept_store_key
+from leafcast.node.credentials.kept_store import kept_store
 from leafcast.node.listen_settings import kept_listen_settings
 from leafcast.node.options import ActiveMember, Listening, NodeEnvironment, NodeHooks, NodeIdentity
 from leafcast.node.runtime import NodeRuntime
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.jetstream.entrance import Decide
+from relay.adapters.server.durability import DEFAULT_STORE
 from relay.adapters.server.external_server import ExternalServer, ServerPlace
 from relay.adapters.server.guard import ProcessGuard
 from relay.adapters.server.nats_server import EmbeddedServer
@@ -232,11 +233,9 @@ class Centre:
 
     def _environment(self, guard: ProcessGuard) -> NodeEnvironment:
         keys = load_or_make_keys(self.place.keys, self._dice)
-        store_key = None if self.options.external else kept_store_key(self.place.folder)
+        store = DEFAULT_STORE if self.options.external else kept_store(self.place.folder).settings()
         member = self.options.member
-        return NodeEnvironment(
-            guard, self._clock, self._dice, keys.tree, keys.roots, store_key, member
-        )
+        return NodeEnvironment(guard, self._clock, self._dice, keys.tree, keys.roots, store, member)
 
     def _listens(self, tree: TreeId) -> LocalListening | None:
         """How others get to the relays that run here; None if they keep to this machine."""

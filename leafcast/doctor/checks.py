@@ -15,6 +15,7 @@ from leafcast.doctor.expiry_checks import expiry_checks, trouble_checks
 from leafcast.doctor.findings import RANK, Check, DoctorFacts, NodeFacts
 from leafcast.doctor.link_checks import link_checks
 from leafcast.doctor.placement_checks import ledger_checks, placement_checks, space_checks
+from leafcast.doctor.power_checks import power_checks
 from leafcast.show.durations import span_text
 from relay.adapters.jetstream.server_floor import floor_text, is_too_old
 from schemas.values.identity import NodePath
@@ -36,8 +37,9 @@ def checks(facts: DoctorFacts) -> list[Check]:
     """All checks, group by group, what is well first; those of a tree only if one answers."""
     found = [*_machine(facts), *space_checks(facts.spaces)]
     if not facts.not_running:
-        for group in (_servers, cluster_checks, link_checks, _lag, _clock, _disk, _staleness):
+        for group in (_servers, cluster_checks, link_checks, _lag, _clock, _disk, power_checks):
             found += group(facts)
+        found += _staleness(facts)
         found += [*placement_checks(facts), *ledger_checks(facts.ledger)]
         found += [*trouble_checks(facts), *expiry_checks(facts), *backup_checks(facts)]
     groups = list(dict.fromkeys(check.group for check in found))

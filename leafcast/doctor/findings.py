@@ -72,6 +72,10 @@ class NodeFacts:
     unsaid: int = 0
     # How often its store was removed while it ran.
     removals: int = 0
+    # Whether its server is to have on the disk what it acknowledges.
+    meant_durable: bool = False
+    # For how long that may not be so; None where it does not say.
+    sync_seconds: int | None = None
     # Until when a person works there, 0 if nobody does, and why.
     maintenance_until_ms: int = 0
     maintenance_reason: str = ""

@@ -26,10 +26,10 @@ from leafcast.node.options import (
 )
 from leafcast.node.runtime import NodeRuntime
 from relay.adapters.jetstream.stream_rekey import rekey_streams
+from relay.adapters.server.durability import DEFAULT_STORE, StoreSettings
 from relay.adapters.server.guard import ProcessGuard
 from relay.adapters.server.link_trouble import NOT_LET_IN, LinkNews
 from relay.adapters.server.nats_config import ParentRemote
-from relay.adapters.server.store_key import StoreKey
 from relay.adapters.server.upgrade_probe import cause_at
 from relay.atomic_file import atomic_write
 from relay.claims.edge_claim import UNCLAIMED, EdgeClaim
@@ -67,7 +67,7 @@ class JoinOptions:
     health: HealthAddress | None = None
     proxy: str = ""
     listens: ListenSettings | None = None
-    store_key: StoreKey | None = None
+    store: StoreSettings = DEFAULT_STORE
 
 
 class JoinedNode:
@@ -97,7 +97,7 @@ class JoinedNode:
         try:
             async with ProcessGuard() as guard:
                 world = NodeEnvironment(
-                    guard, self._clock, self._dice, grant.tree, grant.roots, options.store_key
+                    guard, self._clock, self._dice, grant.tree, grant.roots, options.store
                 )
                 runtime = self._runtime(world)
                 async with asyncio.TaskGroup() as group:

@@ -38,6 +38,7 @@ from relay.core.effects import Noted
 from relay.ports import BusBroken, Clock, SpaceError
 
 STORE_LOOK_SECONDS = 1.0
+SYNC_LOOK_SECONDS = 60.0
 LISTEN_AFTER_SECONDS = 1.0
 OPEN_ATTEMPTS_MAX, OPEN_PAUSE_SECONDS = 20, 0.1
 SERVER_HOME_CHARACTERS = 8
@@ -114,6 +115,7 @@ class NodeServer:
         ):
             group.create_task(self._keep_store(), name=f"store {path}")
             group.create_task(self._listen(), name=f"listen {path}")
+            group.create_task(self._look_at_sync(), name=f"sync {path}")
             yield group
 
     def _new(
@@ -137,7 +139,7 @@ class NodeServer:
             guard=world.guard,
             clock=world.clock,
             leaf_address=None if self._trust.awaits_certificate else self._leaf_address,
-            store_key=world.store_key,
+            store=world.store,
         )
 
     async def client(self, stack: AsyncExitStack, name: str) -> Client:
@@ -229,6 +231,11 @@ class NodeServer:
             and leaf_address.tls is not None
         ):
             status |= validity(leaf_address.tls)
+        if self._server is not None and self._server.sync_seconds is not None:
+            status |= {
+                "durable": int(self._server.is_durable),
+                "syncSeconds": self._server.sync_seconds,
+            }
         return {**status, "storeRemovals": self._removals}
 
     async def until_wiped(self) -> None:
@@ -255,6 +262,12 @@ class NodeServer:
         leaf_address = self._leaf_address
         if leaf_address is not None and isinstance(self.server, EmbeddedServer):
             await self.server.listen(leaf_address)
+
+    async def _look_at_sync(self) -> None:
+        """Know when a server that someone else runs has on its disk what it acknowledged."""
+        while isinstance(self.server, ExternalServer):
+            await self.server.ask_about_sync()
+            await self._world.clock.sleep(SYNC_LOOK_SECONDS)
 
     async def _keep_store(self) -> None:
         """A server of our own that cannot write starts again once its disk has room.

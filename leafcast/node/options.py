@@ -12,11 +12,11 @@ from leafcast.space_settings import SpaceSetting
 from relay.adapters.jetstream.entrance import Decide
 from relay.adapters.jetstream.fence import Tenure
 from relay.adapters.server.cluster_settings import MEMBERS
+from relay.adapters.server.durability import DEFAULT_STORE, StoreSettings
 from relay.adapters.server.guard import ProcessGuard
 from relay.adapters.server.leaf_address import LeafAddress
 from relay.adapters.server.nats_config import ParentRemote
 from relay.adapters.server.nats_server import EmbeddedServer
-from relay.adapters.server.store_key import StoreKey
 from relay.adapters.spaces.simulated_cluster import Settings
 from relay.core.effects import Noted
 from relay.ports import Clock, Dice
@@ -46,7 +46,7 @@ class NodeEnvironment:
     dice: Dice
     tree: TreeId
     roots: Roots
-    store_key: StoreKey | None = None
+    store: StoreSettings = DEFAULT_STORE
     member: ActiveMember | None = None
 
     @property

@@ -32,6 +32,7 @@ from leafcast.space_settings import (
     edge_cluster,
 )
 from leafcast.spaces import access_fault
+from relay.adapters.server.durability import Durability, read_durability
 from relay.adapters.server.external_server import ServerPlace
 from relay.adapters.server.leaf_address import TlsFiles, is_loopback
 from relay.adapters.server.nats_config import TLS_SCHEMES, ParentRemote
@@ -101,6 +102,7 @@ class HealthForm(_Form):
 _CentreSpace = Annotated[
     SpaceSetting, PlainValidator(centre_space), PlainSerializer(SpaceSetting.form)
 ]
+_Durability = Annotated[Durability, PlainValidator(read_durability)]
 _EdgeCluster = Annotated[
     SpaceSetting, PlainValidator(edge_cluster), PlainSerializer(SpaceSetting.form)
 ]
@@ -131,6 +133,8 @@ class RunConfig(_Form):
     allow_live_cluster: bool = False
     # That of an edge.
     cluster: _EdgeCluster = SIMULATED
+    # When its server has on the disk what it acknowledged; a centre's always has.
+    durability: _Durability = Durability.PERIODIC
     health: HealthForm | None = None
     server: ServerForm = Field()
 
@@ -167,6 +171,7 @@ class RunConfig(_Form):
             server.leaf_port,
             *_tls_files(folder, server.tls),
             server.store_key_variable,
+            self.durability,
         )
 
     def parent_link(self, folder: Path, seed: str) -> ParentRemote | None:
@@ -287,6 +292,7 @@ def _faults(config: RunConfig) -> Iterator[Fault]:
     if root is not (config.parent is None):
         remedy = "leave it out" if root else "write its leaf URL, as in nats-leaf://host:7422"
         yield Fault("parent", "every node has one but the centre, which has none", remedy)
+    yield from _durability_faults(config)
     yield from _clear_faults(config)
     if (name := config.server.store_key_variable) and not is_variable(name):
         said = f"{name!r} is no name of an environment variable"
@@ -304,6 +310,14 @@ def _faults(config: RunConfig) -> Iterator[Fault]:
         for at, one in enumerate(listed):
             if one in listed[:at]:
                 yield Fault(f"{field}[{at}]", f"{one.title} is listed twice", "leave one out")
+
+
+def _durability_faults(config: RunConfig) -> Iterator[Fault]:
+    """A centre that is not to have on its disk what it acknowledges."""
+    said = "durability" in config.model_fields_set
+    if config.parent is None and said and config.durability is not Durability.DISK:
+        what = f"{config.durability.value!r} is for nodes with a parent, which has what they lose"
+        yield Fault("durability", what, f"leave it out: a centre's is {Durability.DISK.value}")
 
 
 def _clear_faults(config: RunConfig) -> Iterator[Fault]:

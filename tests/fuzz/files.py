@@ -41,7 +41,7 @@ from leafcast.node.claim_note import FILE as CLAIM_FILE
 from leafcast.node.claim_note import read_note
 from leafcast.node.credentials.account_seeds import account_seeds
 from leafcast.node.credentials.files import CredentialsUnusable, load_credentials
-from leafcast.node.credentials.store_key import kept_file
+from leafcast.node.credentials.kept_store import kept_store
 from leafcast.node.known_children import KnownChildren
 from leafcast.node.run_config import RunConfigRefused, read_run_config
 from leafcast.space_settings import EMBEDDED, CentreSpaces, SpaceSetting
@@ -174,7 +174,10 @@ TARGETS = {
         "any.key", lambda at: read_store_key(at / "any.key"), StoreKeyRefused, STORE_KEY.secret
     ),
     "store key's place": file(
-        "store.json", kept_file, StoreKeyRefused, {"key_file": "/etc/leafcast/store.key"}
+        "store.json",
+        kept_store,
+        StoreKeyRefused,
+        {"key_file": "/etc/leafcast/store.key", "durability": "disk"},
     ),
     "store key's check": file(
         CHECK_FILE, lambda at: check_key(at, STORE_KEY), StoreKeyRefused, STORE_KEY.check

@@ -3,11 +3,13 @@
 import asyncio
 import os
 import subprocess
+from contextlib import contextmanager
 
 import pytest
 
+from relay.adapters.server.durability import SYNC_SECONDS
 from relay.adapters.server.external_server import ExternalServer, ServerPlace
-from relay.adapters.server.nats_config import AccountSeeds, BadServerSettings
+from relay.adapters.server.nats_config import SYNC_ALWAYS, AccountSeeds, BadServerSettings
 from relay.adapters.server.nkey_pairs import new_user_nkey
 from relay.adapters.server.ports import free_ports
 from relay.adapters.server.process import server_binary
@@ -40,23 +42,29 @@ def server(tmp_path, seeds):
     return made
 
 
+@contextmanager
+def started(file):
+    """A nats-server on a file."""
+    command = [server_binary(), "--config", file]
+    process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    try:
+        yield process
+    finally:
+        process.terminate()
+        process.wait()
+
+
 @pytest.fixture
 async def process(server, tmp_path):
     """A nats-server on the file, that serves."""
-    started = subprocess.Popen(
-        [server_binary(), "--config", tmp_path / "nats.conf"], stderr=subprocess.DEVNULL
-    )
+    with started(tmp_path / "nats.conf") as process:
 
-    async def serves() -> bool:
-        assert started.poll() is None
-        return await answers(server)
+        async def serves() -> bool:
+            assert process.poll() is None
+            return await answers(server)
 
-    try:
         await eventually(serves)
-        yield started
-    finally:
-        started.terminate()
-        started.wait()
+        yield process
 
 
 async def answers(server):
@@ -108,3 +116,28 @@ async def test_a_server_that_is_away_leaves_the_file_as_it_was_and_is_tried_agai
     with pytest.raises(BusBroken, match="does not reload"):
         await server.add_child("emea", nkey()[1])
     assert (tmp_path / "nats.conf").read_text() == before
+
+
+async def test_a_file_that_should_sync_and_a_server_that_does_not_are_told_apart(
+    server, process, tmp_path
+):
+    """The server runs on a file of before, as after an upgrade."""
+    file = tmp_path / "nats.conf"
+    whole = file.read_text()
+    await server.ask_about_sync()
+    assert server.sync_seconds == 0
+    process.terminate()
+    process.wait()
+    file.write_text(whole.replace(SYNC_ALWAYS, ""))
+    with started(file) as again:
+        await eventually(lambda: answers(server))
+        await server.ask_about_sync()
+        assert server.sync_seconds == SYNC_SECONDS
+        assert file.read_text() == whole
+        with pytest.raises(BusBroken, match=r"SyncAlways.*: start that nats-server again"):
+            await server.add_child("emea", nkey()[1])
+        assert again.poll() is None
+    with started(file):
+        await eventually(lambda: answers(server))
+        await server.ask_about_sync()
+        assert server.sync_seconds == 0

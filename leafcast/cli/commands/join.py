@@ -18,7 +18,7 @@ from leafcast.cli.options.kubernetes import (
     take_over_option,
 )
 from leafcast.cli.options.listen import listen_options
-from leafcast.cli.options.store_key import StoreKeyFile, store_key_option
+from leafcast.cli.options.store import StoreOptions, store_options
 from leafcast.daemon.logs import log_format_option, set_up_logs
 from leafcast.daemon.process import OTHERS
 from leafcast.join.default_folder import folder_of_token, take_along
@@ -33,6 +33,7 @@ from leafcast.join.join_request import JoinRequester
 from leafcast.join.joined_node import JoinedNode, JoinOptions
 from leafcast.join.kept_grant import KeptGrant
 from leafcast.node.attached_cluster import attachment
+from leafcast.node.credentials.kept_store import KeptStore, keep_store, kept_store
 from leafcast.node.health_endpoint import HealthAddress
 from leafcast.node.listen_settings import ListenSettings
 from leafcast.node.options import EdgeCluster
@@ -40,6 +41,7 @@ from leafcast.show.sanitize import sanitize
 from leafcast.signals import EndedBySignal, run_until_signal
 from leafcast.space_settings import SIMULATED, SpaceSetting
 from relay.adapters.clock import SystemClock, SystemDice
+from relay.adapters.server.durability import StoreSettings
 
 PROXY_VARIABLE = "LEAFCAST_PROXY"
 _ON_COMMAND_LINE = click.core.ParameterSource.COMMANDLINE
@@ -90,7 +92,7 @@ def _tell_who_reads(ctx: click.Context, param: click.Parameter, token: str | Non
     help=f"An HTTP proxy to go out through, to a wss:// address.  [environment: {PROXY_VARIABLE}]",
 )
 @listen_options
-@store_key_option
+@store_options
 @log_format_option
 @health_options
 def join(  # noqa: PLR0913, PLR0917 - click passes options by name
@@ -104,7 +106,7 @@ def join(  # noqa: PLR0913, PLR0917 - click passes options by name
     take_over: bool,  # noqa: FBT001 - click
     proxy: str,
     listens: ListenSettings | None,
-    store_key: StoreKeyFile | None,
+    store: StoreOptions,
     log_format: str,
     health: HealthAddress | None,
 ) -> None:
@@ -120,7 +122,8 @@ def join(  # noqa: PLR0913, PLR0917 - click passes options by name
     A relay whose children are elsewhere says with --listen where they dial in. It gets its
     certificate from the centre when the first of them is added.
 
-    With --store-key-file what the node stores is encrypted; each start needs it then.
+    With --store-key-file what the node stores is encrypted; each start needs it then. With
+    --durability disk it is on the disk once it is acknowledged, from this start on.
     """
     named = _named(kubeconfig, context, simulated=simulated)
     os.umask(OTHERS)
@@ -147,8 +150,10 @@ def join(  # noqa: PLR0913, PLR0917 - click passes options by name
         if listens is not None and not grant.relay:
             raise click.UsageError("--listen is for relays: nothing hangs below an edge")
         works_on = EdgeCluster(attachment(cluster), take_over) if cluster is not None else None
-        key = store_key.key if store_key is not None else None
-        options = JoinOptions(works_on, health, proxy, listens, key)
+        kept = KeptStore(durability=store.durability or kept_store(place.folder).durability)
+        keep_store(place.folder, kept)
+        settings = StoreSettings(store.key, kept.durability)
+        options = JoinOptions(works_on, health, proxy, listens, settings)
         _until_ended(JoinedNode(grant, place, options, clock, dice, say).run(), again)
 
 

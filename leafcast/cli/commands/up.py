@@ -19,7 +19,7 @@ from leafcast.cli.options.common import data_dir_option
 from leafcast.cli.options.kubernetes import take_over_option
 from leafcast.cli.options.listen import listen_options
 from leafcast.cli.options.spaces import spaces_options
-from leafcast.cli.options.store_key import StoreKeyFile, store_key_option
+from leafcast.cli.options.store import StoreOptions, store_options
 from leafcast.daemon.process import (
     DaemonEnded,
     prepare_folder,
@@ -42,8 +42,8 @@ from leafcast.local.views import (
     TIMEOUT_SECONDS_MAX,
     TreeShape,
 )
+from leafcast.node.credentials.kept_store import keep_store, kept_store
 from leafcast.node.credentials.own_certificate import check_files
-from leafcast.node.credentials.store_key import keep_file, kept_file
 from leafcast.node.listen_settings import (
     ListenRefused,
     ListenSettings,
@@ -87,7 +87,7 @@ SHOP = Path(__file__).resolve().parents[2] / "shop"
 @spaces_options
 @take_over_option("Work on the API server though another tree has it as its hub, and is silent.")
 @listen_options
-@store_key_option
+@store_options
 @data_dir_option
 @click.option(
     "--timeout",
@@ -112,7 +112,7 @@ def up(  # noqa: PLR0913 - its options
     spaces: CentreSpaces | None,
     take_over: bool,
     listens: ListenSettings | None,
-    store_key: StoreKeyFile | None,
+    store: StoreOptions,
     data_dir: Path | None,
     timeout_seconds: float,
     foreground: bool,
@@ -132,8 +132,8 @@ def up(  # noqa: PLR0913 - its options
     named (7422), the relays below it at those that follow. Of wss://NAME/PATH a proxy is in front,
     and passes WebSockets on to port 8422 of 127.0.0.1 and those that follow.
 
-    With --store-key-file all that its servers store is encrypted. The key goes to them alone, and
-    the file has to be there at each start.
+    With --store-key-file all that its servers store is encrypted. The key goes to them alone; each
+    start needs the file. With --durability disk all have on disk what they acknowledge.
 
     With --workloads-kubeconfig they write into an API server of yours, prepared by `leafcast
     install`; the next `up` goes on with it. It is the hub of one centre: a second one is refused.
@@ -150,9 +150,9 @@ def up(  # noqa: PLR0913 - its options
     if spaces is not None:
         _check_spaces(place, kube, spaces, running=running, take_over=take_over)
     if running:
-        _check_running(place, listens, store_key)
+        _check_running(place, listens, store)
     else:
-        _prepare(place, shape, spaces, listens, store_key)
+        _prepare(place, shape, spaces, listens, store)
     if running and (place.daemon() or {}).get("ready"):
         _already_up(place, shape, foreground=foreground)
         click.echo(_next_steps(place, shape, kube, data_dir))
@@ -170,11 +170,11 @@ def _prepare(
     shape: TreeShape,
     spaces: CentreSpaces | None,
     listens: ListenSettings | None,
-    store_key: StoreKeyFile | None,
+    store: StoreOptions,
 ) -> None:
     """Make the folder ready for a start, with what was said for it; raises what refuses it."""
     prepare_folder(place)
-    _keep(place, shape, spaces, listens, store_key)
+    _keep(place, shape, spaces, listens, store)
     _check_listening(place)
 
 
@@ -300,15 +300,16 @@ def _kube(place: DataDir, kept: dict[str, object] | None, asked: str | None) -> 
     return had
 
 
-def _check_running(
-    place: DataDir, listens: ListenSettings | None, store_key: StoreKeyFile | None
-) -> None:
+def _check_running(place: DataDir, listens: ListenSettings | None, store: StoreOptions) -> None:
     """Refuse what a tree that runs cannot be told."""
     other = ""
     if listens is not None and kept_listen_settings(place.folder) != listens:
         other = "other addresses"
-    if store_key is not None and kept_file(place.folder) != store_key.file:
+    kept = kept_store(place.folder)
+    if store.over(kept).key_file != kept.key_file:
         other = "another store key"
+    if store.over(kept).durability is not kept.durability:
+        other = f"durability {kept.durability.value}"
     if other:
         said = f"the tree in {place.folder} runs with {other}; run `leafcast down` first"
         raise click.ClickException(said)
@@ -319,14 +320,16 @@ def _keep(
     shape: TreeShape,
     spaces: CentreSpaces | None,
     listens: ListenSettings | None,
-    store_key: StoreKeyFile | None,
+    store: StoreOptions,
 ) -> None:
     """Remember what was said for the next start; raises StoreKeyRefused."""
     if listens is not None:
         _check_ports(listens, shape)
-    if store_key is not None:
-        check_key(place.node(NodePath()), store_key.key)
-        keep_file(place.folder, store_key.file)
+    if store.key is not None:
+        check_key(place.node(NodePath()), store.key)
+    kept = kept_store(place.folder)
+    if store.over(kept) != kept:
+        keep_store(place.folder, store.over(kept))
     if listens is not None:
         keep_listen_settings(place.folder, listens)
     if spaces is not None:

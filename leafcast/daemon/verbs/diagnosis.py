@@ -111,6 +111,8 @@ class Diagnosis:
             starts=standing.get("serverStarts"),
             server_up_ms=standing.get("serverUpMs", 0),
             removals=standing.get("storeRemovals", 0),
+            meant_durable=bool(standing.get("durable")),
+            sync_seconds=standing.get("syncSeconds"),
         )
 
 
@@ -147,6 +149,8 @@ def node_facts(form: Form, response: Form | AskFault | None) -> NodeFacts:
         server_version=answer.get("serverVersion", ""),
         server_up_ms=answer.get("serverUpMs", 0),
         removals=answer.get("storeRemovals", 0),
+        meant_durable=bool(answer.get("durable")),
+        sync_seconds=answer.get("syncSeconds"),
         unplaced=_is_unplaced(form, answer),
         unclaimed=answer.get("unclaimed", "") if answer.get("claim") == REFUSED else "",
         free_bytes=answer.get("diskFree"),

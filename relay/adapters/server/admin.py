@@ -16,6 +16,7 @@ from relay.adapters.jetstream.server_url import connect_options
 REQUEST_SECONDS = 5.0
 RELOAD_SECONDS = 30.0
 """A stranger who does not go on with TLS holds up a reload for the ten seconds that he has."""
+_NANOSECONDS = 1_000_000_000
 LINKS_MAX = 64
 """More than a child may have, by its account's limits."""
 
@@ -64,6 +65,16 @@ async def _links_of(system: Client, account: str, keys: Collection[str]) -> Coll
     found = await _asked(system, "PING.CONNZ", acc=account, auth=True, limit=LINKS_MAX)
     links = found["data"].get("connections") or ()
     return {link["cid"] for link in links if link.get("authorized_user") in keys}
+
+
+async def sync_seconds(system: Client) -> int | None:
+    """For how long what the server acknowledged may not be on its disk yet; None unless it says."""
+    found = await _asked(system, "PING.JSZ")
+    config = found.get("data", {}).get("config", {})
+    if config.get("sync_always"):
+        return 0
+    interval = config.get("sync_interval")
+    return int(interval / _NANOSECONDS) if isinstance(interval, int) else None
 
 
 async def reload_config(system: Client) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
@@ -16,7 +17,14 @@ from typing import Self
 from nats.errors import Error as NatsError
 
 from relay.adapters.jetstream.server_url import with_authorities
-from relay.adapters.server.admin import ConfigRefused, cut_links, reload_config, system_connection
+from relay.adapters.server.admin import (
+    ConfigRefused,
+    cut_links,
+    reload_config,
+    sync_seconds,
+    system_connection,
+)
+from relay.adapters.server.durability import Durability
 from relay.adapters.server.leaf_address import TlsFiles
 from relay.adapters.server.nats_config import (
     NO_NEIGHBOURS,
@@ -29,6 +37,8 @@ from relay.adapters.server.nats_config import (
 )
 from relay.ports import BusBroken
 from schemas.values.identity import NodePath
+
+_ONLY_AT_A_START = "config reload not supported"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +62,7 @@ class ServerPlace:
     authorities: Path | None = None
     # Where the server finds the key of its store in its environment.
     store_key_variable: str = ""
+    durability: Durability = Durability.PERIODIC
 
     def authorities_text(self) -> str:
         """Whom children are to believe; "" for the authorities of their system."""
@@ -81,6 +92,13 @@ class ExternalServer:
         self._parent = neighbours.parent
         self._children = dict(neighbours.children)
         self._changing = asyncio.Lock()
+        self.sync_seconds: int | None = None
+        """For how long what it acknowledged may not be on the disk yet, as it said last."""
+
+    @property
+    def is_durable(self) -> bool:
+        """Whether it is to have on the disk what it acknowledges."""
+        return self._parent is None or self._place.durability is Durability.DISK
 
     async def __aenter__(self) -> Self:
         return self
@@ -92,6 +110,17 @@ class ExternalServer:
         trace: TracebackType | None,
     ) -> None:
         """The server goes on: it is not ours."""
+
+    async def ask_about_sync(self) -> None:
+        """Learn `sync_seconds`: the server runs on what its file said as it was started.
+
+        If that was another, the file says from now on what it should: no reload takes that up.
+        """
+        with suppress(NatsError, OSError, TimeoutError):
+            async with system_connection(self.url, self._system_seed) as system:
+                self.sync_seconds = await sync_seconds(system)
+            if self.sync_seconds is not None and self.is_durable != (self.sync_seconds == 0):
+                self.write_config()
 
     def write_config(self) -> None:
         """Write the file that the server is to run on."""
@@ -143,7 +172,10 @@ class ExternalServer:
         except (ConfigRefused, NatsError, OSError, TimeoutError) as error:
             self._children = before
             self.write_config()
-            raise BusBroken(f"the server of {self.path} does not reload: {error}") from error
+            said = f"the server of {self.path} does not reload: {error}"
+            if isinstance(error, ConfigRefused) and _ONLY_AT_A_START in str(error):
+                said += ": start that nats-server again, on its file as it is now"
+            raise BusBroken(said) from error
 
     def _settings(self, children: Mapping[str, str]) -> ServerSettings:
         return ServerSettings(
@@ -159,5 +191,5 @@ class ExternalServer:
             children=children,
             entrance=self._entrance,
             store_key_variable=self._place.store_key_variable,
-            durable=self._parent is None,
+            durable=self.is_durable,
         )

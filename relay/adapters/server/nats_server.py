@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import Self
 
 from relay.adapters.server.admin import cut_links, system_connection
+from relay.adapters.server.durability import DEFAULT_STORE, SYNC_SECONDS, Durability, StoreSettings
 from relay.adapters.server.guard import ProcessGuard
 from relay.adapters.server.leaf_address import LOOPBACK, LeafAddress
 from relay.adapters.server.nats_config import (
@@ -35,7 +36,7 @@ from relay.adapters.server.process import (
     ServerProcess,
     server_binary,
 )
-from relay.adapters.server.store_key import VARIABLE, StoreKey, admit_key
+from relay.adapters.server.store_key import VARIABLE, admit_key
 from relay.adapters.server.store_mark import StoreMark, admit_store
 from relay.adapters.server.store_space import is_full
 from relay.atomic_file import make_folder
@@ -74,13 +75,13 @@ class EmbeddedServer:
         guard: ProcessGuard,
         clock: Clock,
         leaf_address: LeafAddress | None = None,
-        store_key: StoreKey | None = None,
+        store: StoreSettings = DEFAULT_STORE,
     ) -> None:
         parent = neighbours.parent
         self.path = path
         self._leaf_address = leaf_address
         self._entrance = neighbours.entrance
-        self._store_key = store_key
+        self._store = store
         self._cluster = neighbours.cluster
         self._name = _server_name(path, neighbours)
         self._folder = folder
@@ -143,6 +144,20 @@ class EmbeddedServer:
     def starts(self) -> int:
         """How often it was started, but not to `listen`, and became ready; above 1: it crashed."""
         return self._starts - self._meant
+
+    @property
+    def is_durable(self) -> bool:
+        """Whether what it acknowledges is on the disk: else its parent must have it still.
+
+        Members of one node lose power together, and what two of them acknowledged is in force.
+        """
+        alone = self._parent is not None and self._cluster is None
+        return not alone or self._store.durability is Durability.DISK
+
+    @property
+    def sync_seconds(self) -> int | None:
+        """For how long what it acknowledged may not be on the disk yet."""
+        return 0 if self.is_durable else SYNC_SECONDS
 
     @property
     def up_seconds(self) -> float:
@@ -346,10 +361,10 @@ class EmbeddedServer:
         Raises ServerFailed, StoreKeyRefused, StoreOfAnotherKind or StoreMarkDamaged.
         """
         admit_store(self._folder, self._store_dir, self._mark)
-        admit_key(self._folder, self._store_key)
+        admit_key(self._folder, self._store.key)
         self._write_config()
         self._served = frozenset(self._children)
-        environment = self._store_key.environment if self._store_key is not None else {}
+        environment = self._store.key.environment if self._store.key is not None else {}
         process = self._process = ServerProcess(
             self._guard, server_binary(), self._config, environment
         )
@@ -418,10 +433,8 @@ class EmbeddedServer:
             children=children,
             name=self._name,
             entrance=self._entrance,
-            store_key_variable=VARIABLE if self._store_key is not None else "",
-            # Whoever has a parent gets from it what a loss of power takes. Members of one node
-            # lose power together, and what two of them acknowledged is in force.
-            durable=self._parent is None or self._cluster is not None,
+            store_key_variable=VARIABLE if self._store.key is not None else "",
+            durable=self.is_durable,
             cluster=self._cluster,
         )
 

@@ -1,0 +1,45 @@
+"""When a nats-server has on its disk what it acknowledged: at once, or every two minutes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from difflib import get_close_matches
+from enum import StrEnum
+
+from relay.adapters.server.store_key import StoreKey
+from schemas.values.faults import Fault, Faulty
+
+SYNC_SECONDS = 120
+"""How often a nats-server that is told nothing else has its disk write out what it was given."""
+
+
+class Durability(StrEnum):
+    """What a loss of power costs a node.
+
+    PERIODIC: up to two minutes of what it acknowledged, which its parent has still. DISK: nothing.
+    A centre has no parent, and is always as with DISK.
+    """
+
+    PERIODIC = "periodic"
+    DISK = "disk"
+
+
+@dataclass(frozen=True, slots=True)
+class StoreSettings:
+    """How servers of ours keep what they store: encrypted with `key` if there is one."""
+
+    key: StoreKey | None = None
+    durability: Durability = Durability.PERIODIC
+
+
+DEFAULT_STORE = StoreSettings()
+
+
+def read_durability(text: object) -> Durability:
+    """The durability that a text names; raises Faulty, which says what may be written."""
+    words = [word.value for word in Durability]
+    if isinstance(text, str) and text in words:
+        return Durability(text)
+    close = get_close_matches(str(text).lower(), words, 1)
+    remedy = f'did you mean "{close[0]}"?' if close else f"write {' or '.join(words)}"
+    raise Faulty(Fault("", f"{text!r} is no durability", remedy))
