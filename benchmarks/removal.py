@@ -19,7 +19,8 @@ from benchmarks.report import Report
 from controllers.core.inventory.label_brakes import LabelBrakes
 from controllers.core.inventory.registry import Registry
 from controllers.core.ledger.weighing import Confirmations
-from controllers.core.translation.placements import Placements, Work
+from controllers.core.translation.placements import Placements
+from controllers.core.translation.work import Work
 from schemas.objects.objects import ObjectKey
 from schemas.records.records import Record
 from schemas.values import wire

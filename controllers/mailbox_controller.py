@@ -80,6 +80,8 @@ class MailboxController:
         self.unplaced: dict[str, str] = {}
         self._registry = self._registry_of("")
         self._continuity = issuer.continuity("")
+        # Of how many falls of the space all its objects know.
+        self._falls = 0
         self._informer: SpaceInformer | None = None
 
     @property
@@ -129,6 +131,7 @@ class MailboxController:
         self._registry = self._registry_of(identity)
         # The same API server may hold workloads, which are known for themselves.
         self._continuity = self._issuer.continuity(f"{identity}{_MARK}" if identity else "")
+        self._falls = 0
         async with asyncio.TaskGroup() as group:
             self._informer = SpaceInformer(self._space, Interests(_INTERESTS), self, self._clock)
             group.create_task(self._informer.run(), name="inventory")
@@ -203,6 +206,9 @@ class MailboxController:
             )
         except SpaceError:
             return [*keys]
+        if self._falls != self._continuity.falls:
+            self._falls = self._continuity.falls
+            keys |= self._registry.doubt()
         objects = {key for key in keys if isinstance(key, ObjectKey)}
         objects |= self._registry.targets_at(key for key in keys if isinstance(key, NodePath))
         now_ms, brake = self._clock.now().wall_ms, self._issuer.brakes.brake
@@ -215,7 +221,7 @@ class MailboxController:
         if work.drafts or work.deleted:
             await self._issuer.issue(work.drafts, work.deleted)
         issued = bool(work.drafts or work.deleted)
-        await self._continuity.keep(issued=issued, whole=not self._registry.unseen)
+        await self._continuity.keep(issued=issued, whole=self._registry.is_whole)
         if self._weights is not None:
             self._weights.brakes_changed({key for key, _ in held.items() ^ brake.held.items()})
         self._look_later(now_ms)

@@ -93,6 +93,8 @@ class PlacementTranslator:
         self._placements = Placements("", {})
         self._notes = RolloutNotes(relay, self._placements)
         self._continuity = issuer.continuity("")
+        # Of how many falls of the space all placements know.
+        self._falls = 0
         self._interests = Interests()
         self._kinds: tuple[Kind, ...] = ()
         self._informer: SpaceInformer | None = None
@@ -155,7 +157,7 @@ class PlacementTranslator:
         )
         self._notes = RolloutNotes(self._relay, self._placements)
         self._notes.restore(self.name_of)
-        self._continuity = self._issuer.continuity(identity)
+        self._continuity, self._falls = self._issuer.continuity(identity), 0
         self.workloads.marks.by_tools = isinstance(self._space, FinalizingSpace)
         self._interests = Interests(CONTROL)
         self._ever = kinds_of(key for each in known.values() for key in each.entries or ())
@@ -468,6 +470,9 @@ class PlacementTranslator:
             )
         except SpaceError:
             return names | again
+        if self._falls != self._continuity.falls:
+            self._falls = self._continuity.falls
+            self._placements.doubt()
         todo, issued = names, False
         while todo:
             works = self._placements.next(todo, self._clock.now().wall_ms)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from controllers.core.rollout.rejection import Rejection
-from controllers.core.translation.placements import Placements, Work
+from controllers.core.translation.placements import Placements
+from controllers.core.translation.work import Work
 from controllers.ports import CentreRelay
 from schemas.records.records import FormerRollout
 from schemas.values.identity import MailKey

@@ -30,10 +30,12 @@ class SpaceContinuity:
         # None if the ledger never noted any, which says nothing.
         self._mark = relay.space_mark(identity) if identity else None
         self._seen = self._mark.revision if self._mark is not None else 0
-        # How far the ledger knew it as this run began.
-        self._known_to = self._seen
+        # How far the ledger knew it as this run began; None once it was compared with the space.
+        self._known_to: int | None = self._seen
         self._asked: frozenset[ObjectKey] = frozenset()
         self._lost: frozenset[ObjectKey] = frozenset()
+        self.falls = int(self._mark is not None and self._mark.fell_back)
+        """How often it was found that what the space shows may be older than what it showed."""
 
     def listed(
         self,
@@ -54,7 +56,7 @@ class SpaceContinuity:
         """Take note that something was listed at this revision."""
         number = number_of(revision)
         if number < self._seen:
-            self._lacks_some(number)
+            self._fell_back(number)
         self._seen = number
 
     async def lost(
@@ -65,6 +67,7 @@ class SpaceContinuity:
         A space that was rolled back, or lost some, lost all that it does not know to be deleted,
         until nothing is missing.
         """
+        await self._compare(space)
         # What was seen meanwhile is asked about anew.
         self._asked &= unseen()
         while fresh := unseen() - self._asked:
@@ -72,7 +75,7 @@ class SpaceContinuity:
             if isinstance(space, RecordingSpace):
                 absence = await space.absence(fresh)
                 known = absence.deleted | absence.present
-                if absence.lost or absence.read_to < self._known_to:
+                if absence.lost:
                     self._lacks_some(self._seen)
             self._lost -= fresh
             if self._mark is not None and self._mark.rolled_back:
@@ -81,11 +84,26 @@ class SpaceContinuity:
         self._lost &= unseen()
         return self._lost
 
+    async def _compare(self, space: Space) -> None:
+        """Find out, once in a run, whether a space that says so lost what the ledger knew."""
+        if self._known_to is not None and isinstance(space, RecordingSpace):
+            absence = await space.absence(())
+            if absence.read_to < self._known_to or absence.mended_at > self._known_to > 0:
+                self._fell_back(self._seen)
+        # What is missed later was there as this run began, whatever was lost before.
+        self._known_to = None
+
+    def _fell_back(self, revision: int) -> None:
+        self._lacks_some(revision)
+        self._mark = SpaceMark(revision, rolled_back=True, fell_back=True)
+        self.falls += 1
+
     def _lacks_some(self, revision: int) -> None:
         if self._mark is None or not self._mark.rolled_back:
             # What was taken for deleted so far may be lost, too.
             self._asked = frozenset()
-        self._mark = SpaceMark(revision, rolled_back=True)
+        fell_back = self._mark is not None and self._mark.fell_back
+        self._mark = SpaceMark(revision, rolled_back=True, fell_back=fell_back)
 
     def saw(self, change: ObjectChange, *, is_defined: bool) -> None:
         """Take note of how far a change tells that the space is, if its kind lives there.
@@ -99,12 +117,13 @@ class SpaceContinuity:
     async def keep(self, *, issued: bool, whole: bool) -> None:
         """Have the ledger note how far the space is known, if something was issued of it.
 
-        Once it is `whole` nothing of what it had is missing: it goes on from here. Raises
+        Once it is `whole` nothing of what it had is missing, or waits: it goes on from here. Raises
         BusBroken.
         """
         before = self._relay.space_mark(self._identity)
-        rolled_back = self._mark is not None and self._mark.rolled_back and not whole
-        self._mark = SpaceMark(self._seen, rolled_back)
-        is_news = before is None or issued or rolled_back != before.rolled_back
+        mark = self._mark if self._mark is not None and not whole else SpaceMark(self._seen)
+        self._mark = SpaceMark(self._seen, mark.rolled_back, mark.fell_back)
+        flags = (self._mark.rolled_back, self._mark.fell_back)
+        is_news = before is None or issued or flags != (before.rolled_back, before.fell_back)
         if is_news and self._mark != before:
             await self._relay.keep_space_mark(self._identity, self._mark)

@@ -168,6 +168,8 @@ class Absence:
     lost: frozenset[ObjectKey] = frozenset()
     # The number of the newest revision that can be read.
     read_to: int = 0
+    # That at which what was damaged was left out, of late; 0 if nothing was.
+    mended_at: int = 0
 
 
 def number_of(revision: str) -> int:

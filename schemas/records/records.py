@@ -199,6 +199,8 @@ class SpaceMark(WireRecord, frozen=True):
     revision: Natural
     # Whether it was older than that since, and something that it had is missing still.
     rolled_back: bool = False
+    # Whether what it shows may be older, too, and something of that waits for a person still.
+    fell_back: bool = False
 
 
 class FirstSession(WireRecord, frozen=True):

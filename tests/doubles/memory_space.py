@@ -55,6 +55,7 @@ class MemorySpace:
         self._revision = 0
         self._forgotten = 0
         self.damaged: set[ObjectKey] = set()
+        self._mended_at = 0
         self._watchers: list[_Watcher] = []
 
     async def identity(self) -> str:
@@ -93,12 +94,27 @@ class MemorySpace:
         deleted = {key for key, entry in entries.items() if entry and entry.deleted_at is not None}
         present = {key for key, entry in entries.items() if entry} - deleted
         lost = self.damaged.intersection(keys) - present
-        return Absence(frozenset(deleted), frozenset(present), frozenset(lost), self._revision)
+        found = frozenset(deleted), frozenset(present), frozenset(lost)
+        return Absence(*found, self._revision, self._mended_at)
 
     def damage(self, key: ObjectKey) -> None:
         """Lose an object, as when the disk does; no watcher is told."""
         del self._entries[key]
         self.damaged.add(key)
+
+    def copied(self) -> dict[ObjectKey, _Entry]:
+        """All that it holds now, as a backup of its disk."""
+        return dict(self._entries)
+
+    def fall_back_to(self, copied: dict[ObjectKey, _Entry]) -> None:
+        """Hold that again, and no more; no watcher is told."""
+        self._entries = dict(copied)
+        self._revision = max(entry.revision for entry in copied.values())
+
+    def mended(self) -> None:
+        """Take it that it was made anew of what could be read."""
+        self._revision += 1
+        self._mended_at = self._revision
 
     async def watch(self, since: str) -> AsyncGenerator[ObjectChange, None]:
         watcher = _Watcher(self._position(since))

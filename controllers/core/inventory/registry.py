@@ -25,7 +25,7 @@ from controllers.core.inventory.where import InventoryIndex
 from controllers.core.ledger.destination_counts import hold_destinations
 from controllers.core.ledger.drafts import Draft, same
 from controllers.core.ledger.node_moves import left_nodes, node_in
-from controllers.core.ledger.removal import LOST, HeldRemoval, hold_records
+from controllers.core.ledger.removal import LOST, OUTDATED, HeldRemoval, hold_records, named
 from controllers.core.workloads.space import Object
 from schemas.api import Condition, Location, SyncTarget, parse_wish
 from schemas.objects.objects import ObjectKey
@@ -95,6 +95,9 @@ class Registry:
         self._unseen: set[ObjectKey] = set()
         # Of these, what the space lost: nobody deleted it.
         self.lost: Keys = frozenset()
+        # Those of which the space may show an older state: it fell back, and did not agree since
+        # with what is issued of them.
+        self.doubted: set[ObjectKey] = set()
         # SyncTargets that were deleted while their nodes are there.
         self._taken: set[ObjectKey] = set()
         # Those that were weighed last, and are not to go: a list alone may have told of some.
@@ -120,6 +123,11 @@ class Registry:
     def unseen(self) -> Keys:
         """What a list did not show, and the ledger has."""
         return frozenset(self._unseen)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing is missing of what is in force, and nothing is doubted."""
+        return not (self._unseen or self.doubted)
 
     def believes(self, identity: str) -> bool:
         """Whether a list of the space of this identity says what is there."""
@@ -147,7 +155,10 @@ class Registry:
         """Take an object's present state, as an unbroken watch says it."""
         if is_properties(key):
             return frozenset([target_key(key.name)] if self._properties.put(key.name, obj) else ())
-        return frozenset(self._put(key, obj) if is_inventory(key) else ())
+        touched = frozenset(self._put(key, obj) if is_inventory(key) else ())
+        # What somebody writes now is not old; a status is no such thing, and touches nothing.
+        self.doubted -= touched & {key}
+        return touched
 
     def properties_unread(self) -> None:
         """Take it that nobody can tell the properties of destinations: they stay as they are."""
@@ -171,17 +182,23 @@ class Registry:
         return frozenset(target_key(name) for p in paths for name in self._hanging.get(p, ()))
 
     def waiting(self) -> dict[ObjectKey, Record]:
-        """What is not there any more and stays in force: the records, by their objects."""
-        keys = self._unseen | self._taken
+        """What is not there any more, or doubted, and stays in force: the records, by object."""
+        keys = self._unseen | self._taken | self.doubted
         found = ((key, self._records.get(self._key(key))) for key in keys)
         return {key: record for key, record in found if record is not None}
 
+    def doubt(self) -> Keys:
+        """Take it that the space shows an older state: what differs waits for a person."""
+        self.doubted = {*self.objects, *self._in_ledger()}
+        return frozenset(self.doubted)
+
     def accept(self, only: Collection[ObjectKey] | None = None) -> Keys:
-        """Let the removals pass that are held now, or of these only those of some objects."""
-        waiting = self._unseen | self._taken
+        """Let what is held now pass, or of that only what is of some objects."""
+        waiting = self._unseen | self._taken | self.doubted
         passing = waiting if only is None else waiting & set(only)
         self._unseen -= passing
         self._taken -= passing
+        self.doubted -= passing
         return frozenset(passing)
 
     # What is issued.
@@ -222,6 +239,7 @@ class Registry:
             drafts = [it for it in braked.drafts if not same(it.record, self._records.get(it.slot))]
             deferred = frozenset(key for key in looked_at if self._key(key) in braked.deferred)
         gone = (*left, *self._gone(looked_at, now_ms))
+        self._say_doubted()
         return RegistryWork(tuple(drafts), gone, conditions, deferred | self._undecided)
 
     def maintenance_ends(self, keys: Iterable[ObjectKey], now_ms: int) -> dict[ObjectKey, float]:
@@ -265,6 +283,7 @@ class Registry:
                 conditions[name] = condition(REGISTERED, "False", "Invalid", said)
         drafts = self._holding.with_holds(drafts, now_ms)
         news = [draft for draft in drafts if not same(draft.record, self._records.get(draft.slot))]
+        news = self._believed(keys, news)
         moved = [
             (former.path, draft.record)
             for draft in news
@@ -272,6 +291,26 @@ class Registry:
             and isinstance(former := self._records.get(draft.slot), Profile)
         ]
         return news, left_nodes(self._records, self._tree, moved), conditions
+
+    def _believed(self, keys: Keys, news: list[Draft]) -> list[Draft]:
+        """What of these drafts goes out; of what is doubted none does, until they agree."""
+        if not self.doubted:
+            return news
+        differing = {draft.slot for draft in news}
+        for key in self.doubted & keys:
+            slot = self._key(key)
+            if slot not in differing and (slot not in self._records or self._stays(key)):
+                self.doubted.discard(key)
+        doubted = {self._key(key) for key in self.doubted}
+        return [draft for draft in news if draft.slot not in doubted]
+
+    def _say_doubted(self) -> None:
+        for resource in (_TARGETS, LOCATIONS):
+            keys = [key for key in self.doubted if key.resource == resource]
+            if keys:
+                where = f"{resource}/RemovalHeld"
+                said = f"{OUTDATED}: {named(keys)}"
+                self.errors[where] = "; ".join(filter(None, (self.errors.get(where), said)))
 
     def _others_profiles(self) -> list[Profile]:
         """Destinations in force that a space said which nobody follows."""
@@ -301,7 +340,7 @@ class Registry:
 
     def _gone(self, keys: Keys, now_ms: int) -> list[MailKey]:
         """What is not there, or lost its place; what is only unseen may be held."""
-        held = self._held() | self._held_taken(now_ms)
+        held = self._held() | self._held_taken(now_ms) | self.doubted
         found = [self._key(key) for key in sorted(keys - held) if not self._stays(key)]
         return [key for key in found if key in self._records]
 

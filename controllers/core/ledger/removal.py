@@ -21,6 +21,11 @@ NAMED_MAX = 5
 UNREADABLE = "the content of what it held is lost, so nobody can tell what would go"
 LOST = "what the centre's space stored of them is damaged or lost"
 REMEDY = "apply them again, or let them go with `leafcast accept {name}`"
+OUTDATED = "the centre's space lost what was newest, and may show them as they once were"
+OUTDATED_REMEDY = (
+    "apply them as they should be, delete what was deleted, then let out what else differs with "
+    "`leafcast accept {name}`"
+)
 
 NAMESPACES = ("", "namespaces")
 DEFINITIONS = (CRD_GROUP, "customresourcedefinitions")

@@ -35,8 +35,9 @@ from controllers.core.rollout.rollouts import ROLLOUTS
 from controllers.core.rollout.waves import EVERYONE, expanded
 from controllers.core.status.empty_selectors import empty_selectors
 from controllers.core.status.rollout_holds import Steered
-from controllers.core.translation.placements import Placements, Work
+from controllers.core.translation.placements import Placements
 from controllers.core.translation.translate import IssuedDelta, alternatives_of
+from controllers.core.translation.work import Work
 from controllers.core.workloads.space import Object
 from schemas.content.blobs import Reference
 from schemas.content.manifest import ManifestEntry

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from types import MappingProxyType
 
 from controllers.core.access.keyring import IN_CLEAR, PlacementKeys
@@ -21,7 +20,6 @@ from controllers.core.inventory.make_before_break import (
 )
 from controllers.core.ledger.brake import Brake
 from controllers.core.ledger.destination_counts import SelectedDestinations
-from controllers.core.ledger.drafts import Draft
 from controllers.core.ledger.removal import (
     LOST,
     REMEDY,
@@ -30,7 +28,6 @@ from controllers.core.ledger.removal import (
     named,
 )
 from controllers.core.ledger.weighing import Confirmations, Delivered, weigh
-from controllers.core.rollout.rejection import Rejection, Wanted
 from controllers.core.translation.clean_objects import CleanedByRule, ObjectRefused
 from controllers.core.translation.inferred_removals import held_back, too_large
 from controllers.core.translation.rejections import Rejections
@@ -45,6 +42,7 @@ from controllers.core.translation.translate import (
     bare_head,
     translate,
 )
+from controllers.core.translation.work import Work, outdated_text
 from controllers.core.workloads.secret_kinds import secret_faults
 from controllers.core.workloads.space import Object, Placement, Workloads
 from schemas.api import Cleaning
@@ -64,43 +62,12 @@ from schemas.records.records import (
     Source,
 )
 from schemas.values.faults import Fault
-from schemas.values.identity import ContentHash, MailKey
+from schemas.values.identity import MailKey
 
 _NOTHING: frozenset[str] = frozenset()
 
 KeysOf = Callable[[MailKey], PlacementKeys]
 """Under which keys a placement's content is sealed."""
-
-
-@dataclass(frozen=True, slots=True)
-class Work:
-    """One placement's next delta, once it is in the ledger; none if it is to be deleted."""
-
-    name: str
-    key: MailKey
-    translation: Translation | None
-    # What was rejected before, and what the ledger remembers of that.
-    over: Rejection | None = None
-    remembered: Rejection | None = None
-
-    @property
-    def wanted(self) -> Wanted | None:
-        """What is to go out of what the space wants; None if it is to be deleted."""
-        said = self.translation
-        if said is None or said.root is None:
-            return None
-        if said.wish is None:
-            return Wanted(said.root, over=self.over)
-        return Wanted(said.root, said.wish.root, said.wish.rejected, self.over)
-
-    @property
-    def draft(self) -> Draft | None:
-        return self.translation.draft if self.translation is not None else None
-
-    @property
-    def unsent(self) -> Mapping[ContentHash, bytes]:
-        """What is to be kept though no draft brings it."""
-        return self.translation.unsent if self.translation is not None else {}
 
 
 class Placements:
@@ -220,6 +187,10 @@ class Placements:
             self._unfollowed |= lost
         self.workloads.keep_kinds(kinds)
 
+    def doubt(self) -> None:
+        """Take it that the space shows an older state: what differs waits for a person."""
+        self.workloads.doubted = {*self._issued, *self.workloads.objects}
+
     def accept(self, name: str) -> frozenset[str]:
         """Let a placement's held removals pass, those that are held now and no later ones."""
         before = self._issued.get(name)
@@ -271,6 +242,12 @@ class Placements:
             self._issued[work.name] = said.issued(record)
             if not record.is_gated:
                 self.workloads.rollouts.let_go.discard(work.name)
+        if self.workloads.unseen:
+            # What nobody has any more is not missed.
+            self.workloads.unseen.intersection_update(self._held_objects())
+
+    def _held_objects(self) -> set[ObjectKey]:
+        return {key for each in self._issued.values() for key in each.entries or ()}
 
     def _note(self, work: Work, said: Translation) -> None:
         """Take what is wanted, whoever gets it."""
@@ -369,6 +346,15 @@ class Placements:
 
     def _next(self, name: str) -> Work | None:
         """What to issue for a placement now; None if the ledger says it already."""
+        work = self._judged(name)
+        if work is None or name not in self.workloads.doubted:
+            return work
+        # Whoever made this of it may have made something else of it since.
+        said = self.held.get(name), outdated_text(work, self._issued.get(name))
+        self.held[name] = "; ".join(filter(None, said))
+        return None
+
+    def _judged(self, name: str) -> Work | None:
         before = self._issued.get(name)
         placement = self.workloads.placements.get(name)
         self.held.pop(name, None)
@@ -389,8 +375,10 @@ class Placements:
         self.refused[name] = translation.refused
         known = self.rejections.known.get(name)
         work = Work(name, self.source(name).key, translation, self.rejections.of(name), known)
-        news = translation.unsent or not self._is_wanted(work)
-        return work if translation.draft is not None or news else None
+        if translation.draft is None and not translation.unsent and self._is_wanted(work):
+            self.workloads.doubted.discard(name)
+            return None
+        return work
 
     def _say_braked(self, name: str) -> None:
         """Say what an edit of labels takes, and is held."""
@@ -576,7 +564,10 @@ class Placements:
         self.faults.pop(name, None)
         self.refused.pop(name, None)
         self.brake.let_go(self.source(name).key)
-        if before is None or name in self.workloads.invalid:
+        if name in self.workloads.invalid:
+            return None
+        if before is None:
+            self.workloads.doubted.discard(name)
             return None
         unseen = self.workloads.unseen_placements
         if name in unseen:

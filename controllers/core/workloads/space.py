@@ -112,6 +112,9 @@ class Workloads:
         self.undefined: set[ObjectKey] = set()
         # Of these, placements too, what the space lost: what it stored is damaged, or older.
         self.lost: frozenset[ObjectKey] = frozenset()
+        # Placements of which it may show an older state: it fell back, and did not agree since with
+        # what is issued of them.
+        self.doubted: set[str] = set()
         # The kinds that were listed whole, by a space that went on from where it was known.
         self.trusted: frozenset[tuple[str, str]] = frozenset()
         # Whether objects of all kinds are told that could be selected.
@@ -320,6 +323,7 @@ class Workloads:
         self._accepted[placement] = frozenset(objects)
         self.unseen_placements.discard(placement)
         self.undefined.discard(placement_key(placement))
+        self.doubted.discard(placement)
 
     @property
     def unseen_keys(self) -> frozenset[ObjectKey]:
@@ -329,8 +333,9 @@ class Workloads:
 
     @property
     def is_whole(self) -> bool:
-        """Whether nothing is missing of what is in force."""
-        return not (self.unseen or self.unseen_placements or self.lost)
+        """Whether nothing is missing of what is in force, and nothing is doubted."""
+        lost = self.lost & self.unseen_keys
+        return not (self.unseen or self.unseen_placements or lost or self.doubted)
 
     def lost_among(self, keys: AbstractSet[ObjectKey]) -> frozenset[ObjectKey]:
         """Those of these that the space lost, or whose Namespace it lost."""

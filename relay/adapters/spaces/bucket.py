@@ -211,10 +211,11 @@ class Bucket:
         """The highest revision that can be read, 0 if none can."""
         return await self._last_matching(">")
 
-    async def lost_some(self) -> bool:
-        """Whether it was mended lately, and lacks what could not be read."""
+    async def mended_at(self) -> int:
+        """The revision at which what could not be read was left out, of late; 0 if nothing was."""
         with _bus_errors():
-            return await self._last(LOSS) is not None
+            message = await self._last(LOSS)
+        return message.seq or 0 if message is not None else 0
 
     async def keeps(self, key: str) -> bool:
         """Whether the server counts an entry at the key, be it one that cannot be read."""

@@ -167,15 +167,17 @@ class EmbeddedSpace:
     async def absence(self, keys: Collection[ObjectKey]) -> Absence:
         """Of a bucket that lost nothing, what has no deletion was deleted long ago."""
         deleted, present, lost = set[ObjectKey](), set[ObjectKey](), set[ObjectKey]()
-        lost_some = await self._bucket.lost_some()
+        mended_at = await self._bucket.mended_at()
         for key in keys:
             path = path_of(key)
             entry = await self._bucket.read(path)
             if entry is not None and not entry.broken:
                 (deleted if entry.deleted else present).add(key)
-            elif entry is not None or lost_some or await self._bucket.keeps(path):
+            elif entry is not None or mended_at or await self._bucket.keeps(path):
                 lost.add(key)
-        return Absence(frozenset(deleted), frozenset(present), frozenset(lost), self._read_to)
+        return Absence(
+            frozenset(deleted), frozenset(present), frozenset(lost), self._read_to, mended_at
+        )
 
     async def apply(
         self,
