@@ -17,7 +17,7 @@ PIP   := $(BIN)/python -m pip --disable-pip-version-check
 PYTHONS := $(PYTHON) python3.13 python3.12 python3.11 python3
 
 # Each prints a table and says which file it writes; with RECORD=1 benchmarks/results/<name>.json.
-BENCHES := cost latency fanout forwarding restart reduction snapshot audience footprint scale \
+BENCHES := cost latency fanout durable forwarding restart reduction snapshot audience footprint scale \
   kube_latency kube_apply kube_cost kube_restart customization kube_customization collecting rows \
   flipping child_flood singletons plan removal rollout commands kubefleet tls keys sealing enrolment \
   reconnect claims change backup soak

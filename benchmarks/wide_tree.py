@@ -20,6 +20,7 @@ from leafcast.node.options import NodeEnvironment, NodeIdentity, ParentAccess
 from leafcast.node.runtime import NodeRuntime
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.server import nats_config
+from relay.adapters.server.durability import DEFAULT_STORE, StoreSettings
 from relay.adapters.server.guard import ProcessGuard
 from relay.adapters.server.nats_config import ParentRemote
 from relay.adapters.server.nats_server import EmbeddedServer
@@ -50,8 +51,10 @@ class WideTree:
         regions: int,
         edges: int,
         startup_seconds: tuple[float, float] = Settings().startup_seconds,
+        store: StoreSettings = DEFAULT_STORE,
     ) -> None:
         self.folder = folder
+        self._store = store
         # How long what the clusters run takes to start.
         self.startup_seconds = startup_seconds
         self.regions = [NodePath((f"r{n}",)) for n in range(regions)]
@@ -108,7 +111,9 @@ class WideTree:
     async def start(self, group: asyncio.TaskGroup, guard: ProcessGuard) -> list[asyncio.Task[Any]]:
         self._patched.enter_context(_clients_let_in())
         roots = self.keys.roots
-        world = self.world = NodeEnvironment(guard, self.clock, self.dice, self.keys.tree, roots)
+        world = self.world = NodeEnvironment(
+            guard, self.clock, self.dice, self.keys.tree, roots, self._store
+        )
         tasks = await self.start_centre(group)
         tasks += [await self._start_region(world, region, group) for region in self.regions]
         seeds = await self._register()
@@ -306,9 +311,10 @@ async def wide_tree(
     regions: int,
     edges: int,
     startup_seconds: tuple[float, float] = Settings().startup_seconds,
+    store: StoreSettings = DEFAULT_STORE,
 ) -> AsyncIterator[WideTree]:
     async with ProcessGuard() as guard, asyncio.TaskGroup() as group:
-        tree = WideTree(folder, regions, edges, startup_seconds)
+        tree = WideTree(folder, regions, edges, startup_seconds, store)
         tasks = await tree.start(group, guard)
         try:
             yield tree

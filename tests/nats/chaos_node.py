@@ -12,8 +12,9 @@ set before anyone has read it, and names of files for what else is other than it
   (tests.nats.chaos_lies).
 - `deaf`: while it exists, the node says hello and reads nothing of its mailbox.
 
-`dies_rekeying` kills the process as it carries over so many batches, of 10 messages each. All ends
-with the standard input, so that no test leaves a process behind.
+`unsynced` has files of the program's own be written and never synced. `dies_rekeying` kills the
+process as it carries over so many batches, of 10 messages each. All ends with the standard input,
+so that no test leaves a process behind.
 """
 
 import asyncio
@@ -28,6 +29,7 @@ import threading
 from importlib import import_module
 from pathlib import Path
 
+from relay import atomic_file
 from relay.adapters import clock as adapter
 from relay.adapters.jetstream import stream_copy
 from relay.adapters.spaces.embedded_space import EmbeddedSpace
@@ -168,6 +170,8 @@ def main() -> None:
             TOLD[name](Path(value))
         elif name == "dies_rekeying":
             die_rekeying(value)
+        elif name == "unsynced":
+            atomic_file._sync = lambda _descriptor: None
         else:
             owner, _, constant = name.rpartition(".")
             assert hasattr(import_module(owner), constant), name

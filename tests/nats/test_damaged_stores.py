@@ -1,21 +1,26 @@
-"""Files of a centre's store are damaged: nothing is removed anywhere, and what is lost is named."""
+"""Files of a node's store are damaged: nothing is removed anywhere, and what is lost is named."""
 
 import random
-import shutil
 
 import pytest
 import pytest_asyncio
 
 from tests.awaiting import eventually
-from tests.nats.chaos_member import copy_folder
 from tests.nats.chaos_tree import ChaosTree, config_map, doctor
+from tests.nats.seeds import chosen, replayable, seeds
+from tests.nats.store_damage import strike
 
 pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(1200)]
 
 REGION, EDGE = "/r1", "/r1/e1"
-PLACES = ((5, "KV_workloads"), (4, "KV_workloads"), (1, "OWN"), (2, "BLOB"))
-"""Objects, what was issued for them, and its content."""
+PATHS = {"centre": "/", "region": REGION, "edge": EDGE}
+FEW = 5
+MANY = {"centre": 80, "region": 60, "edge": 60}
+"""So many places of each role are struck in `make long`, 200 altogether."""
+BLOCK = 20
 PLACEMENTS = ("a", "b")
+CLUSTER = "KV_wec"
+"""What stands for an edge's cluster: what that loses is made again."""
 
 
 @pytest_asyncio.fixture
@@ -27,63 +32,81 @@ async def tree(tmp_path):
         await tree.close()
 
 
-def damage(folder, place, dice) -> str:
-    """Flip a bit, zero a piece, or cut off the end of a stream's block."""
-    (file,) = folder.rglob(f"{place}/msgs/1.blk")
-    data = bytearray(file.read_bytes())
-    kind, at = dice.choice(("bit", "zeroes", "cut")), dice.randrange(len(data))
-    if kind == "bit":
-        data[at] ^= 1 << dice.randrange(8)
-    elif kind == "zeroes":
-        data[at : at + 64] = bytes(len(data[at : at + 64]))
-    else:
-        del data[at:]
-    file.write_bytes(data)
-    return f"{kind} at {at} of {file.relative_to(folder)}"
-
-
-async def test_nothing_goes_anywhere_for_what_is_damaged_at_the_centre(tree):
+async def grow(tree):
+    """A tree in which everything is delivered; what the edge holds."""
     await tree.start()
     for name in PLACEMENTS:
         await tree.place(name)
         await tree.put(name, **{f"{name}{at}": "v" * 50 for at in range(6)})
     await tree.join(REGION, relay=True)
     await tree.join(EDGE)
-    before = (await tree.exact([EDGE]))[EDGE]
+    return await delivered(tree)
+
+
+async def delivered(tree):
+    """What the edge holds, once that is exact and the centre knows it."""
+    found = (await tree.exact([EDGE]))[EDGE]
     for name in PLACEMENTS:
         await tree.counted(name, synced=1)
-    await tree.centre.stop()
-    whole = tree.folder / "whole"
-    copy_folder(tree.centre.folder, whole)
-    for seed, place in PLACES:
-        shutil.rmtree(tree.centre.folder)
-        shutil.copytree(whole, tree.centre.folder)
-        said = damage(tree.centre.folder, place, random.Random(seed))
-        tree.centre.start()
-        await tree.serving()
-        objects = await tree.centre_values()
-        lost = {name for name, value in tree.meant().items() if objects.get(name) != value}
-        print(f"{seed}: {said}; lost at the centre: {sorted(lost)}")
-        if lost:
+    return found
 
-            async def named():
-                return "RemovalHeld" in str(await doctor(tree)) or "orphan" in str(tree.told)
 
-            await eventually(named, f"{seed}: {said}: {lost} is not named", seconds=30)
-        assert_kept(before, (await tree.look([EDGE]))[EDGE], f"{seed}: {said}")
-        # What a person applies again is there for good.
-        for name in PLACEMENTS:
-            await tree.place(name)
-            await tree.apply(*(config_map(name, *it) for it in tree.wanted[name].items()))
-        await tree.centre.restart()
-        await tree.serving()
-        assert await tree.centre_values() == tree.meant(), f"{seed}: {said}"
-        await tree.exact([EDGE])
-        assert_kept(before, (await tree.look([EDGE]))[EDGE], f"{seed}: {said}")
+@pytest.mark.parametrize(("role", "seeds"), chosen([seeds("centre", FEW, MANY["centre"], BLOCK)]))
+async def test_nothing_goes_anywhere_for_what_is_damaged_at_the_centre(tree, request, role, seeds):
+    before = await grow(tree)
+    for seed in seeds:
         await tree.centre.stop()
+        said = strike(tree.centre.node_folder, random.Random(f"{role} {seed}"))
+        tree.centre.start()
+        with replayable(request, role, seed, said):
+            await tree.serving()
+            objects = await tree.centre_values()
+            meant = tree.meant()
+            lost = {name for name, value in meant.items() if objects.get(name) != value}
+            print(f"{role} {seed}: {said}; lost at the centre: {sorted(lost)}")
+            # What is there is as somebody wrote it.
+            assert objects.items() <= meant.items()
+            if lost:
+                await eventually(lambda: named(tree), f"{lost} is not named", seconds=30)
+            assert_kept(before, (await tree.look([EDGE]))[EDGE])
+            # What a person applies again is there for good.
+            for name in PLACEMENTS:
+                await tree.place(name)
+                await tree.apply(*(config_map(name, *it) for it in tree.wanted[name].items()))
+            await delivered(tree)
+            if lost:
+                await tree.centre.restart()
+                await tree.serving()
+            assert await tree.centre_values() == meant
+            assert_kept(before, await delivered(tree))
 
 
-def assert_kept(before, after, said) -> None:
-    assert after.values == before.values, said
+async def named(tree) -> bool:
+    return "RemovalHeld" in str(await doctor(tree)) or "orphan" in str(tree.told)
+
+
+@pytest.mark.parametrize(
+    ("role", "seeds"),
+    chosen([seeds(role, FEW, MANY[role], BLOCK) for role in ("region", "edge")]),
+)
+async def test_what_is_damaged_below_the_centre_is_had_again_from_above(tree, request, role, seeds):
+    before = await grow(tree)
+    member = tree.members[PATHS[role]]
+    for seed in seeds:
+        await member.stop()
+        said = strike(member.node_folder, random.Random(f"{role} {seed}"))
+        print(f"{role} {seed}: {said}")
+        member.start()
+        with replayable(request, role, seed, said):
+            await tree.put("a", changes=str(seed))
+            after = await delivered(tree)
+            if CLUSTER not in said:
+                uids = {name: stored.uid for name, stored in before.objects.items()}
+                assert {name: after.objects[name].uid for name in uids} == uids
+            before = after
+
+
+def assert_kept(before, after) -> None:
+    assert after.values == before.values
     uids = {name: stored.uid for name, stored in before.objects.items()}
-    assert {name: stored.uid for name, stored in after.objects.items()} == uids, said
+    assert {name: stored.uid for name, stored in after.objects.items()} == uids

@@ -9,12 +9,15 @@ import pytest_asyncio
 from relay import atomic_file
 from tests.nats.chaos_tree import ChaosTree
 from tests.nats.power import PowerDisk, cut_power
+from tests.nats.seeds import chosen, replayable, seeds
 
-pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(600)]
 
 REGION, EDGE = "/r1", "/r1/e1"
 FOLDERS = {"/": "tree", REGION: "r1", EDGE: "r1-e1"}
-CUTS = 5
+PATHS = {"centre": "/", "region": REGION, "edge": EDGE}
+CUTS, MANY, BLOCK = 5, 55, 10
+"""So many cuts of each role in `make test`, and altogether, each from a seed."""
 UNSYNCED = {"relay.adapters.server.nats_config.SYNC_ALWAYS": ""}
 """A server that acknowledges what is not on its disk."""
 
@@ -102,21 +105,26 @@ async def grow(tree: ChaosTree) -> None:
     await tree.join(EDGE)
 
 
-@pytest.mark.parametrize("path", FOLDERS)
-async def test_what_was_acknowledged_outlives_cuts_of_power(tree, powered, path):
-    disk, dice = powered(FOLDERS[path]), random.Random(path)
+@pytest.mark.parametrize(
+    ("role", "seeds"), chosen([seeds(role, CUTS, MANY, BLOCK) for role in PATHS])
+)
+async def test_what_was_acknowledged_outlives_cuts_of_power(tree, powered, request, role, seeds):
+    path = PATHS[role]
+    disk = powered(FOLDERS[path])
     await grow(tree)
     before = (await tree.exact([EDGE]))[EDGE]
     disk.sync()
-    changes = Changes(tree, dice)
+    changes = Changes(tree, random.Random(role))
     async with asyncio.TaskGroup() as group:
         group.create_task(changes.run())
-        for _ in range(CUTS):
-            await changes.some(dice.randrange(1, 40))
-            await asyncio.sleep(dice.uniform(0, 0.05))
-            await cut_power(tree.members[path], disk)
-            tree.members[path].start()
-            assert await changes.lost() == {}
+        for seed in seeds:
+            dice = random.Random(f"{role} {seed}")
+            with replayable(request, role, seed, "its power was cut"):
+                await changes.some(dice.randrange(1, 40))
+                await asyncio.sleep(dice.uniform(0, 0.05))
+                await cut_power(tree.members[path], disk)
+                tree.members[path].start()
+                assert await changes.lost() == {}
         changes.stop()
     after = (await tree.exact([EDGE]))[EDGE]
     assert after.objects["stays"] == before.objects["stays"]
@@ -125,6 +133,31 @@ async def test_what_was_acknowledged_outlives_cuts_of_power(tree, powered, path)
     await tree.withdraw("shop")
     left = (await tree.exact([EDGE]))[EDGE]
     assert left.objects == before.objects
+
+
+@pytest.mark.parametrize("durability", ["disk", "periodic"])
+async def test_an_edge_that_is_durable_itself_is_where_it_was_and_another_falls_back(
+    tree, powered, durability
+):
+    disk = powered(FOLDERS[EDGE])
+    await grow(tree)
+    edge = tree.members[EDGE]
+    await tree.exact([EDGE])
+    edge.command += ["--durability", durability]
+    await edge.restart()
+    await tree.counted("still", synced=1)
+    disk.sync()
+    await tree.put("shop", **{f"c{at}": "1" for at in range(5)})
+    before = (await tree.exact([EDGE]))[EDGE]
+    await tree.counted("shop", synced=1)
+    await tree.members[REGION].stop()
+    await cut_power(edge, disk)
+    edge.start()
+    # Nobody above is there to have anything again from.
+    there = (await tree.look([EDGE]))[EDGE]
+    assert (there.objects == before.objects) is (durability == "disk")
+    tree.members[REGION].start()
+    await tree.exact([EDGE])
 
 
 async def test_a_server_that_does_not_sync_is_found(tree, powered):
@@ -140,6 +173,19 @@ async def test_a_server_that_does_not_sync_is_found(tree, powered):
     await cut_power(tree.centre, disk)
     tree.centre.start()
     assert await changes.lost() != {}
+
+
+@pytest.mark.parametrize("unsynced", [False, True])
+async def test_keys_are_there_after_a_cut_and_if_they_are_not_synced_that_is_found(
+    tree, powered, unsynced
+):
+    disk = powered(FOLDERS["/"])
+    tree.settings = {"unsynced": True} if unsynced else {}
+    await tree.start()
+    keys = tree.centre.folder / "keys" / "keys.json"
+    before = keys.read_bytes()
+    await cut_power(tree.centre, disk)
+    assert (keys.exists() and keys.read_bytes() == before) is not unsynced
 
 
 @pytest.mark.parametrize("path", FOLDERS)
