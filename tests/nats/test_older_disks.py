@@ -16,7 +16,8 @@ from tests.nats.chaos_tree import ChaosTree, config_map
 pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(600)]
 
 REGION, EDGE = "/r1", "/r1/e1"
-AGES = 3
+AGES = [0, 1, 2]
+"""After which step of a placement's life the disk is copied that is put back at its end."""
 
 
 @pytest_asyncio.fixture
@@ -67,21 +68,25 @@ class Disks:
 
 
 @pytest.mark.parametrize(
-    "fallen",
+    ("fallen", "ages"),
     [
-        pytest.param([REGION], id="region"),
-        pytest.param([EDGE], id="edge"),
-        pytest.param([REGION, EDGE], id="both", marks=pytest.mark.long),
+        pytest.param([REGION], [0], id="region"),
+        pytest.param([EDGE], [0], id="edge"),
+        pytest.param([REGION], AGES[1:], id="region-later", marks=pytest.mark.long),
+        pytest.param([EDGE], AGES[1:], id="edge-later", marks=pytest.mark.long),
+        pytest.param([REGION, EDGE], AGES, id="both", marks=pytest.mark.long),
     ],
 )
-async def test_a_disk_that_falls_back_ends_exact_and_lets_go_of_what_it_should_alone(tree, fallen):
+async def test_a_disk_that_falls_back_ends_exact_and_lets_go_of_what_it_should_alone(
+    tree, fallen, ages
+):
     await tree.start()
     await tree.place("still")
     await tree.put("still", stays="s")
     await tree.join(REGION, relay=True)
     await tree.join(EDGE)
     disks, stays = Disks(tree, fallen), (await tree.exact([EDGE]))[EDGE].objects["stays"]
-    for age in range(AGES):
+    for age in ages:
         name, once = f"shop{age}", f"once{age}"
         await tree.place(name)
         await tree.put(name, **{once: "1", f"changes{age}": "1", f"again{age}": "1"})
