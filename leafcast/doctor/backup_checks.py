@@ -1,4 +1,4 @@
-"""What a power cut and a lost disk would cost now: what of the centre would be gone, how long.
+"""What a lost disk would cost now: what of the centre would be gone, and for how long.
 
 What would be gone is the recovery point (RPO), how long it takes the recovery time (RTO).
 """
@@ -18,25 +18,11 @@ _VERIFY = "leafcast backup verify {file} --key FILE, where your private key is"
 
 
 def backup_checks(facts: DoctorFacts) -> Iterator[Check]:
-    """What is known of both; a warning if a disk that is lost would cost more than is wanted."""
+    """What is known of that; a warning if it is more than is wanted."""
     backups = facts.backups
     if backups is None:
         return
-    yield _power_cut(facts)
     yield from _lost_disk(backups, facts.now_ms)
-
-
-def _power_cut(facts: DoctorFacts) -> Check:
-    if facts.synced:
-        return Check(GROUP, "ok", "a power cut costs nothing that was acknowledged")
-    return Check(
-        GROUP,
-        "warning",
-        "a power cut costs what the centre's own nats-server had not synced",
-        "it is run by someone else, who says when it syncs: every two minutes unless told",
-        "set `sync_interval: always` in the jetstream part of its configuration",
-        "/",
-    )
 
 
 def _lost_disk(backups: BackupFacts, now_ms: int) -> Iterator[Check]:

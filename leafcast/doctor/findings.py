@@ -231,8 +231,6 @@ class DoctorFacts:
     hubs: Mapping[str, str] = field(default_factory=dict)
     # None where there is no centre that could write some.
     backups: BackupFacts | None = None
-    # Whether the centre's server acknowledges only what is on its disk.
-    synced: bool = True
 
 
 def read_facts(answer: Mapping[str, Any], folder: str, free_bytes: int) -> DoctorFacts:
@@ -253,7 +251,6 @@ def read_facts(answer: Mapping[str, Any], folder: str, free_bytes: int) -> Docto
         sealed=answer["sealed"],
         hubs=answer.get("hubs", {}),
         backups=BackupFacts(**answer["backups"]) if answer.get("backups") else None,
-        synced=answer.get("synced", True),
     )
 
 

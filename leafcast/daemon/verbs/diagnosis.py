@@ -24,7 +24,6 @@ from leafcast.doctor.findings import (
 )
 from leafcast.show.faults import keeps_from_running
 from leafcast.show.wait_states import nowhere_text
-from relay.adapters.server.nats_server import EmbeddedServer
 from relay.claims.edge_claim import REFUSED
 from relay.ports import Clock
 from schemas.records.asks import AskFault
@@ -77,7 +76,6 @@ class Diagnosis:
             "sealed": controllers is None or controllers.keys.sealing.seals,
             "hubs": self._centre.hub_troubles(),
             "backups": await asyncio.to_thread(self._backups),
-            "synced": isinstance(centre.nodes[NodePath()].server, EmbeddedServer),
         }
 
     def _all_expiries(self, answers: Mapping[NodePath, Form]) -> Iterator[Expiry]:
