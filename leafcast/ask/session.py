@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -37,7 +37,12 @@ USER_MANAGER = "leafcast-apply"
 NODE_MANAGER = "leafcast-node"
 """Whose those are that a node came with: no manifest takes them away by leaving them out."""
 API_PREFIX = "leafcast.api."
+STANDING = "standing"
+"""The verb that members of a centre answer, also while none is active: how they stand."""
 CALL_SECONDS = 15.0
+STANDING_SECONDS = 1.0
+LOOK_SECONDS = 2.0
+"""How often who waits looks whether the member that was asked is still the active one."""
 SELECTION_OBJECTS_MAX = 1_000
 """So many objects the verb `selection` takes at a time."""
 TOLD_AFTER_SECONDS = 2.0
@@ -108,8 +113,9 @@ class Session:
         subject, question = API_PREFIX + verb, json.dumps(args).encode()
         what = _AWAITED.get(verb, "the tree to answer").format(**args)
         try:
-            with _waiting(self.tell, f"{what}, {seconds:g} s at most"):
-                answer = json.loads(await self.ask(subject, question, seconds))
+            async with self._watching_active(verb):
+                with _waiting(self.tell, f"{what}, {seconds:g} s at most"):
+                    answer = json.loads(await self.ask(subject, question, seconds))
         except TooLong as error:
             if len(question) > QUESTION_CHARACTERS_MAX:
                 size = f"{len(question)} bytes, at most {QUESTION_CHARACTERS_MAX} are taken"
@@ -119,6 +125,8 @@ class Session:
         except QuestionUnanswered as error:
             if not self.data_dir.in_use():
                 raise NotRunning(self.data_dir.folder, "the tree was stopped") from error
+            if silent := (await self._standing()).get("silentSeconds"):
+                raise _none_active(verb, silent, is_taken=not error.nobody) from error
             if error.nobody:
                 remedy = f"wait a moment; if it stays so, see {self.data_dir.log}"
                 raise CallFailed(verb, "NotServed", "the tree is not up yet", remedy) from error
@@ -129,12 +137,56 @@ class Session:
             raise CallFailed(verb, said["code"], said["message"], said.get("remedy", ""))
         return answer["result"]
 
+    @asynccontextmanager
+    async def _watching_active(self, verb: str) -> AsyncIterator[None]:
+        """Ends with CallFailed if who is asked meanwhile is the active member no more."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                watching = group.create_task(self._watch_active(verb))
+                yield
+                watching.cancel()
+        except ExceptionGroup as failed:
+            raise failed.exceptions[0] from None
+
+    async def _watch_active(self, verb: str) -> None:
+        """Raise CallFailed once a member is active that was not when this began."""
+        began = self.clock.now().seconds
+        while True:
+            await self.clock.sleep(LOOK_SECONDS)
+            active = (await self._standing()).get("activeSeconds")
+            # Both are seconds: no clock of another machine is compared.
+            if active is not None and active < self.clock.now().seconds - began:
+                raise _asked_another(verb)
+
+    async def _standing(self) -> Mapping[str, Any]:
+        """How the members of the centre stand; empty if it is alone, or none of them says."""
+        try:
+            said = await self.ask(API_PREFIX + STANDING, b"{}", STANDING_SECONDS)
+            return dict(json.loads(said).get("result") or {})
+        except QuestionUnanswered:
+            return {}
+
     async def _in_parts(self, verb: str, question: str, seconds: float) -> Any:
         """What the last part is answered; raises as `call`."""
         answer = None
         for part in parts_of(verb, question, token_hex(8)):
             answer = await self.call(PART, seconds=seconds, **part)
         return answer
+
+
+def _none_active(verb: str, seconds: float, *, is_taken: bool) -> CallFailed:
+    """No member of the centre is active; `is_taken` if one was when it was asked."""
+    accepted = f"whether {verb} was carried out is not known" if is_taken else "accepted: nothing"
+    message = f"no member is active since {seconds:.0f} s; {accepted}"
+    remedy = "see that two members of the centre run and reach each other, then ask again"
+    return CallFailed(verb, "NotServed", message, remedy)
+
+
+def _asked_another(verb: str) -> CallFailed:
+    message = (
+        f"another member of the centre became active; whether {verb} was carried out is not known"
+    )
+    return CallFailed(verb, "Lost", message, "ask again: every command may be repeated")
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
 from typing import Any, Protocol
@@ -16,7 +16,7 @@ from typing import Any, Protocol
 from controllers.centre import Controllers
 from leafcast.ask.api import Api
 from leafcast.ask.client import CentreAsks, register_asks
-from leafcast.ask.session import API_PREFIX, INVENTORY_BUCKET, WORKLOADS_BUCKET
+from leafcast.ask.session import API_PREFIX, INVENTORY_BUCKET, STANDING, WORKLOADS_BUCKET
 from leafcast.centre.centre import Centre, CentreOptions, running
 from leafcast.changes.batches import Batches
 from leafcast.changes.restorations import RestoredObject
@@ -124,6 +124,7 @@ class Daemon:
         keys = NodeKeys(centre, enrolling, changing, asks, self._clock)
         register_node_keys(self.api, keys)
         self._authority = self._changes_authority(centre, asks)
+        self.api.register(STANDING, self._standing)
 
     def _note(self, path: NodePath, noted: Noted) -> None:
         now_ms = self._clock.now().wall_ms
@@ -145,6 +146,11 @@ class Daemon:
         answer = await self.api.answer(subject, question)
         await self._settled()
         return answer
+
+    async def _standing(self) -> Mapping[str, Any]:
+        """Of a centre of several members, how the active one stands; of any other nothing."""
+        member = self.centre.options.member
+        return member.presence.own() if member is not None else {}
 
     async def _settled(self) -> None:
         """Answer nothing that another member of the centre could not go on with."""

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from leafcast.members.sealed_state import opened, sealed
 from leafcast.members.settings import MemberSettings
@@ -23,6 +23,7 @@ from relay.adapters.jetstream.connection import Connection
 from relay.adapters.jetstream.fence import Tenure
 from relay.adapters.jetstream.jetstream_leader import until_led
 from relay.adapters.jetstream.lease_stream import LeaseKeeper, LeaseStream
+from relay.adapters.jetstream.member_presence import MemberPresence
 from relay.adapters.jetstream.state_stream import StateStream
 from relay.adapters.server.cluster_settings import MEMBERS
 from relay.adapters.server.guard import ProcessGuard
@@ -35,6 +36,7 @@ from schemas.values.identity import random_id
 SETTLE_SECONDS = 0.5
 """How often it is looked for files that changed, beside each write that waits for them."""
 AGAIN_SECONDS = 0.25
+ACTIVE, STANDBY = "active", "standby"
 
 log = logging.getLogger("leafcast")
 
@@ -61,13 +63,33 @@ class MemberNode(Protocol):
         """Whom its server links to, by the files as they are now."""
         ...
 
-    def serves(self, server: EmbeddedServer, seeds: AccountSeeds) -> None:
-        """The server runs: those of this machine may ask at it."""
+    async def stand(
+        self, server: EmbeddedServer, seeds: AccountSeeds, standing: Callable[[], Standing]
+    ) -> None:
+        """What is done beside the node, active or not, until cancelled; the server runs."""
         ...
 
     async def run(self, member: ActiveMember) -> None:
         """Run the node until cancelled, made anew of its files and streams."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What a member is now.
+
+    `active_seconds` is for how long it is the active one, None if it is not; `silent_seconds` for
+    how long, as it stands by, it has heard nothing of an active one.
+    """
+
+    active_seconds: float | None = None
+    silent_seconds: float = 0.0
+
+    def facts(self) -> dict[str, Any]:
+        """The same, as it is said."""
+        if self.active_seconds is not None:
+            return {"role": ACTIVE, "activeSeconds": self.active_seconds}
+        return {"role": STANDBY, "silentSeconds": self.silent_seconds}
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +109,10 @@ class Member:
         self._settings, self._node = settings, node
         self._clock, self._dice = clock, dice
         self._settling = asyncio.Lock()
+        self._lease: MemberLease | None = None
+        self._active_since: float | None = None
+        # In the turns before this one.
+        self._heard_before = clock.now().seconds
 
     async def run(self) -> None:
         """Serve, and be active or stand by, until cancelled."""
@@ -103,30 +129,57 @@ class Member:
                 clock=self._clock,
             )
             await stack.enter_async_context(server)
-            node.serves(server, seeds)
             label = f"leafcast {settings.path} {settings.name}"
             connection = Connection(server.url, seeds.relay, label, "_INBOX.member")
             await connection.open()
             stack.push_async_callback(connection.close)
-            while True:
-                await self._take_turns(server, connection)
-                await self._clock.sleep(AGAIN_SECONDS)
+            presence = MemberPresence(
+                connection,
+                settings.path,
+                settings.name,
+                self._clock,
+                lambda: self._standing().facts(),
+            )
+            await presence.start()
+            async with asyncio.TaskGroup() as group:
+                group.create_task(presence.compare_clocks(), name="clocks")
+                group.create_task(node.stand(server, seeds, self._standing), name="standing")
+                while True:
+                    await self._take_turns(server, connection, presence)
+                    await self._clock.sleep(AGAIN_SECONDS)
 
-    async def _take_turns(self, server: EmbeddedServer, connection: Connection) -> None:
+    def _standing(self) -> Standing:
+        now = self._clock.now().seconds
+        if self._active_since is not None:
+            return Standing(active_seconds=now - self._active_since)
+        return Standing(silent_seconds=now - self._last_heard())
+
+    def _last_heard(self) -> float:
+        """When there was a sign of an active member last, or else this one began."""
+        heard_at = self._lease.heard_at if self._lease is not None else None
+        return self._heard_before if heard_at is None else heard_at
+
+    async def _take_turns(
+        self, server: EmbeddedServer, connection: Connection, presence: MemberPresence
+    ) -> None:
         """Stand by until this member may be active, be so, and give the lease back."""
         path, clock = self._settings.path, self._clock
         run = random_id(self._dice.entropy(16))
-        lease = MemberLease(self._settings.name, run)
-        keeper = LeaseKeeper(LeaseStream(connection, path, MEMBERS), lease, clock)
+        lease = self._lease = MemberLease(self._settings.name, run)
+        leases = LeaseStream(connection, path, MEMBERS)
+        keeper = LeaseKeeper(leases, lease, clock, presence.clock_trouble)
         stream = StateStream(connection, clock, path, MEMBERS)
         state = _State(stream, StateFiles(self._node.folder, self._node.state))
         try:
             await until_led(connection, clock)
             await self._stand_by(server, keeper, state)
-            await self._be_active(server, keeper, state)
+            self._active_since = clock.now().seconds
+            await self._be_active(server, keeper, state, presence)
         except* BusBroken as broken:
             log.warning("member %s of %s: %s", self._settings.name, path, first_of(broken))
         finally:
+            self._heard_before = clock.now().seconds if self._active_since else self._last_heard()
+            self._active_since = None
             # Whatever ended it: nothing that the lease allowed is under way any more.
             await keeper.give_back()
 
@@ -143,18 +196,32 @@ class Member:
             await keeper.take()
             following.cancel()
 
-    async def _be_active(self, server: EmbeddedServer, keeper: LeaseKeeper, state: _State) -> None:
+    async def _be_active(
+        self,
+        server: EmbeddedServer,
+        keeper: LeaseKeeper,
+        state: _State,
+        presence: MemberPresence,
+    ) -> None:
         """Run the node for as long as the lease is held."""
         log.info("member %s of %s is active", self._settings.name, self._settings.path)
         async with asyncio.TaskGroup() as group:
-            running = group.create_task(self._run_node(server, keeper, state), name="node")
+            running = group.create_task(
+                self._run_node(server, keeper, state, presence), name="node"
+            )
             await keeper.keep()
             log.warning(
                 "member %s of %s has lost the lease", self._settings.name, self._settings.path
             )
             running.cancel()
 
-    async def _run_node(self, server: EmbeddedServer, keeper: LeaseKeeper, state: _State) -> None:
+    async def _run_node(
+        self,
+        server: EmbeddedServer,
+        keeper: LeaseKeeper,
+        state: _State,
+        presence: MemberPresence,
+    ) -> None:
         async def settled() -> None:
             await self._settle(state)
 
@@ -172,7 +239,7 @@ class Member:
         tenure = Tenure(token, keeper.confirm, settled)
         async with asyncio.TaskGroup() as group:
             group.create_task(self._keep_settled(state), name="settling")
-            await self._node.run(ActiveMember(tenure, server, self._settings.leaf_urls))
+            await self._node.run(ActiveMember(tenure, server, self._settings.leaf_urls, presence))
         raise BusBroken("the node ended its run")
 
     async def _keep_settled(self, state: _State) -> None:

@@ -11,6 +11,7 @@ from leafcast.node.credentials.node_certificate import NodeCertificate
 from leafcast.space_settings import SpaceSetting
 from relay.adapters.jetstream.entrance import Decide
 from relay.adapters.jetstream.fence import Tenure
+from relay.adapters.jetstream.member_presence import MemberPresence
 from relay.adapters.server.cluster_settings import MEMBERS
 from relay.adapters.server.durability import DEFAULT_STORE, StoreSettings
 from relay.adapters.server.guard import ProcessGuard
@@ -29,12 +30,13 @@ from schemas.values.identity import NodePath, TreeId
 class ActiveMember:
     """A member of a node while it is the active one: its server runs already, and goes on.
 
-    `leaf_urls` are where servers of children dial in: at any member's.
+    `leaf_urls` are where servers of children dial in: at any member's. `presence` asks the others.
     """
 
     tenure: Tenure
     server: EmbeddedServer
     leaf_urls: tuple[str, ...]
+    presence: MemberPresence
 
 
 @dataclass(frozen=True, slots=True)

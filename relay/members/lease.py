@@ -74,6 +74,8 @@ class MemberLease:
         self._seen: LeaseSeen | None = None
         self._answered_at: float | None = None
         self._silent_seconds, self._looks = 0.0, 0
+        self._heard: LeaseSeen | None = None
+        self._heard_at: float | None = None
 
     def holds(self, now: float) -> bool:
         """Whether this run is the holder, for anything that a fence holds back."""
@@ -93,6 +95,11 @@ class MemberLease:
         return self._seen.note.member if self._seen is not None and self._seen.note else ""
 
     @property
+    def heard_at(self) -> float | None:
+        """When a note of a holder was seen that was not seen before; None before the first."""
+        return self._heard_at
+
+    @property
     def silent_seconds(self) -> float:
         """For how long the note seen last has not changed, as far as leaders answered."""
         return self._silent_seconds
@@ -107,6 +114,9 @@ class MemberLease:
             self._silent_seconds += now - self._answered_at
         self._answered_at = now
         self._looks += 1
+        note = seen.note
+        if seen != self._heard and note is not None and note.member and note.run:
+            self._heard, self._heard_at = seen, now
 
     def saw_nothing(self) -> None:
         """No leader answered: until the next answer no time counts."""
@@ -196,7 +206,7 @@ class MemberLease:
 
 
 def clock_trouble(mine: float, others: Collection[float]) -> str:
-    """Why a member whose wall clock is so many seconds ahead of the leader's may not be active.
+    """Why a member may not be active whose wall clock is `mine` seconds ahead of any clock.
 
     `others` are the same of the other members; "" if it may, or if too few are known to judge.
     """

@@ -122,6 +122,11 @@ def lease(path: NodePath, mark: str) -> str:
     return f"{path.prefix}._lease.{mark}"
 
 
+def members(path: NodePath) -> str:
+    """Where the members of a node are asked what they are."""
+    return f"{path.prefix}._members"
+
+
 def state(path: NodePath, name: str) -> str:
     """Where something lies that is the node's, and not one of its members'."""
     return f"{path.prefix}._state.{name}"

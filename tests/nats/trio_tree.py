@@ -60,6 +60,10 @@ class TrioTree(ChaosTree):
         async with open_session(alive[0].folder) as session:
             yield session
 
+    async def restart(self, *names: str) -> None:
+        for name in names:
+            self.centres[name].start()
+
     def active(self) -> str:
         """The member that became active last, if it is so still; "" if none is."""
         times = {

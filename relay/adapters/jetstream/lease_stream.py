@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 from base64 import b64decode
+from collections.abc import Callable
 
 from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
@@ -22,7 +23,7 @@ from schemas.values.identity import NodePath
 STREAM = "LEASE"
 ANSWER_SECONDS = 1.5
 NOTES_MAX = 64
-_NO_MESSAGE = 10037
+_NO_MESSAGE, _NO_STREAM = 10037, 10059
 
 logger = logging.getLogger(__name__)
 
@@ -35,22 +36,11 @@ class LeaseStream:
         self._path = path
         self._replicas = replicas
 
-    async def make(self) -> None:
-        """Make the stream, unless it is there; raises BusBroken."""
-        await self._connection.api(
-            f"STREAM.CREATE.{STREAM}",
-            ANSWER_SECONDS,
-            name=STREAM,
-            subjects=[subjects.lease(self._path, "*")],
-            storage="memory",
-            num_replicas=self._replicas,
-            max_msgs_per_subject=1,
-            max_msgs=NOTES_MAX,
-            discard="old",
-        )
-
     async def look(self) -> LeaseSeen | None:
-        """What the stream's leader holds; None if none answered in time."""
+        """What the stream's leader holds; None if none answered in time.
+
+        The stream is made if there is none: a cluster that lost its memory may have lost it, too.
+        """
         wanted = {"last_by_subj": subjects.lease(self._path, "*")}
         subject = f"$JS.API.STREAM.MSG.GET.{STREAM}"
         answer = await self._request(subject, json.dumps(wanted).encode())
@@ -61,6 +51,8 @@ class LeaseStream:
             (sequence,) = counts_in(subject, message, "seq")
             return LeaseSeen(sequence, _note(b64decode(message["data"])))
         except JetStreamRefused as error:
+            if error.code == _NO_STREAM:
+                await self._make()
             return LeaseSeen() if error.code == _NO_MESSAGE else None
         except (ValueError, KeyError, TypeError) as error:
             logger.warning("the lease of %s cannot be read: %s", self._path, error)
@@ -81,6 +73,19 @@ class LeaseStream:
             return await self.look() if error.code in WRONG_SEQUENCES else None
         return sequence
 
+    async def _make(self) -> None:
+        """Have the stream made; whether it is shows the next look."""
+        config = {
+            "name": STREAM,
+            "subjects": [subjects.lease(self._path, "*")],
+            "storage": "memory",
+            "num_replicas": self._replicas,
+            "max_msgs_per_subject": 1,
+            "max_msgs": NOTES_MAX,
+            "discard": "old",
+        }
+        await self._request(f"$JS.API.STREAM.CREATE.{STREAM}", json.dumps(config).encode())
+
     async def _request(
         self, subject: str, data: bytes, headers: dict[str, str] | None = None
     ) -> Msg | None:
@@ -97,11 +102,18 @@ class LeaseStream:
 class LeaseKeeper:
     """Takes the lease for one run of a member, and renews it; one hold ends before the next."""
 
-    def __init__(self, stream: LeaseStream, lease: MemberLease, clock: Clock) -> None:
+    def __init__(
+        self,
+        stream: LeaseStream,
+        lease: MemberLease,
+        clock: Clock,
+        hindered: Callable[[], str],
+    ) -> None:
+        """`hindered` says why this member must not be active; "" if it may."""
         self.lease = lease
+        self._hindered, self._hindrance = hindered, ""
         self._stream = stream
         self._clock = clock
-        self._is_made = False
         self._wanted, self._renewed = asyncio.Event(), asyncio.Event()
 
     async def take(self) -> None:
@@ -151,22 +163,21 @@ class LeaseKeeper:
 
     async def _step(self) -> None:
         """Look, and write if that is due."""
-        try:
-            if not self._is_made:
-                await self._stream.make()
-                self._is_made = True
-        except BusBroken as error:
-            logger.debug("the lease: %s", error)
-            return
         seen = await self._stream.look()
         if seen is None:
             self.lease.saw_nothing()
-            # A cluster of which all members started anew may have lost the stream itself.
-            self._is_made = False
             return
         self.lease.saw(seen, self._now())
-        if self.lease.lacks_mark or self.lease.may_take():
+        if self.lease.lacks_mark or (self.lease.may_take() and self._is_fit()):
             await self._put(self.lease.write(self._now()))
+
+    def _is_fit(self) -> bool:
+        """Whether this member may be active; why not is said once."""
+        hindrance = self._hindered()
+        if hindrance and hindrance != self._hindrance:
+            logger.warning("member %s: %s", self.lease.member, hindrance)
+        self._hindrance = hindrance
+        return not hindrance
 
     async def _put(self, write: LeaseWrite) -> None:
         answer = await self._stream.put(write)

@@ -24,8 +24,8 @@ ANSWERS_AT_ONCE = 64
 PIECE_BYTES = 512 * 1024
 _PIECES, _STATUS, _NO_RESPONDERS = "Lc-Pieces", "Status", "503"
 
-Answer = Callable[[str, bytes], Awaitable[bytes]]
-"""From the subject and what was asked to what is answered."""
+Answer = Callable[[str, bytes], Awaitable[bytes | None]]
+"""From the subject and what was asked to what is answered; None: another one answers."""
 
 
 @asynccontextmanager
@@ -106,7 +106,9 @@ async def serve(client: Client, pattern: str, answer: Answer, answers: str) -> N
         try:
             # Who asked over a connection that is lost asks again.
             with suppress(NatsError):
-                await _respond(client, message, await answer(message.subject, message.data))
+                said = await answer(message.subject, message.data)
+                if said is not None:
+                    await _respond(client, message, said)
         finally:
             limit.release()
 
