@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Literal
 
+from schemas.objects.objects import group_kind
 from schemas.values.fields import conditions_of, mapping_at
 from schemas.values.value import Value
 
@@ -39,9 +40,8 @@ class Awaited(Value, frozen=True):
 
 def awaited(obj: Mapping[str, Any]) -> Awaited | None:
     """What an object waits for that may never come; None if its own status tells all."""
-    group = str(obj.get("apiVersion", "")).rpartition("/")[0]
     spec, status = mapping_at(obj, "spec"), mapping_at(obj, "status")
-    match group, obj.get("kind"):
+    match group_kind(obj):
         case "", "PersistentVolumeClaim":
             return _of_claim(obj, spec, status)
         case "", "Service":
@@ -51,7 +51,7 @@ def awaited(obj: Mapping[str, Any]) -> Awaited | None:
             return _of_address(obj, ingress_class(obj))
         case "autoscaling", "HorizontalPodAutoscaler":
             return _of_metrics(status)
-        case _:
+        case group, _:
             stops = any(spec.get(word) is True for word in ("suspend", "paused"))
             silent = "." in group and not status and not stops
             return Awaited("operator", "", created_ms(obj)) if silent else None

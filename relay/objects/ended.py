@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from schemas.values.fields import conditions_of, mapping_at
+from relay.objects.health import behind
+from schemas.objects.objects import group_kind
+from schemas.values.fields import holds, mapping_at
 
 _SAID_OF_ITSELF = ("phase", "state", "stage", "jobStatus", "jobDeploymentStatus")
 _SUCCESS = frozenset({"succeeded", "success", "successful", "completed", "complete", "finished"})
@@ -28,18 +30,18 @@ _TTL_DEPTH = 2
 def has_succeeded(obj: Mapping[str, Any]) -> bool:
     """Whether it came to a good end: it does nothing more, whether or not it is there."""
     status = obj.get("status")
-    if not isinstance(status, Mapping) or _is_behind(obj, status):
+    if not isinstance(status, Mapping) or behind(obj):
         return False
-    kind = _kind(obj)
+    kind = group_kind(obj)
     match kind:
         case ("batch", "Job"):
-            return _holds(status, "Complete") and not _holds(status, "Failed")
+            return holds(status, "Complete") and not holds(status, "Failed")
         case ("", "Pod"):
             return status.get("phase") == "Succeeded"
         case ("certificates.k8s.io", "CertificateSigningRequest"):
             return bool(status.get("certificate"))
         case ("cert-manager.io", "CertificateRequest"):
-            return _holds(status, "Ready")
+            return holds(status, "Ready")
         case (group, _):
             # Other kinds of Kubernetes itself go on until somebody deletes them.
             return "." in group and kind not in _GO_ON and _says_success(kind, status)
@@ -60,7 +62,7 @@ def _lifetimes(fields: Mapping[str, Any], above: str, depth: int) -> Iterator[st
 
 
 def _says_success(kind: tuple[str, str], status: Mapping[str, Any]) -> bool:
-    if any(_holds(status, name) for name in _FAILURES):
+    if any(holds(status, name) for name in _FAILURES):
         return False
     sections = (status, mapping_at(status, "applicationState"))
     said = {
@@ -68,17 +70,4 @@ def _says_success(kind: tuple[str, str], status: Mapping[str, Any]) -> bool:
     }
     if said:
         return bool(said & (_SUCCESS | {_DONE_STATES.get(kind, "succeeded")}))
-    return any(_holds(status, name) for name in _CONDITIONS)
-
-
-def _holds(status: Mapping[str, Any], name: str) -> bool:
-    return conditions_of(status).get(name, {}).get("status") == "True"
-
-
-def _is_behind(obj: Mapping[str, Any], status: Mapping[str, Any]) -> bool:
-    observed, generation = status.get("observedGeneration"), obj["metadata"].get("generation")
-    return isinstance(observed, int) and isinstance(generation, int) and observed < generation
-
-
-def _kind(obj: Mapping[str, Any]) -> tuple[str, str]:
-    return str(obj.get("apiVersion", "")).rpartition("/")[0], str(obj.get("kind", ""))
+    return any(holds(status, name) for name in _CONDITIONS)

@@ -13,8 +13,9 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from schemas.objects.objects import group_kind
 from schemas.reports.reports import Health
-from schemas.values.fields import conditions_of, list_at, mapping_at, mappings_at
+from schemas.values.fields import conditions_of, holds, list_at, mapping_at, mappings_at
 
 Assessment = tuple[Health, str]
 _Fields = Mapping[str, Any]
@@ -33,16 +34,9 @@ def assess(
     `is_wished` says of a field whether who applied the object wrote it: what its author stops is
     as it shall be.
     """
-    metadata = mapping_at(obj, "metadata")
-    ending = terminating(obj)
-    if ending:
-        return "progressing", ending
-    spec, status = mapping_at(obj, "spec"), mapping_at(obj, "status")
-    behind = _behind(metadata, status)
-    if behind:
-        return "progressing", behind
-    group = str(obj.get("apiVersion", "")).rpartition("/")[0]
-    kind = (group, str(obj.get("kind", "")))
+    if under_way := terminating(obj) or behind(obj):
+        return "progressing", under_way
+    kind, spec, status = group_kind(obj), mapping_at(obj, "spec"), mapping_at(obj, "status")
     stop = _STOPS.get(kind)
     if stop is not None and spec.get(stop[0]) is True:
         return _stopped(stop, kind, (spec, status), is_wished=is_wished(f"spec.{stop[0]}"))
@@ -60,8 +54,10 @@ def terminating(obj: Mapping[str, Any]) -> str:
     return f"terminating since {since}, finalizers: {', '.join(map(str, names)) or 'none'}"
 
 
-def _behind(metadata: _Fields, status: _Fields) -> str:
-    observed, generation = status.get("observedGeneration"), metadata.get("generation")
+def behind(obj: Mapping[str, Any]) -> str:
+    """How far the status of an object is behind its spec; "" if it is not."""
+    observed = mapping_at(obj, "status").get("observedGeneration")
+    generation = mapping_at(obj, "metadata").get("generation")
     if isinstance(observed, int) and isinstance(generation, int) and observed < generation:
         return f"observed generation {observed} of {generation}"
     return ""
@@ -72,6 +68,14 @@ def _why(condition: _Fields) -> str:
     said = ": ".join(str(part) for part in (reason, message) if part)
     # It becomes part of a sentence.
     return said.removesuffix(".") or "no reason given"
+
+
+def _reached(count: int, wanted: int, what: str) -> Assessment:
+    return _HEALTHY if count >= wanted else ("progressing", f"{count} of {wanted} {what}")
+
+
+def _once(status: _Fields, condition: str, until: str) -> Assessment:
+    return _HEALTHY if holds(status, condition) else ("progressing", until)
 
 
 def _count(fields: _Fields, name: str, default: int = 0) -> int:
@@ -90,20 +94,15 @@ def _stopped(
         return "progressing", stop[1]
     spec, status = said
     there = min(_count(status, "replicas"), _count(spec, "replicas", 1))
-    available = _count(status, "availableReplicas")
-    if available < there:
-        return "progressing", f"{available} of {there} replicas available"
-    return _HEALTHY
+    return _reached(_count(status, "availableReplicas"), there, "replicas available")
 
 
 def _deployment(spec: _Fields, status: _Fields) -> Assessment:
-    conditions = conditions_of(status)
-    progressing = conditions.get("Progressing", {})
+    progressing = conditions_of(status).get("Progressing", {})
     if progressing.get("reason") == "ProgressDeadlineExceeded":
         return "degraded", _why(progressing)
-    failure = conditions.get("ReplicaFailure", {})
-    if failure.get("status") == "True":
-        return "degraded", _GENERATED.sub(r"\1…", _why(failure))
+    if holds(status, "ReplicaFailure"):
+        return _replica_failure(status)
     if "observedGeneration" not in status:
         return "progressing", "not observed by its controller yet"
     wanted, updated = _count(spec, "replicas", 1), _count(status, "updatedReplicas")
@@ -111,10 +110,7 @@ def _deployment(spec: _Fields, status: _Fields) -> Assessment:
         return "progressing", f"{updated} of {wanted} replicas updated"
     if _count(status, "replicas") > updated:
         return "progressing", f"{_count(status, 'replicas') - updated} old replicas to go"
-    available = _count(status, "availableReplicas")
-    if available < wanted:
-        return "progressing", f"{available} of {wanted} replicas available"
-    return _HEALTHY
+    return _reached(_count(status, "availableReplicas"), wanted, "replicas available")
 
 
 def _stateful_set(spec: _Fields, status: _Fields) -> Assessment:
@@ -128,9 +124,8 @@ def _stateful_set(spec: _Fields, status: _Fields) -> Assessment:
     partition = _count(mapping_at(spec, "updateStrategy", "rollingUpdate"), "partition")
     updated = _count(status, "updatedReplicas")
     if partition:
-        if updated < wanted - partition:
-            return "progressing", f"{updated} of {wanted - partition} replicas updated"
-    elif status.get("updateRevision") != status.get("currentRevision"):
+        return _reached(updated, wanted - partition, "replicas updated")
+    if status.get("updateRevision") != status.get("currentRevision"):
         return "progressing", f"{updated} of {wanted} replicas updated"
     return _HEALTHY
 
@@ -149,23 +144,21 @@ def _daemon_set(spec: _Fields, status: _Fields) -> Assessment:
     return _HEALTHY
 
 
+def _replica_failure(status: _Fields) -> Assessment:
+    return "degraded", _GENERATED.sub(r"\1…", _why(conditions_of(status)["ReplicaFailure"]))
+
+
 def _replica_set(spec: _Fields, status: _Fields) -> Assessment:
-    failure = conditions_of(status).get("ReplicaFailure", {})
-    if failure.get("status") == "True":
-        return "degraded", _GENERATED.sub(r"\1…", _why(failure))
+    if holds(status, "ReplicaFailure"):
+        return _replica_failure(status)
     wanted, available = _count(spec, "replicas", 1), _count(status, "availableReplicas")
-    if available < wanted:
-        return "progressing", f"{available} of {wanted} replicas available"
-    return _HEALTHY
+    return _reached(available, wanted, "replicas available")
 
 
 def _job(_spec: _Fields, status: _Fields) -> Assessment:
-    conditions = conditions_of(status)
-    if conditions.get("Failed", {}).get("status") == "True":
-        return "degraded", _why(conditions["Failed"])
-    if conditions.get("Complete", {}).get("status") == "True":
-        return _HEALTHY
-    return "progressing", "not complete"
+    if holds(status, "Failed"):
+        return "degraded", _why(conditions_of(status)["Failed"])
+    return _once(status, "Complete", "not complete")
 
 
 def _pod(spec: _Fields, status: _Fields) -> Assessment:
@@ -180,10 +173,7 @@ def _pod(spec: _Fields, status: _Fields) -> Assessment:
         case "Running" if waiting:
             return "degraded", waiting
         case "Running":
-            ready = conditions_of(status).get("Ready", {})
-            if ready.get("status") == "True":
-                return _HEALTHY
-            return "progressing", "not ready"
+            return _once(status, "Ready", "not ready")
         case _ if waiting:
             return "degraded", waiting
         case "Unknown":
@@ -245,34 +235,24 @@ def _namespace(_spec: _Fields, status: _Fields) -> Assessment:
 
 
 def _definition(_spec: _Fields, status: _Fields) -> Assessment:
-    conditions = conditions_of(status)
-    refused = conditions.get("NamesAccepted", {})
+    refused = conditions_of(status).get("NamesAccepted", {})
     if refused.get("status") == "False":
         return "degraded", _why(refused)
-    if conditions.get("Established", {}).get("status") == "True":
-        return _HEALTHY
-    return "progressing", "not established"
+    return _once(status, "Established", "not established")
 
 
 def _api_service(_spec: _Fields, status: _Fields) -> Assessment:
     available = conditions_of(status).get("Available")
-    if available is None:
-        return "progressing", "not checked yet"
-    if available.get("status") == "True":
-        return _HEALTHY
-    return "progressing", _why(available)
+    return _once(status, "Available", "not checked yet" if available is None else _why(available))
 
 
 def _autoscaler(_spec: _Fields, status: _Fields) -> Assessment:
-    conditions = conditions_of(status)
     for name in ("AbleToScale", "ScalingActive"):
-        condition = conditions.get(name, {})
+        condition = conditions_of(status).get(name, {})
         idle = condition.get("reason") == "ScalingDisabled"
         if condition.get("status") == "False" and not idle:
             return "degraded", _why(condition)
-    if conditions.get("AbleToScale", {}).get("status") == "True":
-        return _HEALTHY
-    return "progressing", "waiting to autoscale"
+    return _once(status, "AbleToScale", "waiting to autoscale")
 
 
 def _disruption_budget(_spec: _Fields, status: _Fields) -> Assessment:
@@ -280,28 +260,19 @@ def _disruption_budget(_spec: _Fields, status: _Fields) -> Assessment:
         return "progressing", "not observed by its controller yet"
     healthy, wanted = _count(status, "currentHealthy"), _count(status, "desiredHealthy")
     # A budget that selects fewer Pods than it wants, or none, gets no more.
-    wanted = min(wanted, _count(status, "expectedPods", wanted))
-    if healthy < wanted:
-        return "progressing", f"{healthy} of {wanted} pods healthy"
-    return _HEALTHY
+    return _reached(healthy, min(wanted, _count(status, "expectedPods", wanted)), "pods healthy")
 
 
 def _by_conditions(_spec: _Fields, status: _Fields) -> Assessment:
     conditions = conditions_of(status)
-    if conditions.get("Stalled", {}).get("status") == "True":
+    if holds(status, "Stalled"):
         return "degraded", _why(conditions["Stalled"])
-    if conditions.get("Reconciling", {}).get("status") == "True":
+    if holds(status, "Reconciling"):
         return "progressing", _why(conditions["Reconciling"])
     deciding = conditions.get("Ready") or conditions.get("Available")
-    if deciding is None:
+    if deciding is None or deciding.get("status") == "True":
         return _HEALTHY
-    match deciding.get("status"):
-        case "True":
-            return _HEALTHY
-        case "False":
-            return "degraded", _why(deciding)
-        case _:
-            return "progressing", _why(deciding)
+    return "degraded" if deciding.get("status") == "False" else "progressing", _why(deciding)
 
 
 _STOPS: Mapping[tuple[str, str], tuple[str, str]] = {

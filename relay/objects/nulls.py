@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from schemas.crds.structural import Schema, field_of, items_of
-from schemas.values.fields import Steps
+from schemas.values.fields import Steps, walk
 
 _OF_ANOTHER_TYPE = " in body must be of type "
 
@@ -21,22 +21,10 @@ def null_fields(value: Any, *, or_empty: bool = False) -> Iterator[Steps]:
 
     With `or_empty` also those that hold nothing.
     """
-    return _fields(value, (), or_empty=or_empty)
-
-
-def _fields(value: Any, steps: Steps, *, or_empty: bool) -> Iterator[Steps]:
-    match value:
-        case dict():
-            for name, item in value.items():
-                if item is None or (or_empty and item in ({}, [])):
-                    yield (*steps, name)
-                else:
-                    yield from _fields(item, (*steps, name), or_empty=or_empty)
-        case list() | tuple():
-            for at, item in enumerate(value):
-                yield from _fields(item, (*steps, at), or_empty=or_empty)
-        case _:
-            return
+    for steps, item in walk(value):
+        is_field = isinstance(steps[-1], str)
+        if is_field and (item is None or (or_empty and item in ({}, []))):
+            yield steps
 
 
 def not_nullable(value: Any, schema: Schema, steps: Steps = ()) -> Iterator[Steps]:

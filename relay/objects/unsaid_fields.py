@@ -14,7 +14,7 @@ from typing import Any
 
 from relay.objects.merge import Object, copied
 from schemas.content.manifest import UNSAID_MAX
-from schemas.values.fields import Steps, by_place, value_at
+from schemas.values.fields import Steps, by_place, value_at, walk
 
 _NEVER = frozenset({"apiVersion", "kind", "metadata", "status"})
 _UNKNOWN = re.compile(r'(\.(?:[^\s"]|"(?:[^"\\]|\\.)*")+): field not declared in schema')
@@ -52,20 +52,8 @@ def without_unknown(wish: Object, unsaid: Collection[Steps], message: str) -> Ob
 
 
 def _counted(obj: Mapping[str, Any]) -> Iterator[Steps]:
-    for name in sorted(obj.keys() - _NEVER):
-        yield (name,)
-        yield from _below(obj[name], (name,))
-
-
-def _below(value: Any, above: Steps) -> Iterator[Steps]:
-    if isinstance(value, Mapping):
-        for name in sorted(value):
-            yield (*above, name)
-            yield from _below(value[name], (*above, name))
-    elif isinstance(value, Sequence) and not isinstance(value, str | bytes):
-        for at, item in enumerate(value):
-            yield (*above, at)
-            yield from _below(item, (*above, at))
+    said = {name: value for name, value in obj.items() if name not in _NEVER}
+    return (steps for steps, _ in walk(said))
 
 
 def _way(text: str, value: Any) -> Steps:

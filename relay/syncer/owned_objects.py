@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from relay.ports import NOT_FOUND, Kind, Object, Space, SpaceError
 from relay.syncer.object_marks import is_adopted, is_left_alone, is_ours, ours, removal_said
 from relay.syncer.ownership import AUTOSCALERS, scales
-from schemas.objects.objects import BUILT_IN_KINDS, ObjectKey, apply_order
+from schemas.objects.objects import BUILT_IN_KINDS, ObjectKey, apply_order, group_kind
 from schemas.objects.selectors import LabelSelector
 from schemas.objects.source_objects import uid_of
 from schemas.reports.reports import Done
@@ -114,6 +114,5 @@ def _of_kind(kind: Kind, obj: Object) -> ObjectKey:
 
 
 def _key(obj: Object, resources: Mapping[tuple[str, str], Kind]) -> ObjectKey | None:
-    group = str(obj["apiVersion"]).rpartition("/")[0]
-    kind = resources.get((group, str(obj["kind"])))
+    kind = resources.get(group_kind(obj))
     return _of_kind(kind, obj) if kind else None

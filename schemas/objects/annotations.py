@@ -12,6 +12,7 @@ from difflib import get_close_matches
 from functools import cache, lru_cache
 from typing import Any
 
+from schemas.objects.objects import group_kind
 from schemas.objects.order import WAVE
 from schemas.records.maintenance import MAINTENANCE, MAINTENANCE_REASON, time_fault
 from schemas.records.moves import MOVED_ANNOTATION
@@ -163,8 +164,7 @@ def annotation_faults(obj: Mapping[str, Any]) -> Iterator[Fault]:
     metadata = obj.get("metadata")
     if not isinstance(metadata, Mapping):
         return
-    group = str(obj.get("apiVersion", "")).rpartition("/")[0]
-    place = place_of_kind(group, str(obj.get("kind", "")))
+    place = place_of_kind(*group_kind(obj))
     annotations, labels = metadata.get("annotations"), metadata.get("labels")
     if isinstance(annotations, Mapping):
         for fault in faults_at(place, annotations):

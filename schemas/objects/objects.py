@@ -129,6 +129,11 @@ def group_of(obj: Mapping[str, Any]) -> str:
     return group
 
 
+def group_kind(obj: Mapping[str, Any]) -> tuple[str, str]:
+    """Its API group and kind, as far as it says so; "" for what it does not."""
+    return str(obj.get("apiVersion", "")).rpartition("/")[0], str(obj.get("kind", ""))
+
+
 def plural(kind: str) -> str:
     """Guess a kind's resource (see KindTable)."""
     word = kind.lower()

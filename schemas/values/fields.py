@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import itemgetter
 from typing import Any, TypeGuard
 
 Steps = tuple[str | int, ...]
@@ -36,6 +37,23 @@ def conditions_of(status: Any) -> dict[str, Mapping[str, Any]]:
 def is_mapping(value: Any) -> TypeGuard[Mapping[str, Any]]:
     """Whether it has fields; to ask whether something is a Mapping is slow."""
     return type(value) is dict or isinstance(value, Mapping)
+
+
+def holds(status: Any, type_: str) -> bool:
+    """Whether a status says that a condition is True."""
+    return conditions_of(status).get(type_, {}).get("status") == "True"
+
+
+def walk(form: Any, above: Steps = ()) -> Iterator[tuple[Steps, Any]]:
+    """All fields and items of a form, each before what is in it, and fields by their names."""
+    parts: Iterable[tuple[str | int, Any]] = ()
+    if is_mapping(form):
+        parts = sorted(form.items(), key=itemgetter(0))
+    elif isinstance(form, Sequence) and not isinstance(form, str | bytes):
+        parts = enumerate(form)
+    for step, item in parts:
+        yield (*above, step), item
+        yield from walk(item, (*above, step))
 
 
 def value_at(form: Any, steps: Steps) -> Any:

@@ -13,7 +13,7 @@ from typing import Any
 
 from relay.ports import Conflict, FieldConflict, Object, SpaceError
 from schemas.objects.objects import kind_name
-from schemas.values.fields import mappings_at
+from schemas.values.fields import mappings_at, walk
 
 NOT_FOUND, FORBIDDEN, UNAUTHORIZED = "NotFound", "Forbidden", "Unauthorized"
 EXPIRED, CONFLICT, UNAVAILABLE = "Expired", "Conflict", "ServiceUnavailable"
@@ -138,26 +138,13 @@ def _managers(details: object) -> dict[str, str]:
 
 def _secret_texts(obj: Mapping[str, Any]) -> Iterator[str]:
     """Each value of a Secret as it may be quoted: as written, and as decoded."""
-    for text in _texts([obj.get("data"), obj.get("stringData")]):
+    for _, value in walk([obj.get("data"), obj.get("stringData")]):
+        if not isinstance(value, str | int | float) or isinstance(value, bool):
+            continue
+        text = str(value)
         forms = [text]
         try:
             forms.append(base64.b64decode(text, validate=True).decode())
         except (binascii.Error, UnicodeDecodeError, ValueError):
             forms.append(base64.b64encode(text.encode(errors="replace")).decode())
         yield from (form for form in forms if len(form) >= _SECRET_LETTERS_MIN)
-
-
-def _texts(value: object) -> Iterator[str]:
-    match value:
-        case Mapping():
-            for held in value.values():
-                yield from _texts(held)
-        case list():
-            for held in value:
-                yield from _texts(held)
-        case str():
-            yield value
-        case int() | float() if not isinstance(value, bool):
-            yield str(value)
-        case _:
-            return
