@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 from benchmarks.core_tree import PATH, CoreTree, Traffic
 from benchmarks.report import Report, middle
-from relay.core.collectors.ports import CopyView, Member
+from relay.core.collectors.ports import CopyView, RowOwner
 from relay.core.collectors.program_results import member_hash
 from relay.core.collectors.tables import TableAlgebra
 from relay.shell.evaluator import CelEvaluator
@@ -83,7 +83,7 @@ class CollectingTree(CoreTree):
             report = decode_report(data) if slot == self.key else None
             if isinstance(report, WireReport):
                 full = "-".join(region.child(name).names)
-                who = Member(full, DestinationId(f"inventory-mb-{full}"))
+                who = RowOwner(full, DestinationId(f"inventory-mb-{full}"))
                 rows = algebra.write(algebra.leaf(outcome, who.who))
                 members = member_hash(who.destination).to_bytes(16, "big")
                 row = Collected(WEB, PROGRAM.id, members, rows)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from relay.core.audience import HERE
-from relay.core.collectors.ports import Member, PlacementStanding
+from relay.core.collectors.ports import PlacementStanding, RowOwner
 from relay.core.effects import DropReport, Noted
 from relay.core.events import HelloArrived, ReportArrived
 from relay.core.gates import Candidate, GateNames, Waves, names_in, wave_of
@@ -143,10 +143,10 @@ class Downstream:
         in_step = facts.presence is Presence.IN_STEP
         return PlacementStanding(facts.expected, there=there, in_step=in_step, edge=edge)
 
-    def members(self, child: str, key: MailKey) -> list[Member]:
+    def members(self, child: str, key: MailKey) -> list[RowOwner]:
         """The destinations at and below a child that a placement is meant for."""
         records = (self._book.by_key[each].record for each in self._audience.profiles(key, child))
-        return [Member(r.source.name, r.destination) for r in records if isinstance(r, Profile)]
+        return [RowOwner(r.source.name, r.destination) for r in records if isinstance(r, Profile)]
 
     def concerned(self, key: MailKey) -> list[str]:
         """The children that a placement concerns, the node itself among them."""

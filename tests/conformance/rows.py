@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 from relay.core.collectors.aggregates import Aggregate, AggregateAlgebra
-from relay.core.collectors.ports import CopyView, Member
+from relay.core.collectors.ports import CopyView, RowOwner
 from relay.core.collectors.tables import TableAlgebra
 from relay.shell.evaluator import CelEvaluator
 from schemas.objects.objects import ObjectKey
@@ -332,7 +332,7 @@ def _row(given: Json) -> Json:
     said = None if status is None else codec.canonical(status)
     moments = (0 if said is None else given["returned_ms"], given["reported_ms"])
     outcome = bound.outcome(CopyView(given["name"], said, *moments, given["reachable"]))
-    member = Member(given["name"], DestinationId(given["destination"]))
+    member = RowOwner(given["name"], DestinationId(given["destination"]))
     algebra = TableAlgebra(program)
     table = algebra.write(algebra.leaf(outcome, member.who))
     return {"id": program.id, **_shown(table)}

@@ -15,7 +15,7 @@ from leafcast.node.answers import read_filter
 from relay.core.asks.answers import BadAskArguments
 from relay.core.collectors.aggregates import Aggregate, AggregateAlgebra
 from relay.core.collectors.collected_results import Result
-from relay.core.collectors.ports import CopyView, Member
+from relay.core.collectors.ports import CopyView, RowOwner
 from relay.core.collectors.tables import CollectedTable, TableAlgebra
 from relay.objects.expressions.cel import CompiledExpression, ExpressionRefused
 from relay.objects.expressions.filters import DESTINATION
@@ -93,7 +93,7 @@ def row_seeds() -> list[bytes]:
         for at in range(3):
             seen = CopyView("s", codec.canonical({"n": at + 0.5}))
             outcome = evaluator.bind(program, plain).outcome(seen)
-            member = Member(f"s{at}", DestinationId(f"i-mb-{at}"))
+            member = RowOwner(f"s{at}", DestinationId(f"i-mb-{at}"))
             tables.append(algebra.leaf(outcome, member.who))
         seeds += [algebra.write(tables[0]), algebra.write(algebra.merge(tables))]
     return seeds

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from relay.core.collectors.ports import CopyView, Member
+from relay.core.collectors.ports import CopyView, RowOwner
 from relay.core.collectors.tables import CollectedTable, TableAlgebra
 from schemas.content.blobs import open_value
 from schemas.objects.objects import ObjectKey
@@ -54,7 +54,7 @@ def _flat(centre: Centre, name: str) -> dict[tuple[ObjectKey, Program], Collecte
                     held = host.space.objects.get(key)
                     status = None if held is None else status_of(held[0])
                 outcome = bound.outcome(CopyView(target.name, status))
-                member = Member(target.name, target.destination)
+                member = RowOwner(target.name, target.destination)
                 listed.append(algebra.leaf(outcome, member.who, place if whole else b""))
     return {
         (key, program): TableAlgebra(program).merge(tables) if tables else CollectedTable()

@@ -70,7 +70,7 @@ async def test_a_change_applied_just_before_has_arrived_everywhere_when_the_wait
 
 
 async def test_a_placement_applied_just_before_is_known_to_who_asks_for_its_status(tree):
-    verbs = TreeVerbs(Tree(tree), None, None, SystemClock())
+    verbs = TreeVerbs(Tree(tree), None, None, SystemClock(), str)
     await tree.apply(placement("shop", "shop"))
     [form] = (await verbs.status("shop"))["placements"]
     assert form["name"] == "shop"
@@ -81,7 +81,7 @@ async def test_a_centre_that_starts_again_lists_what_there_is_before_it_tells_of
     await waited(tree, ["shop"])
     await tree.stop_controllers()
     await tree.control(tree.group)
-    [form] = (await TreeVerbs(Tree(tree), None, None, SystemClock()).status())["placements"]
+    [form] = (await TreeVerbs(Tree(tree), None, None, SystemClock(), str).status())["placements"]
     assert (form["name"], form["selected"]) == ("shop", 1)
 
 

@@ -8,7 +8,7 @@ from controllers.core.status.combined import CombinedSubject, combined_status, v
 from leafcast.ask.combined import read_combined
 from relay.core.collectors.cells import CellSample
 from relay.core.collectors.collected_results import Result
-from relay.core.collectors.ports import CopyView, Member
+from relay.core.collectors.ports import CopyView, RowOwner
 from relay.core.collectors.tables import Outcome, TableAlgebra
 from relay.objects.expressions.sketch import bucket_of
 from relay.shell.evaluator import CelEvaluator
@@ -37,7 +37,8 @@ def result(program, *names, status=None):
     returned = None if status is None else codec.canonical(status)
     leaves = [
         algebra.leaf(
-            bound.outcome(CopyView(name, returned)), Member(name, DestinationId(f"i-mb-{name}")).who
+            bound.outcome(CopyView(name, returned)),
+            RowOwner(name, DestinationId(f"i-mb-{name}")).who,
         )
         for name in names
     ]
@@ -82,7 +83,7 @@ def test_of_rows_of_several_objects_it_is_told_which_object_each_is_of():
     program = Program("p", combined=fields, scope="Placement")
     bound, algebra = CelEvaluator().bind(program, b""), TableAlgebra(program)
     statuses = {"a": {"n": 1, "text": "four"}, "b": {"n": 2, "text": 0}, "c": {"text": 0}}
-    who = Member("s1", DestinationId("i-mb-s1")).who
+    who = RowOwner("s1", DestinationId("i-mb-s1")).who
     leaves = [
         algebra.leaf(
             bound.outcome(CopyView("s1", codec.canonical(status))),

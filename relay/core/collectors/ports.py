@@ -21,7 +21,7 @@ HERE = ""
 MEMBERS_KNOWN = 4096
 
 
-class Member(NamedTuple):
+class RowOwner(NamedTuple):
     """A destination as rows name it."""
 
     name: str
@@ -123,7 +123,7 @@ class PlacementStanding(NamedTuple):
     there: bool
     in_step: bool
     # The child itself, if it is one destination.
-    edge: Member | None
+    edge: RowOwner | None
 
 
 class CollectorContext(NamedTuple):
@@ -133,7 +133,7 @@ class CollectorContext(NamedTuple):
     # The children that a placement concerns, HERE among them.
     children: Callable[[MailKey], Iterable[str]]
     # The destinations at and below a child that a placement is meant for.
-    members: Callable[[str, MailKey], Sequence[Member]]
+    members: Callable[[str, MailKey], Sequence[RowOwner]]
     # What the destination here returned of an object; None if it does not have it to look after.
     own: Callable[[MailKey, ObjectKey], CopyView | None]
     # Whether the destination here books the object under this placement.

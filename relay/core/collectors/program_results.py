@@ -16,8 +16,8 @@ from relay.core.collectors.ports import (
     CollectorContext,
     CopyView,
     Evaluator,
-    Member,
     ProgramTraits,
+    RowOwner,
     Sent,
 )
 from relay.core.collectors.tables import CollectedTable, Outcome, TableAlgebra
@@ -241,7 +241,7 @@ class ProgramResults:
         return self._blank(members, there=standing.there)
 
     def _reported(
-        self, child: str, said: Collected, edge: Member | None, *, in_step: bool
+        self, child: str, said: Collected, edge: RowOwner | None, *, in_step: bool
     ) -> SubtreeRows | None:
         """What a child reported, if it counts just the destinations that are there.
 
@@ -298,7 +298,7 @@ class ProgramResults:
             self._read[data] = known
         return known
 
-    def _of_this_node(self, member: Member) -> SubtreeRows | None:
+    def _of_this_node(self, member: RowOwner) -> SubtreeRows | None:
         """The share of the destination at this node, from what its space returned."""
         if self.program.source is not None:
             return self._of_raised(member, self.program.source)
@@ -323,7 +323,7 @@ class ProgramResults:
             member_hash(member.destination), rows, self._tables.merge(others) if others else None
         )
 
-    def _of_raised(self, member: Member, source: UpsyncClause) -> SubtreeRows:
+    def _of_raised(self, member: RowOwner, source: UpsyncClause) -> SubtreeRows:
         """The share of the destination at this node, from what of it came up."""
         there = dict(self._context.upsynced(source))
         self._leaves = {key: it for key, it in self._leaves.items() if key in there}
@@ -337,7 +337,7 @@ class ProgramResults:
         return SubtreeRows(member_hash(member.destination), rows, away)
 
     def _leaf_of(
-        self, key: ObjectKey, upsynced: UpsyncedObject, member: Member
+        self, key: ObjectKey, upsynced: UpsyncedObject, member: RowOwner
     ) -> tuple[CollectedTable, CollectedTable | None]:
         place = self._place(key)
         seen = CopyView(member.name, upsynced.plain, upsynced.since_ms, self._context.wall_ms())
@@ -355,7 +355,7 @@ class ProgramResults:
         said = self._evaluator.merging(key, seen.status, seen.content, seen.generation)
         return Aggregate(1, *said) if said is not None else Aggregate()
 
-    def _blank(self, members: Sequence[Member], *, there: bool) -> SubtreeRows:
+    def _blank(self, members: Sequence[RowOwner], *, there: bool) -> SubtreeRows:
         """What counts for destinations of which nothing is reported."""
         total = self._sum(members)
         if self.program.is_aggregate:
@@ -365,7 +365,7 @@ class ProgramResults:
             return SubtreeRows(total, rows)
         return SubtreeRows(total, rows, self._blank_rows(members, reachable=False))
 
-    def _blank_rows(self, members: Sequence[Member], *, reachable: bool) -> CollectedTable:
+    def _blank_rows(self, members: Sequence[RowOwner], *, reachable: bool) -> CollectedTable:
         self._evaluate_blanks(members[:BLANKS_MAX], reachable=reachable)
         tables = []
         for key in self._sent:
@@ -386,7 +386,7 @@ class ProgramResults:
             tables.append(self._tables.many(self._blanks[key, reachable], sorted(whos)))
         return self._tables.merge(tables) if tables else self._tables.empty
 
-    def _evaluate_blanks(self, members: Sequence[Member], *, reachable: bool) -> None:
+    def _evaluate_blanks(self, members: Sequence[RowOwner], *, reachable: bool) -> None:
         """What blank rows are made of; raises Unfinished, and goes on from there."""
         for key in self._sent:
             case = (key, reachable)
@@ -432,7 +432,7 @@ class ProgramResults:
         return pack_values([key.group, key.resource, key.namespace, key.name])
 
     @staticmethod
-    def _sum(members: Sequence[Member]) -> int:
+    def _sum(members: Sequence[RowOwner]) -> int:
         return sum(member_hash(member.destination) for member in members) % DIGEST_MODULUS
 
 
