@@ -24,8 +24,8 @@ from unittest.mock import patch
 from benchmarks.counts import is_synced
 from benchmarks.kube_bed import CENTRE, NAMESPACE, KubeBed, kube_bed, run
 from benchmarks.report import Report, cpu_seconds
-from controllers import status_summarizer
 from controllers.core.status import status
+from controllers.workloads import status_summarizer
 from leafcast.ask.session import USER_MANAGER
 from leafcast.centre.centre import running
 from leafcast.local.tree import LocalTree, local_tree

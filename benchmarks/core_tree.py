@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from controllers.core.access.keys import KeyChange, KeyRing, changed_record, completed, request_of
-from controllers.core.ledger.drafts import Draft, values_of
+from controllers.core.ledger.ledger import Draft, values_of
 from controllers.core.ledger.start import StoredLedger
 from relay.core import effects as fx
 from relay.core import events as ev

@@ -18,7 +18,7 @@ from pathlib import Path
 from benchmarks.counts import is_synced
 from benchmarks.report import Report, children_of, resident_mb
 from benchmarks.wide_tree import WideTree
-from controllers.nodes import add_node
+from controllers.issuing.nodes import add_node
 from leafcast.node.options import EdgeCluster, NodeEnvironment, NodeIdentity, ParentAccess
 from leafcast.node.runtime import NodeRuntime
 from relay.adapters.clock import SystemClock, SystemDice

@@ -26,10 +26,10 @@ from typing import Any
 
 from benchmarks.forwarders import Job, run_loop, run_relay
 from benchmarks.report import Report, cpu_seconds, middle
-from controllers.core.ledger.drafts import Draft, values_of
-from controllers.issuer import Issuer, open_issuer
-from controllers.keys import CentreKeys, load_or_make_keys
-from controllers.nodes import add_node
+from controllers.core.ledger.ledger import Draft, values_of
+from controllers.issuing.issuer import Issuer, open_issuer
+from controllers.issuing.keys import CentreKeys, load_or_make_keys
+from controllers.issuing.nodes import add_node
 from leafcast.node.credentials.account_seeds import SEEDS_FILE
 from leafcast.node.options import NodeEnvironment, NodeIdentity, ParentAccess
 from leafcast.node.runtime import NodeRuntime

@@ -17,7 +17,7 @@ from benchmarks.cost import Meter, silent
 from benchmarks.counts import is_synced
 from benchmarks.report import Report
 from controllers.core.access.keys import KeyChange
-from controllers.keys import new_signer
+from controllers.issuing.keys import new_signer
 from tests.memory_tree import MemoryTree, config_map, memory_tree, placement
 
 REGIONS, EDGES = 2, 20

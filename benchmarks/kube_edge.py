@@ -18,7 +18,7 @@ from typing import Any
 from benchmarks.counts import is_synced
 from benchmarks.kube_bed import KubeBed, kube_bed
 from benchmarks.report import children_of, cpu_seconds, resident_mb
-from controllers.nodes import add_node
+from controllers.issuing.nodes import add_node
 from leafcast.ask.session import USER_MANAGER
 from leafcast.centre.centre import Centre, CentreOptions, running
 from leafcast.centre.inventory import edge_objects

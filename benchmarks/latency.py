@@ -30,7 +30,7 @@ from typing import Any
 from benchmarks.latency_node import arms
 from benchmarks.raw_chain import RawNode
 from benchmarks.report import Report, children_of, cpu_seconds, percentile
-from controllers.nodes import add_node
+from controllers.issuing.nodes import add_node
 from leafcast.ask.session import USER_MANAGER
 from leafcast.centre.centre import Centre, CentreOptions
 from leafcast.centre.inventory import edge_objects

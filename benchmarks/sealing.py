@@ -23,7 +23,7 @@ from typing import Any
 from benchmarks.cost import Meter, silent
 from benchmarks.counts import is_synced
 from benchmarks.report import Report
-from controllers.keyrings import KEYRING_FILE
+from controllers.issuing.keys import KEYRING_FILE
 from schemas.reports.reports import Count
 from tests.memory_tree import MemoryTree, config_map, memory_tree, placement
 

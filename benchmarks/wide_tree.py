@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from controllers.centre import Controllers
-from controllers.keys import load_or_make_keys
-from controllers.nodes import add_node, enrol_nodes
+from controllers.issuing.keys import load_or_make_keys
+from controllers.issuing.nodes import add_node, enrol_nodes
 from leafcast.node.freed_memory import search_rarely
 from leafcast.node.options import NodeEnvironment, NodeIdentity, ParentAccess
 from leafcast.node.runtime import NodeRuntime

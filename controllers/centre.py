@@ -5,26 +5,28 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Any
 
 from controllers.core.inventory.make_before_break import GuardIndex
-from controllers.issuer import Issuer, open_issuer
-from controllers.keys import CentreKeys, KeysUnusable, load_or_make_keys
-from controllers.mailbox_controller import InventoryKey, MailboxController
-from controllers.moves import Moves
-from controllers.placement_translator import Note
+from controllers.core.workloads.space import Placement
+from controllers.inventory.inventories import Inventories
+from controllers.inventory.mailbox_controller import InventoryKey, MailboxController
+from controllers.inventory.moves import Moves
+from controllers.issuing.issuer import Issuer, open_issuer
+from controllers.issuing.keys import CentreKeys, KeysUnusable, load_or_make_keys
 from controllers.ports import CentreRelay, FinalizingSpace
+from controllers.spaces.informer import SpaceReconciler
 from controllers.work_queue import PlacementQueues, WorkQueue
-from controllers.workload_space import Inventories, WorkloadSpace
+from controllers.workloads.placement_translator import Note, PlacementTranslator
+from controllers.workloads.workload_space import WorkloadSpace
 from relay.ports import Clock, Dice, Space, SpaceError
-from schemas.api import Condition
 from schemas.objects.objects import ObjectKey
 from schemas.records.placements import placement_of
+from schemas.records.placing import grace_seconds, move_seconds
 from schemas.records.records import DeltaHead, LocationRecord, NodeRecord, Profile, Record
-from schemas.values.faults import Fault
 from schemas.values.identity import MailKey
 
 MASTERS_LOST = (
@@ -36,10 +38,6 @@ log = logging.getLogger("leafcast.controllers")
 SEEN_SECONDS_MAX = 5.0
 CONFIRMED_SECONDS = 60.0
 """So long a person's word lets removals go that come by what was written just now."""
-
-
-def _note_nothing(_reason: str, _about: str, _why: str) -> None:
-    """Nobody listens."""
 
 
 class Controllers:
@@ -83,8 +81,14 @@ class Controllers:
         ]
         self._moves = Moves(relay, holds, self.inventories, self._move_seconds, clock)
         issuer.listen(self._moves.ledger_changed)
+        # Who is told a space, first of inventories: profiles bring what deltas need.
+        self._followers: list[SpaceReconciler[Any]] = [
+            *self.inventories,
+            *(one.translator for one in self.workload_spaces),
+        ]
         # Those of the first spaces, of which commands speak.
         self.translator = self.workload_spaces[0].translator
+        self.summarizer = self.workload_spaces[0].summarizer
         self.mailboxes = self.inventories[0]
 
     @classmethod
@@ -96,7 +100,7 @@ class Controllers:
         clock: Clock,
         dice: Dice,
         keys_folder: Path,
-        note: Note = _note_nothing,
+        note: Note = lambda _reason, _about, _why: None,
     ) -> Controllers:
         """Begin a new term, with the keys in the folder; the relay is of their tree.
 
@@ -122,7 +126,8 @@ class Controllers:
                     queues.finalizers.add(names)
 
         issuer = await open_issuer(relay, keys, clock, dice, ledger_changed, note)
-        if not keys.sealing.seals and _was_sealed(issuer):
+        profiles = (it for it in issuer.records.values() if isinstance(it, Profile))
+        if not keys.sealing.seals and any(it.fleet_key for it in profiles):
             # The masters are lost: what they sealed is issued anew where a person lets it.
             keys.sealing.announce(dice)
             keys.sealing.use_announced()
@@ -154,7 +159,7 @@ class Controllers:
 
         It stays in force until a person lets it go. Nothing is known before all spaces were listed.
         """
-        followed = {one.translator.identity for one in self.workload_spaces}
+        followed = {one.translator.placements.identity for one in self.workload_spaces}
         followed |= self._inventory_spaces
         found: dict[str, list[Record]] = defaultdict(list)
         known = [one.translator.known for one in self.workload_spaces]
@@ -196,10 +201,8 @@ class Controllers:
 
     async def caught_up(self) -> None:
         """Wait until what all spaces hold now is in the ledger; raises SpaceError."""
-        for mailboxes in self.inventories:
-            await mailboxes.caught_up()
-        for one in self.workload_spaces:
-            await one.translator.caught_up()
+        for follower in self._followers:
+            await follower.caught_up()
 
     def confirm_removals(self, placement: str, copies: int) -> None:
         """Let so many copies of a placement of the first space go, whoever takes them, at once."""
@@ -212,25 +215,27 @@ class Controllers:
         """The objects that a placement has delivered; raises LookupError while nobody knows."""
         if not all(one.translator.known for one in self.workload_spaces):
             raise LookupError(placement)
-        for one in self.workload_spaces:
-            name = one.translator.name_of(placement)
-            if name is not None:
-                return one.translator.placements.entries(name).keys()
+        for translator, name in self._holding(placement):
+            return translator.placements.entries(name).keys()
         # Of a space that nobody follows any more: it has something, whatever that is.
         return frozenset({ObjectKey("", "", "", str(placement))})
 
     def grace_of(self, placement: MailKey) -> float | None:
         """How long what an edit takes of it waits; None: until it is accepted."""
-        found = (one.translator.grace_seconds(placement) for one in self.workload_spaces)
-        return next((seconds for seconds in found if seconds is not None), None)
+        found = self._placement(placement)
+        return grace_seconds(found.metadata.annotations) if found is not None else None
 
     def brakes_changed(self, placements: AbstractSet[MailKey]) -> None:
         """Have placements of which something is held, or let go, say so."""
         for key in placements:
-            for one in self.workload_spaces:
-                name = one.translator.name_of(key)
-                if name is not None:
-                    one.translator.look_at([name])
+            for translator, name in self._holding(key):
+                translator.look_at([name])
+
+    def _holding(self, key: MailKey) -> Iterator[tuple[PlacementTranslator, str]]:
+        """Of which space a placement is, and its name there."""
+        for one in self.workload_spaces:
+            if (name := one.translator.name_of(key)) is not None:
+                yield one.translator, name
 
     def pause(self, name: str) -> None:
         """Issue nothing until `resume`: objects come one by one that belong together.
@@ -267,35 +272,13 @@ class Controllers:
         """Wait until what all spaces hold now is known; raises SpaceErrors in a group."""
         # Each may take a second on a server that is quiet.
         async with asyncio.timeout(SEEN_SECONDS_MAX), asyncio.TaskGroup() as group:
-            for mailboxes in self.inventories:
-                group.create_task(mailboxes.seen())
-            for one in self.workload_spaces:
-                group.create_task(one.translator.seen())
+            for follower in self._followers:
+                group.create_task(follower.seen())
 
     @property
     def now_ms(self) -> int:
         """The centre's time."""
         return self._clock.now().wall_ms
-
-    def held(self, placement: str) -> list[dict[str, Any]]:
-        """What keeps the newest content of a placement of the first space from destinations."""
-        return self.workload_spaces[0].summarizer.held(placement)
-
-    def kept_back(self, placement: str) -> int | None:
-        """How many destinations waves keep from its newest content; None if nobody can tell."""
-        return self.workload_spaces[0].summarizer.kept_back(placement)
-
-    def is_refused(self, placement: str) -> bool:
-        """Whether something of a placement of the first space cannot be sent as it is."""
-        return bool(self.workload_spaces[0].translator.placements.faults.get(placement))
-
-    def unreturned(self, placement: str) -> tuple[Fault, ...]:
-        """Which statuses a placement of the first space wants back, and its hub does not take."""
-        return self.workload_spaces[0].summarizer.unreturned(placement)
-
-    def readiness(self, placement: str) -> tuple[Condition, ...]:
-        """Whether a placement of the first space is ready now, and else whether it goes on."""
-        return self.workload_spaces[0].summarizer.readiness(placement)
 
     async def written(self, names: Iterable[str]) -> None:
         """Wait until the statuses of these placements say what the tree reports now."""
@@ -317,8 +300,14 @@ class Controllers:
 
     def _move_seconds(self, key: MailKey) -> float | None:
         """How long the move of a placement may take; raises LookupError while nobody knows."""
-        found = [one.translator.move_seconds(key) for one in self.workload_spaces]
-        return next((seconds for seconds in found if seconds is not None), None)
+        if not all(one.translator.known for one in self.workload_spaces):
+            raise LookupError(key)
+        found = self._placement(key)
+        return move_seconds(found.metadata.annotations) if found is not None else None
+
+    def _placement(self, key: MailKey) -> Placement | None:
+        found = (one.translator.placement_at(key) for one in self.workload_spaces)
+        return next((placement for placement in found if placement is not None), None)
 
     async def _follow_counts(self) -> None:
         while True:
@@ -326,12 +315,6 @@ class Controllers:
             self._moves.counts_changed(keys)
             for one in self.workload_spaces:
                 one.counts_changed(keys)
-
-
-def _was_sealed(issuer: Issuer) -> bool:
-    """Whether what is in force was sealed."""
-    profiles = (record for record in issuer.records.values() if isinstance(record, Profile))
-    return any(profile.fleet_key for profile in profiles)
 
 
 def _all(spaces: Space | Sequence[Space]) -> Sequence[Space]:

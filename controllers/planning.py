@@ -13,7 +13,7 @@ from controllers.core.planning.losses import losses
 from controllers.core.planning.plan import Plan, plan
 from controllers.core.translation.reading import read_issued
 from controllers.core.translation.translate import IssuedDelta
-from controllers.issuer import read_all
+from controllers.issuing.issuer import read_all
 from schemas.content.blobs import Reference, open_value, parts_of
 from schemas.objects.objects import ObjectKey
 from schemas.records.records import DeltaHead, Record

@@ -27,7 +27,6 @@ class CentreRelay(Protocol):
 
     def ledger(self) -> StoredMessages:
         """All that is kept: what the stream held at the start, and what was published since."""
-        ...
 
     async def publish(
         self, blobs: Mapping[ContentHash, bytes], records: Sequence[SignedRecord]
@@ -36,7 +35,6 @@ class CentreRelay(Protocol):
 
         Returns when blobs and ledger are kept; sending goes on by itself, also after a restart.
         """
-        ...
 
     async def publish_snapshot(
         self,
@@ -49,11 +47,9 @@ class CentreRelay(Protocol):
 
         Returns when it is kept and what is dropped is erased.
         """
-        ...
 
     def kept_history(self) -> Mapping[MailKey, tuple[Reference, ...]]:
         """The former contents that are kept, by placement."""
-        ...
 
     async def keep_history(
         self,
@@ -67,62 +63,48 @@ class CentreRelay(Protocol):
         What a delta in force names is kept in any case. It holds over restarts, as what is
         rejected does: two of these contents, or none.
         """
-        ...
 
     def rejections(self) -> Mapping[MailKey, tuple[Reference, Reference]]:
         """Of placements of which something is rejected: what was wanted, and what goes out."""
-        ...
 
     def former_rollouts(self) -> Mapping[MailKey, FormerRollout]:
         """What is known of the Rollouts that placements had; of others there is nothing to know."""
-        ...
 
     async def keep_former_rollout(self, key: MailKey, known: FormerRollout) -> None:
         """Keep what is known of the Rollout that a placement had, over restarts."""
-        ...
 
     def space_mark(self, space: str) -> SpaceMark | None:
         """How far a workload description space was known; None if that was never noted."""
-        ...
 
     async def keep_space_mark(self, space: str, mark: SpaceMark) -> None:
         """Keep how far a space is known, over restarts."""
-        ...
 
     async def load(self, reference: Reference) -> bytes | None:
         """The plain bytes of a blob kept earlier, checked; None if it is not there."""
-        ...
 
     def lacks(self, addresses: Iterable[ContentHash]) -> frozenset[ContentHash]:
         """Which of these blobs are not kept here, as far as is known without reading them."""
-        ...
 
     def count(self, key: MailKey) -> Count | None:
         """What is counted over the tree for one placement; None while nothing is known of it."""
-        ...
 
     def unreachable(self, key: MailKey) -> Sequence[tuple[str, int]]:
         """The children behind which some cannot be reached, and how many; the most first."""
-        ...
 
     def results(self, key: MailKey) -> Sequence[ObjectResult]:
         """The objects' returned states for one placement: exact ones and counted ones."""
-        ...
 
     def collected(self, key: MailKey) -> Sequence[Result]:
         """What collectors collected over the tree of one placement's objects."""
-        ...
 
     async def counts_changed(self) -> frozenset[MailKey]:
         """Wait until counts changed since the last call, and name them."""
-        ...
 
     async def shown(self) -> SnapshotShown:
         """Wait for a child that shows a snapshot above the centre's last.
 
         Each is told once, or not at all if a newer one is.
         """
-        ...
 
 
 @runtime_checkable
@@ -131,7 +113,6 @@ class RecordingSpace(Space, Protocol):
 
     async def absence(self, keys: Collection[ObjectKey]) -> Absence:
         """Why these objects are not there, as far as it can tell; raises SpaceError."""
-        ...
 
 
 @runtime_checkable
@@ -140,4 +121,3 @@ class FinalizingSpace(Space, Protocol):
 
     async def release(self, key: ObjectKey, finalizer: str, uid: str) -> None:
         """Take a finalizer off the object of this uid, whoever set it; raises SpaceError."""
-        ...

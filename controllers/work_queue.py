@@ -6,8 +6,9 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable
 from typing import Generic, TypeAlias, TypeVar
 
-from relay.ports import Clock, number_of
+from relay.ports import Clock
 from schemas.objects.objects import ObjectKey
+from schemas.objects.source_objects import number_of
 
 RETRY_SECONDS = 1.0
 """After so long a reconciler tries again what failed."""

@@ -13,7 +13,7 @@ from typing import Any
 
 from leafcast.space_settings import CentreSpaces, read_centre_spaces
 from relay.atomic_file import atomic_write, make_folder
-from schemas.values.faults import Faulty
+from schemas.values.faults import Faulty, Unusable
 from schemas.values.identity import NodePath
 
 FORMAT = 1
@@ -22,14 +22,10 @@ ENVIRONMENT = "LEAFCAST_DATA_DIR"
 LOCK_FILE = "lock"
 
 
-class DataDirUnusable(Exception):
+class DataDirUnusable(Unusable):
     """A data directory that cannot be used; says why, and what to do."""
 
-    def __init__(self, folder: Path, reason: str, remedy: str) -> None:
-        super().__init__(f"data directory {folder}: {reason}; {remedy}")
-        self.folder = folder
-        self.reason = reason
-        self.remedy = remedy
+    word = "data directory "
 
 
 def make_private(folder: Path) -> None:

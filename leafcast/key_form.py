@@ -9,18 +9,13 @@ from typing import Any
 
 from relay.atomic_file import atomic_write
 from schemas.values.codec import from_json
+from schemas.values.faults import Unusable
 
 SIZE_MAX_BYTES = 256 * 1024
 
 
-class KeyFileRefused(Exception):
+class KeyFileRefused(Unusable):
     """A file that is not what it should be; says which, why, and what to do."""
-
-    def __init__(self, file: Path, reason: str, remedy: str) -> None:
-        super().__init__(f"{file}: {reason}; {remedy}")
-        self.file = file
-        self.reason = reason
-        self.remedy = remedy
 
 
 def write_key_form(file: Path, form: Mapping[str, Any]) -> None:

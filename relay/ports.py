@@ -48,7 +48,6 @@ from relay.space_port import (
     Synced,
     Tell,
     Unserved,
-    number_of,
 )
 from schemas.content.blobs import Reference
 from schemas.reports.reports import Done
@@ -92,7 +91,6 @@ __all__ = [
     "Tell",
     "Unserved",
     "first_of",
-    "number_of",
 ]
 
 

@@ -172,12 +172,6 @@ class Absence:
     mended_at: int = 0
 
 
-def number_of(revision: str) -> int:
-    """What revisions of one space compare by: the number before the first dot; 0 of no number."""
-    number = revision.partition(".")[0]
-    return int(number) if number.isascii() and number.isdigit() else 0
-
-
 SpaceEvent = (
     KindsServed | ObjectsListed | ObjectChange | Unserved | ServerUnanswered | Synced | Bookmark
 )

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from controllers.centre import Controllers
-from controllers.keys import load_or_make_keys
-from controllers.nodes import add_node, nkeys_of, nodes
+from controllers.issuing.keys import load_or_make_keys
+from controllers.issuing.nodes import add_node, nkeys_of, nodes
 from leafcast.ask.client import CentreAsks
 from leafcast.node.answers import answerers
 from relay.adapters.clock import SystemClock, SystemDice

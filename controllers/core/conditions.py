@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 from relay.objects.stored_object import timestamp
-from schemas.api import Condition
+from schemas.api import Condition, Hold
 
 Truth = Literal["True", "False", "Unknown"]
 READY, RECONCILING, STALLED = "Ready", "Reconciling", "Stalled"
@@ -17,6 +17,19 @@ are there only while they are true, never both, and never beside a Ready that is
 
 def condition(type_: str, status: Truth, reason: str, message: str) -> Condition:
     return Condition(type=type_, status=status, reason=reason, message=message)
+
+
+def held(
+    reason: str,
+    message: str,
+    remedy: str,
+    destinations: int | None = None,
+    until: str | None = None,
+) -> Hold:
+    """What keeps the newest content from destinations: how many these are, if that is known."""
+    return Hold(
+        reason=reason, destinations=destinations, message=message, until=until, remedy=remedy
+    )
 
 
 def ready(reason: str, message: str) -> tuple[Condition, ...]:

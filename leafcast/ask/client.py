@@ -6,7 +6,7 @@ import datetime as dt
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from controllers.keys import CentreKeys
+from controllers.issuing.keys import CentreKeys
 from leafcast.ask.api import Api, ApiError
 from relay.ports import Clock, Dice
 from relay.shell.asker import Asker, AskFailed

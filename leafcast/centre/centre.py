@@ -11,9 +11,9 @@ from functools import partial
 from typing import Any, TypeVar
 
 from controllers.centre import Controllers
-from controllers.issuer import Issuer
-from controllers.keys import CentreKeys, load_or_make_keys
-from controllers.nodes import end_bundles, enrol_lost_nodes, nkeys_of, void_bundle
+from controllers.issuing.issuer import Issuer
+from controllers.issuing.keys import CentreKeys, load_or_make_keys
+from controllers.issuing.nodes import end_bundles, enrol_lost_nodes, nkeys_of, void_bundle
 from leafcast.ask.session import INVENTORY_BUCKET, USER_MANAGER, WORKLOADS_BUCKET
 from leafcast.backups.centre_streams import RELAY, SPACE, CentreServer
 from leafcast.backups.restoring import RestoredStream, restore_pending

@@ -9,8 +9,8 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from controllers.issuer import Issuer
-from controllers.nodes import enrol_node, node_record
+from controllers.issuing.issuer import Issuer
+from controllers.issuing.nodes import enrol_node, node_record
 from leafcast.ask.session import NODE_MANAGER
 from leafcast.centre.inventory import edge_objects
 from leafcast.data_dir import DataDir, DataDirUnusable

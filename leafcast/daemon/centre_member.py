@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable
 
-from controllers.keys import load_or_make_keys
+from controllers.issuing.keys import load_or_make_keys
 from leafcast.ask.session import API_PREFIX, STANDING
 from leafcast.centre.planned_nodes import FILE as PLANNED_FILE
 from leafcast.data_dir import DataDir

@@ -10,10 +10,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
-from controllers.core.status.status import UNCOUNTED
-from controllers.core.status.undelivered import undelivered
-from controllers.nodes import node_record
-from controllers.nodes import nodes as node_records
+from controllers.core.status.status import UNCOUNTED, undelivered
+from controllers.issuing.nodes import node_record
+from controllers.issuing.nodes import nodes as node_records
 from leafcast.ask.remote import standing_of
 from leafcast.centre.centre import Centre
 from leafcast.daemon.verbs.selection import selection_form
@@ -139,15 +138,15 @@ def placement_form(centre: Centre, name: str, *, by_node: bool) -> Form:
     count = root.count(key) if root is not None and is_known else UNCOUNTED
     counts = _counts(centre, (key,)) if is_known else {}
     # Below the centre nobody knows what was not sent.
-    shown = undelivered(count) if controllers.is_refused(name) else count
+    shown = undelivered(count) if controllers.translator.placements.faults.get(name) else count
     direct = [path for path in counts if len(path.names) == 1]
     form = {
         "name": name,
         **count_form(shown),
         **selection_form(controllers, name),
         "problem": controllers.errors.get(title(name), ""),
-        "held": controllers.held(name),
-        "keptBack": controllers.kept_back(name),
+        "held": controllers.summarizer.held(name),
+        "keptBack": controllers.summarizer.kept_back(name),
         "unreachable": _unreachable(centre, counts),
         "children": [
             _counted(centre, path, counts[path], _relays(direct)) for path in sorted(direct)

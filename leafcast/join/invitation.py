@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from relay.adapters.server.leaf_address import is_loopback
 from relay.adapters.server.nats_config import TLS_SCHEMES
 from schemas.enrolment.tokens import TEXT_MAX, Token, read_token
+from schemas.values.faults import Unusable
 from schemas.values.identity import NodePath
 
 SCHEMES = ("nats", "tls", "ws", "wss")
@@ -17,14 +18,8 @@ TOKEN_VARIABLE = "LEAFCAST_TOKEN"  # noqa: S105 - a name
 _FILE_BYTES_MAX = 2 * TEXT_MAX
 
 
-class InvitationUnusable(Exception):
+class InvitationUnusable(Unusable):
     """An address, a token or a path that cannot be asked with; says which, and what to do."""
-
-    def __init__(self, what: str, reason: str, remedy: str) -> None:
-        super().__init__(f"{what}: {reason}; {remedy}")
-        self.what = what
-        self.reason = reason
-        self.remedy = remedy
 
 
 @dataclass(frozen=True, slots=True)

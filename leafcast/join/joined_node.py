@@ -36,6 +36,7 @@ from relay.claims.edge_claim import UNCLAIMED, EdgeClaim
 from relay.core.effects import Noted
 from relay.core.upstream import EXPIRED_VIEW, FRESH_VIEW, STALE_VIEW
 from relay.ports import Clock, Dice, first_of
+from schemas.values.faults import Unusable
 from schemas.values.identity import NodePath
 
 logger = logging.getLogger(__name__)
@@ -46,13 +47,10 @@ REFUSED_SECONDS = 3.0
 _STOPPED = "stopped"
 
 
-class JoinFailed(Exception):
+class JoinFailed(Unusable):
     """The node cannot join, or may not go on; says why and what to do."""
 
-    def __init__(self, path: object, reason: str, remedy: str) -> None:
-        super().__init__(f"node {path}: {reason}; {remedy}")
-        self.reason = reason
-        self.remedy = remedy
+    word = "node "
 
 
 @dataclass(frozen=True, slots=True)

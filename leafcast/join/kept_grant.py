@@ -20,6 +20,7 @@ from relay.atomic_file import atomic_write
 from schemas.enrolment.enrolment import Grant
 from schemas.records.roots import Roots
 from schemas.values import codec
+from schemas.values.faults import Unusable
 from schemas.values.identity import NodePath, TreeId, check_id
 from schemas.values.refusals import CodecError
 
@@ -32,14 +33,8 @@ _DAMAGED = (
 )
 
 
-class GrantUnreadable(Exception):
+class GrantUnreadable(Unusable):
     """A file that is no kept grant; says which, why, and what to do."""
-
-    def __init__(self, file: Path | str, reason: str, remedy: str) -> None:
-        super().__init__(f"{file}: {reason}; {remedy}")
-        self.file = file
-        self.reason = reason
-        self.remedy = remedy
 
 
 @dataclass(frozen=True, slots=True)

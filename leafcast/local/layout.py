@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from controllers.keys import CentreKeys, load_or_make_keys
-from controllers.nodes import NodeCredentials
+from controllers.issuing.keys import CentreKeys, load_or_make_keys
+from controllers.issuing.nodes import NodeCredentials
 from leafcast.centre.planned_nodes import PlannedNode, plan_nodes
 from leafcast.data_dir import DataDir
 from leafcast.local.views import TreeShape

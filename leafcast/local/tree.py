@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from controllers.nodes import NodeCredentials, add_node, enrol_node, node_record
+from controllers.issuing.nodes import NodeCredentials, add_node, enrol_node, node_record
 from leafcast.ask.session import NODE_MANAGER
 from leafcast.centre.centre import Centre, CentreOptions
 from leafcast.centre.inventory import edge_objects

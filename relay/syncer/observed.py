@@ -12,11 +12,11 @@ from relay.objects.ended import has_succeeded
 from relay.objects.health import Assessment, assess, terminating
 from relay.objects.health_rules import assess_as_said, assess_by_rule, health_said, is_done
 from relay.objects.merge import SERVER_METADATA
-from relay.ports import number_of
 from relay.syncer.object_marks import MANAGER, removal_said
 from relay.syncer.ownership import ManagedFields, hold_of, is_marked
 from schemas.objects.annotations import IGNORE
 from schemas.objects.objects import ObjectKey
+from schemas.objects.source_objects import number_of
 from schemas.records.health_rules import HealthProgram
 from schemas.reports.reports import Done, Health
 from schemas.values import codec

@@ -119,6 +119,11 @@ class ManifestEntry(WireRecord, frozen=True):
         return ContentHash(self.mark or self.address)
 
     @property
+    def content(self) -> tuple[ContentHash, Reference | None]:
+        """By what a destination tells two entries of an object apart."""
+        return self.identity, self.customizer
+
+    @property
     def key(self) -> ObjectKey:
         return ObjectKey(self.group, self.resource, self.namespace, self.name)
 

@@ -19,6 +19,11 @@ from schemas.values.fields import mapping_at, mappings_at
 from schemas.values.wire import WireRecord
 from schemas.values.wording import value_text
 
+Object = Mapping[str, Any]
+"""A Kubernetes API object, as a mapping of JSON values."""
+GroupResource = tuple[str, str]
+"""A kind, whatever the version: API group and resource (lowercase plural)."""
+
 DEFAULT_NAMESPACE = "default"
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 """In which kubectl keeps a whole object once more."""
@@ -50,7 +55,7 @@ class ObjectKey(WireRecord, frozen=True, order=True):
     name: str
 
     @property
-    def group_resource(self) -> tuple[str, str]:
+    def group_resource(self) -> GroupResource:
         """Its kind, whatever the version."""
         return self.group, self.resource
 
@@ -161,6 +166,11 @@ def identity_of(obj: Mapping[str, Any]) -> dict[str, Any]:
 def texts_of(obj: Mapping[str, Any], field: str) -> Mapping[str, Any]:
     """The `labels` or `annotations` of an object that may have any form; none if there are none."""
     return mapping_at(obj, "metadata", field)
+
+
+def is_terminating(obj: Object) -> bool:
+    """Whether an object is deleted, and something still holds it there."""
+    return bool((obj.get("metadata") or {}).get("deletionTimestamp"))
 
 
 def title_of(obj: Mapping[str, Any]) -> tuple[str, str]:

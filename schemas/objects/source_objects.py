@@ -35,6 +35,11 @@ def uid_of(obj: Mapping[str, Any]) -> str:
     return str((obj.get("metadata") or {}).get("uid") or "")
 
 
+def generation_of(obj: Mapping[str, Any]) -> int:
+    """Which metadata.generation the object is at; 0 if it says none."""
+    return int((obj.get("metadata") or {}).get("generation") or 0)
+
+
 def created_seconds(obj: Mapping[str, Any]) -> int:
     """When the object was created, in seconds since 1970; 0 if it does not say."""
     text = (obj.get("metadata") or {}).get("creationTimestamp")
@@ -43,3 +48,9 @@ def created_seconds(obj: Mapping[str, Any]) -> int:
         return max(int(found.timestamp()), 0) if found is not None and found.tzinfo else 0
     except (TypeError, ValueError, OverflowError):
         return 0
+
+
+def number_of(revision: str) -> int:
+    """What revisions of one space compare by: the number before the first dot; 0 of no number."""
+    number = revision.partition(".")[0]
+    return int(number) if number.isascii() and number.isdigit() else 0

@@ -37,6 +37,18 @@ def told_once(faults: Iterable[Fault]) -> list[str]:
     ]
 
 
+class Unusable(Exception):
+    """What cannot be used, or be done: what that is (after a `word`), why, and what to do."""
+
+    word = ""
+
+    def __init__(self, what: object, reason: str, remedy: str) -> None:
+        super().__init__(f"{self.word}{what}: {reason}; {remedy}")
+        self.what = what
+        self.reason = reason
+        self.remedy = remedy
+
+
 class Faulty(ValueError):
     """A value with one fault or more; their paths are relative to it."""
 

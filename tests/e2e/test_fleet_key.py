@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from controllers.nodes import enrol_nodes
+from controllers.issuing.nodes import enrol_nodes
 from relay.adapters.server.nkey_pairs import private_key
 from schemas.content.sealing import FleetKeyMissing, fleet_keys_for, unwrap_keys
 from schemas.objects.objects import ObjectKey

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from controllers.nodes import NodeRefused, add_node
+from controllers.issuing.nodes import NodeRefused, add_node
 from leafcast.ask.api import ApiError
 from relay.adapters.server.nkey_pairs import new_user_nkey
 from relay.core.link.session import HELLO_SECONDS, SILENT_AFTER_SECONDS

@@ -6,7 +6,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
 
-from controllers.nodes import remove_node
+from controllers.issuing.nodes import remove_node
 from leafcast.centre.centre import Centre
 from leafcast.data_dir import DataDir
 from leafcast.demo.workload import load_shop

@@ -17,7 +17,7 @@ from typing import Any
 import click
 
 from controllers.core.access.keys import KeysRequest
-from controllers.keys import KeysUnusable, load_or_make_keys
+from controllers.issuing.keys import KeysUnusable, load_or_make_keys
 from leafcast.backups.refusals import BackupUnusable
 from leafcast.backups.whole_file import read_backup
 from leafcast.centre.planned_nodes import planned_nodes

@@ -6,7 +6,7 @@ import json
 from contextlib import suppress
 
 from controllers.core.status.aggregated import aggregated
-from controllers.core.status.combined import CombinedSubject, combined_status
+from controllers.core.status.combined import combined_status
 from controllers.core.status.generations import HubContent, of_all_copies
 from controllers.core.status.job_statuses import storable
 from leafcast.ask.combined import read_combined
@@ -49,12 +49,12 @@ GROUPED = Program(
 )
 SELECTED = Program("selected", "returned.status.n > 0", select=(Expression("n", NUMBER),))
 PROGRAMS = (GROUPED, SELECTED)
-SUBJECT = CombinedSubject("apps", "v1", "Deployment", "deployments", "shop", "web", "u")
 STATUSES = (
     {"replicas": 3, "conditions": [{"type": "Progressing", "reason": "ProgressDeadlineExceeded"}]},
     {"ok": True, "phase": "a", "conditions": [{"type": "Ready", "status": "True"}], "in": {"n": 1}},
     {"startTime": "2026-01-01T00:00:00Z", "conditions": [{"type": "Complete", "status": "True"}]},
 )
+SUBJECT = WEB, {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"uid": "u"}}
 JOB = ObjectKey("batch", "jobs", "shop", "job")
 ENDED = {
     "startTime": "2026-01-01T00:00:00Z",

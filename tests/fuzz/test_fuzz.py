@@ -17,7 +17,7 @@ TARGETS = targets()
 CHANGES = 60
 RUNS, SECONDS_EACH, SECONDS_MAX = 1_000, 120, 500
 EXEMPT = {
-    "controllers/space_marks.py::SpaceContinuity.read_at": "it reads nothing",
+    "controllers/spaces/space_marks.py::SpaceContinuity.read_at": "it reads nothing",
     "leafcast/join/join_request.py::_pending_in": "read_pending reads it",
     "relay/adapters/jetstream/stream_mending.py::_brought_back": "of the own server",
     "relay/adapters/jetstream/stream_mending.py::_note_of_whole": "of the own server",
@@ -26,8 +26,7 @@ EXEMPT = {
     "controllers/core/planning/copies.py::Copies._open": "content as it was issued",
     "controllers/core/rollout/rollouts.py::_named": "it takes a text or none of what is no Rollout",
     "controllers/core/workloads/space.py::Workloads._read": "parse_kind reads it",
-    "controllers/mailbox_controller.py::MailboxController.read_to": "it reads nothing",
-    "controllers/placement_translator.py::PlacementTranslator.read_to": "it reads nothing",
+    "controllers/spaces/informer.py::SpaceReconciler.read_to": "it reads nothing",
     "controllers/work_queue.py::WorkQueue.read_to": "it reads nothing",
     "leafcast/cli/commands/nats_config.py::nats_config": "it shows a text as it is",
     "leafcast/cli/commands/node_list.py::read_labels": "what the command line says",

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from controllers import status_summarizer
+from controllers.workloads import status_summarizer
 from leafcast.doctor.space_checks import look_at_spaces
 from leafcast.space_settings import CentreSpaces, SpaceSetting
 from relay.adapters.clock import SystemClock, SystemDice

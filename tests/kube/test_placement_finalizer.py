@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from controllers.finalizers import FINALIZER
+from controllers.workloads.finalizers import FINALIZER
 from relay.adapters.kubernetes import informer
 from schemas.crds.definitions import custom_resource_definitions
 from tests.awaiting import eventually, until_object

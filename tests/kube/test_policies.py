@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from controllers.finalizers import FINALIZER
+from controllers.workloads.finalizers import FINALIZER
 from schemas.records.placements import placement_key, result_key
 from schemas.reports.reports import Summary
 from tests.awaiting import until_gone, until_object

@@ -6,8 +6,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
 from controllers.centre import Controllers
-from controllers.keys import load_or_make_keys
-from controllers.nodes import enrol_node
+from controllers.issuing.keys import load_or_make_keys
+from controllers.issuing.nodes import enrol_node
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.jetstream.bus import BusAddress, JetStreamBus
 from relay.adapters.server.guard import ProcessGuard

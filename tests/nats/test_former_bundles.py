@@ -5,8 +5,8 @@ import time
 
 import pytest
 
-from controllers.core.ledger.drafts import Draft
-from controllers.nodes import bundled_nodes, end_bundles, node_record
+from controllers.core.ledger.ledger import Draft
+from controllers.issuing.nodes import bundled_nodes, end_bundles, node_record
 from relay.adapters.server.nkey_pairs import new_user_nkey
 from schemas.records.records import API_NODE, NodeRecord, Source
 from schemas.values.identity import NodePath

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-from controllers.keys import load_or_make_keys
+from controllers.issuing.keys import load_or_make_keys
 from leafcast.ask.session import open_session
 from leafcast.daemon.centre_member import CENTRE_STATE
 from leafcast.data_dir import DataDir

@@ -5,7 +5,7 @@ from contextlib import suppress
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from controllers.keys import KeysUnusable, load_or_make_keys
+from controllers.issuing.keys import KeysUnusable, load_or_make_keys
 from leafcast.data_dir import DataDir, DataDirUnusable
 from leafcast.errors import said
 from leafcast.node.credentials.files import CredentialsUnusable, load_credentials

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controllers.core.ledger.drafts import Draft
+from controllers.core.ledger.ledger import Draft
 from controllers.core.ledger.start import read_stored_ledger
 from relay.core.events import Instant
 from schemas.records.records import encode_payload

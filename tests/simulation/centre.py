@@ -18,7 +18,7 @@ from controllers.core.access.keys import (
     request_of,
     unbelieved,
 )
-from controllers.core.ledger.drafts import Draft, same, values_of
+from controllers.core.ledger.ledger import Draft, same, values_of
 from controllers.core.ledger.ledger_issuer import LedgerIssuer, Publication
 from controllers.core.ledger.start import read_stored_ledger
 from relay.core.events import Instant, OwnRecord, RecordIssued, SnapshotIssued
@@ -346,10 +346,10 @@ class Centre(Books):
     def hold(self, name: str) -> None:
         """An `apply` begins: nothing is settled before it is released, for 60 s at most."""
         if self.world.ports.holds():
-            self._issuer.pause(name, self._now())
+            self._issuer.snapshots.pause(name, now=self._now().seconds)
 
     def release(self, name: str) -> None:
-        self._issuer.resume(name)
+        self._issuer.snapshots.resume(name)
         self._snapshot_soon()
 
     # Issuing.
@@ -516,7 +516,7 @@ class Centre(Books):
     # Snapshots.
 
     def _snapshot_soon(self) -> None:
-        at = max(self._issuer.due, self.world.now)
+        at = max(self._issuer.snapshots.due, self.world.now)
         if self._snapshot_at is None or at < self._snapshot_at:
             self._snapshot_at = at
             self.world.at(at, self._snapshot_due, self._run, at)
@@ -527,7 +527,7 @@ class Centre(Books):
         self._snapshot_at = None
         if not self.ready:
             return
-        if self._issuer.due <= self.world.now:
+        if self._issuer.snapshots.due <= self.world.now:
             self._sign()
         self._snapshot_soon()
 

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from controllers.core.ledger.drafts import Draft
+from controllers.core.ledger.ledger import Draft
 from schemas.content import blobs
 from schemas.content.blobs import Reference, StoredBlob
 from schemas.content.manifest import TEMPLATE, ManifestEntry

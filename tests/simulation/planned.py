@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TypeVar
 
-from controllers.core.ledger.drafts import Draft
+from controllers.core.ledger.ledger import Draft
 from controllers.core.planning.plan import plan
 from controllers.core.planning.states import Delivery, State
 from controllers.core.planning.verdicts import CREATE, DELETE, UPDATE, Action

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from controllers.core.ledger.drafts import Draft
+from controllers.core.ledger.ledger import Draft
 from schemas.content.sealing import NotOpened, unwrap_keys, wrap_keys
 from schemas.objects.objects import ObjectKey
 from schemas.records.records import DeltaHead, Profile

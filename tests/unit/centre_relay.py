@@ -4,7 +4,7 @@ import asyncio
 from types import MappingProxyType
 
 from controllers.core.access.keyring import Keyring
-from controllers.core.ledger.drafts import slot_of
+from controllers.core.ledger.ledger import slot_of
 from relay.core.effects import SnapshotShown
 from relay.core.records.snapshot import SnapshotView
 from schemas.content.blobs import MANIFEST, open_value, parts_of

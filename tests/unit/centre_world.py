@@ -4,7 +4,7 @@ import asyncio
 from contextlib import asynccontextmanager
 
 from controllers.centre import Controllers
-from controllers.keys import load_or_make_keys
+from controllers.issuing.keys import load_or_make_keys
 from relay.adapters.clock import SystemClock, SystemDice
 from schemas.objects.objects import ObjectKey
 from tests.awaiting import until_object

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import nkeys
 import pytest
 
-from controllers.nodes import NodeRefused
+from controllers.issuing.nodes import NodeRefused
 from leafcast.ask.api import ApiError
 from leafcast.daemon.nodes.admission import JoinApproval
 from leafcast.daemon.nodes.enrolment import Enrolment, EnrolmentFault, EnrolmentPlan

@@ -5,8 +5,8 @@ import json
 
 import pytest
 
-from controllers.preparation import Preparation
 from controllers.work_queue import WorkQueue
+from controllers.workloads.preparation import Preparation
 from leafcast.ask.api import Api
 from leafcast.daemon.verbs.tree import TreeVerbs
 from leafcast.daemon.verbs.waits import register_wait

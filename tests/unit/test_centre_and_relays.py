@@ -3,8 +3,8 @@
 import asyncio
 
 from controllers.centre import Controllers
-from controllers.keys import load_or_make_keys
-from controllers.nodes import add_node
+from controllers.issuing.keys import load_or_make_keys
+from controllers.issuing.nodes import add_node
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.server.nkey_pairs import new_user_nkey
 from relay.core.config import NodeConfig

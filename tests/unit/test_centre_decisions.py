@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from controllers.core.inventory.registry import Registry, RegistryWork, target_key
-from controllers.core.ledger.drafts import Draft
+from controllers.core.ledger.ledger import Draft
 from controllers.core.ledger.removal import hold_objects
 from controllers.core.translation.placements import Placements
 from controllers.core.translation.translate import IssuedDelta
@@ -32,7 +32,7 @@ def placements(*, readable=True):
     (work,) = first.next(["shop"])
     head = work.draft.stamped(5)
     entries = work.translation.entries if readable else None
-    return Placements("space", {"shop": IssuedDelta(head, work.translation.gates, entries)})
+    return Placements("space", {"shop": IssuedDelta(work.translation.gates, entries, head=head)})
 
 
 def test_nothing_is_decided_before_the_space_was_listed_whole():
@@ -59,12 +59,6 @@ def test_of_what_is_gone_nothing_is_remembered():
     assert registry.deleted(target_key("s1")) == {target_key("s1"), target_key("s2")}
     registry.deleted(target_key("s2"))
     assert not registry._hanging
-
-
-def test_a_list_of_another_identity_is_not_believed():
-    assert placements().believes("space")
-    assert not placements().believes("another")
-    assert not Registry("space", TREE, {}).believes("another")
 
 
 def test_what_nobody_can_tell_the_losses_of_stays_until_someone_accepts():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from controllers.nodes import add_node, remove_node
+from controllers.issuing.nodes import add_node, remove_node
 from relay.adapters.server.nkey_pairs import new_user_nkey
 from schemas.objects.objects import ObjectKey
 from schemas.records.records import LocationRecord, Profile

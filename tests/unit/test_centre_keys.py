@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from controllers.core.access.keys import KeyChange
-from controllers.keys import KeysUnusable, load_or_make_keys, new_signer
+from controllers.issuing.keys import KeysUnusable, load_or_make_keys, new_signer
 from leafcast.ask.api import ApiError
 from leafcast.daemon.verbs.keys import KeyVerbs
 from leafcast.key_files import (

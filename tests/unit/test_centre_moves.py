@@ -26,7 +26,7 @@ GREEN = {"matchLabels": {"carbon": "low"}}
 @pytest.fixture
 def centre(tmp_path, monkeypatch):
     monkeypatch.setattr(make_before_break, "GATHER_SECONDS", 0.1)
-    monkeypatch.setattr("controllers.moves.GATHER_SECONDS", 0.1)
+    monkeypatch.setattr("controllers.inventory.moves.GATHER_SECONDS", 0.1)
     return Centre(tmp_path / "keys")
 
 

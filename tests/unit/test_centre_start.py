@@ -5,9 +5,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from controllers.issuer import SecondCentre
-from controllers.keys import KeysUnusable, load_or_make_keys
-from controllers.nodes import NodeRefused, add_node, enrol_lost_nodes, nodes, remove_node
+from controllers.issuing.issuer import SecondCentre
+from controllers.issuing.keys import KeysUnusable, load_or_make_keys
+from controllers.issuing.nodes import NodeRefused, add_node, enrol_lost_nodes, nodes, remove_node
 from controllers.work_queue import BURST_SECONDS, HOLD_SECONDS
 from leafcast.ask.api import ApiError
 from leafcast.daemon.verbs.approvals import Approvals

@@ -6,8 +6,8 @@ import pytest
 
 from controllers.core.translation.placements import Placements
 from controllers.core.workloads.executing_count import EXECUTING_COUNT
-from controllers.status_summarizer import MANAGER, StatusSummarizer
 from controllers.work_queue import ALL, WorkQueue
+from controllers.workloads.status_summarizer import MANAGER, StatusSummarizer
 from relay.adapters.clock import SystemClock
 from relay.ports import SpaceError
 from schemas.objects.objects import BUILT_IN_KINDS, ObjectKey
@@ -88,9 +88,9 @@ async def test_what_is_asked_for_no_more_is_tried_again_until_the_space_takes_it
     seen = Placements("space", {})
     other = placement("other", wantSingletonReportedState=True)
     seen.listed({BUILT_IN_KINDS.key_of(obj): obj for obj in (web, wanting, other)})
-    translator = SimpleNamespace(workloads=seen.workloads)
-    queue = WorkQueue(SystemClock())
-    summarizer = StatusSummarizer(None, None, SystemClock(), queue, translator, tuple, None)
+    clock = SystemClock()
+    translator = SimpleNamespace(workloads=seen.workloads, relay=None, space=None, clock=clock)
+    summarizer = StatusSummarizer(translator, WorkQueue(clock), None)
     asked, answers = [], [None, SpaceError("ServerTimeout", "wait"), None, None]
 
     async def give_back(_summarizer, key):
@@ -139,7 +139,7 @@ async def test_a_report_has_the_centre_look_at_the_objects_of_its_placement_alon
         await centre.apply(deployment(name), wish)
     webs = {name: ObjectKey("apps", "deployments", "shop", name) for name in names}
     async with centre.running() as controllers:
-        summarizer, results = controllers.workload_spaces[0].summarizer, centre.relay.results
+        summarizer, results = controllers.summarizer, centre.relay.results
         reconcile = summarizer.reconcile
 
         async def noting(listed):

@@ -128,11 +128,11 @@ async def test_over_the_limit_a_slice_says_so_and_lists_none(centre):
     ],
 )
 def test_an_instance_selector_chooses_by_labels(selector, found):
-    inventory = InventoryIndex()
+    inventory = InventoryIndex("space")
     for name, labels in [("a", {"env": "prod"}), ("b", {"env": "prod"}), ("c", {})]:
         inventory.put_target(parse_kind(target(name, f"/emea/{name}", id=name, **labels)))
     inventory.locations["l"] = parse_kind(location("l", selector))
-    pairs = inventory.pairs([LabelSelector()], "space")
+    pairs = inventory.pairs([LabelSelector()])
     assert [pair.sync_target_name for pair in pairs] == found
 
 

@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from controllers.placement_translator import PlacementTranslator
+from controllers.workloads.placement_translator import PlacementTranslator
 from schemas.records.placements import placement_key
 from schemas.values.identity import NodePath
 from tests.awaiting import until_object

@@ -33,7 +33,7 @@ def test_a_quantile_is_a_part_of_1(text):
     known = Collectors()
     known.put("ready", of_quantile(text))
     assert not schema_faults(of_quantile(text), SCHEMA)
-    assert known.programs["ready"].combined[0].quantile == text
+    assert known.values["ready"].combined[0].quantile == text
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_a_quantile_that_is_no_part_of_1_makes_the_collector_invalid(text):
     known = Collectors()
     known.put("ready", of_quantile(text))
     assert schema_faults(of_quantile(text), SCHEMA)
-    assert not known.programs
+    assert not known.values
     assert "is no part of 1; write it as" in known.invalid["ready"][0]
 
 
@@ -67,5 +67,5 @@ def test_a_collector_that_is_terminating_counts_as_gone():
     obj = collector()
     obj["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     known.put("ready", obj)
-    assert not known.programs
+    assert not known.values
     assert not known.objects

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from controllers.core.status.combined import CombinedSubject, combined_status, value_form
+from controllers.core.status.combined import combined_status, value_form
 from leafcast.ask.combined import read_combined
 from relay.core.collectors.cells import CellSample
 from relay.core.collectors.collected_results import Result
@@ -19,11 +19,15 @@ from schemas.values.identity import DestinationId
 from schemas.values.names import LABEL_MAX, label_value_fault
 from schemas.values.ordered_values import pack_values
 
-WEB = CombinedSubject("apps", "v1", "Deployment", "deployments", "shop", "web", "u1")
+
+def _named(name):
+    obj = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"uid": "u1"}}
+    return ObjectKey("apps", "deployments", "shop", name), obj
+
+
+WEB = _named("web")
 PLACEMENT_LABEL = f"{LABEL_PREFIX}binding-policy"
-SHOP = CombinedSubject(
-    "edge.kubestellar.io", "v2alpha1", "EdgePlacement", "edgeplacements", "", "s", "u2"
-)
+SHOP = ObjectKey("edge.kubestellar.io", "edgeplacements", "", "s"), {"metadata": {"uid": "u2"}}
 
 
 def said(results=(), subject=WEB, placement=SHOP):
@@ -130,10 +134,6 @@ def test_a_name_that_no_label_may_hold_is_cleaned_and_told_in_full(name):
     assert label_value_fault(_label(name)) is None
     assert _label(name) != _label(f"{name}:")
     assert metadata["annotations"]["status.kubestellar.io/name"] == name
-
-
-def _named(name):
-    return CombinedSubject("apps", "v1", "Deployment", "deployments", "shop", name, "u1")
 
 
 def _label(name):

@@ -171,7 +171,7 @@ def test_a_number_without_end_in_a_path_is_a_fault_of_it_and_of_nothing_else(num
         parse_wish(custom_transform(path))
     transforms = Transforms()
     transforms.put("t", custom_transform(path))
-    assert "is not a JSONPath" in transforms.invalid["t"]
+    assert "is not a JSONPath" in transforms.invalid["t"][0]
     with pytest.raises(TransformFailed, match="stays as it went out last"):
         transform(dict(OBJECT), transforms.of(KEY))
     # Where properties make a path of it.
@@ -198,7 +198,8 @@ def test_the_paths_of_one_text_have_so_many_characters_in_all(make, where, monke
 
 def test_paths_are_read_once_however_many_objects_they_are_followed_in(monkeypatch):
     transforms = tuple(
-        Transform(f"t{at}", tuple(f"$.data.x{at}{path}" for path in range(200))) for at in range(3)
+        Transform(f"t{at}", None, tuple(f"$.data.x{at}{path}" for path in range(200)))
+        for at in range(3)
     )
     monkeypatch.setattr(json_paths, "_compile", lambda _text: pytest.fail("it was read again"))
     for _ in range(3):

@@ -1,7 +1,7 @@
 """A failed wave says which object, where, and why, of its own members alone."""
 
 from controllers.core.rollout.culprits import NAMED_MAX, REASON_CHARACTERS, culprits, members_at
-from controllers.core.rollout.lacking_destinations import count_lacking
+from controllers.core.rollout.kept_back import count_lacking
 from schemas.objects.selectors import LabelSelector, Requirement
 from schemas.records.records import CENTRE, Gate, LocationRecord, Profile, Source
 from schemas.records.windows import Window

@@ -99,7 +99,7 @@ def test_all_paths_in_one_object_share_what_may_be_looked_at():
     assert "looks at too much in this object" in said
     texts = tuple(f"$.data[?@ == 'n{at}']" for at in range(256))
     with pytest.raises(TransformFailed, match="looks at too much in this object"):
-        transform(obj, tuple(Transform(f"t{at}", texts) for at in range(4)))
+        transform(obj, tuple(Transform(f"t{at}", None, texts) for at in range(4)))
     assert time.process_time() - began < 3
 
 

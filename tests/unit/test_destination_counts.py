@@ -98,7 +98,7 @@ def test_the_inventory_holds_a_location_that_a_list_lacks_until_someone_accepts(
 @pytest.mark.parametrize(("head", "goes"), [(BY_PLACE, []), (delta("shop"), ["shop"])])
 def test_a_small_placement_that_many_have_is_held_when_a_list_lacks_it(head, goes):
     ledger = {record.source.key: record for record in (*EVERY, *PLACES, head)}
-    seen = Placements(SPACE, {"shop": IssuedDelta(head, (), {})}, ledger)
+    seen = Placements(SPACE, {"shop": IssuedDelta((), {}, head=head)}, ledger)
     works = seen.next(seen.listed(keyed(placement("other"))))
     assert [work.name for work in works if work.draft is None] == goes
     assert ("shop" in seen.held) is not bool(goes)

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from controllers.nodes import BUNDLE_CLOCKS_MS, bundled_nodes, enrol_nodes
+from controllers.issuing.nodes import BUNDLE_CLOCKS_MS, bundled_nodes, enrol_nodes
 from leafcast.ask.api import ApiError
 from leafcast.ask.remote import checked_answer
 from leafcast.daemon.nodes.former_bundles import FormerBundles

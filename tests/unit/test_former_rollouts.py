@@ -1,6 +1,6 @@
 """What is known of a Rollout that is gone outlasts a restart, and lets a placement go once only."""
 
-from controllers.core.rollout.former_rollouts import FormerRollouts
+from controllers.core.rollout.rollouts import FormerRollouts
 from schemas.records.records import FormerRollout
 from tests.unit.centre_world import SHOP, condition, config, placement
 from tests.unit.test_rollout_controller import (

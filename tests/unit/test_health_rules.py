@@ -169,8 +169,8 @@ def test_of_rules_for_one_kind_the_first_by_name_counts_and_the_other_says_so():
     assert rules.put("b", health_rule("b", **OXEN, ignore=True)) == kind
     assert rules.put("a", health_rule("a", **OXEN, healthy="obj.x")) == kind
     assert [each.name for each in rules.of([OX])] == ["a"]
-    assert "HealthRule a" in rules.warnings("b")[0]
-    assert rules.warnings("a") == ()
+    assert "HealthRule a" in rules.warnings("b", None)[0]
+    assert rules.warnings("a", None) == ()
     assert rules.of([ObjectKey("", "configmaps", "shop", "x")]) == ()
     assert rules.remove("a") == kind
     assert [each.name for each in rules.of([OX])] == ["b"]
@@ -193,7 +193,7 @@ def test_a_rule_that_is_there_counts_though_it_says_too_much_and_says_so():
     assert rules.put("a", health_rule("a", **OXEN, **said))
     assert not rules.invalid
     assert rules.of([OX])[0].healthy == said["healthy"]
-    [warning] = rules.warnings("a")
+    [warning] = rules.warnings("a", None)
     assert "say less by one rule" in warning
     [fault] = rule_faults(rules.of([OX])[0])
     assert str(fault) == warning

@@ -2,7 +2,7 @@
 
 import pytest
 
-from controllers.informer import SpaceInformer
+from controllers.spaces.informer import SpaceInformer
 from relay.adapters.clock import SystemClock
 from relay.ports import (
     AnotherSpace,
@@ -11,9 +11,9 @@ from relay.ports import (
     ObjectChange,
     ObjectsListed,
     Synced,
-    number_of,
 )
 from schemas.objects.objects import ObjectKey
+from schemas.objects.source_objects import number_of
 from tests.memory_tree import config_map
 
 KINDS = tuple(Interest("", f"things-{number}") for number in range(45))
@@ -47,9 +47,6 @@ class Taken:
         self.deleted = []
         self.lists = []
 
-    def believes(self, identity):
-        return identity == "one"
-
     async def ready(self, first):
         return True
 
@@ -68,7 +65,7 @@ class Taken:
 
 def informer(space):
     taken = Taken()
-    return SpaceInformer(space, Interests(KINDS), taken, SystemClock()), taken
+    return SpaceInformer(space, "one", Interests(KINDS), taken, SystemClock()), taken
 
 
 async def test_a_list_of_many_kinds_asks_once_who_the_space_is():

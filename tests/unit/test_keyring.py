@@ -6,7 +6,7 @@ import random
 import pytest
 
 from controllers.core.access.keyring import Keyring
-from controllers.keyrings import KeyringUnusable, load_keyring
+from controllers.issuing.keys import KeysUnusable, load_keyring
 from relay.adapters.clock import SystemDice as Dice
 from schemas.content.sealing import PLACEMENT_KEYS_MAX, fleet_key, unwrap_keys
 from schemas.values.identity import MailKey, TreeId
@@ -73,5 +73,5 @@ def test_a_file_that_says_one_number_for_all_masters_is_read(tmp_path):
     assert load_keyring(tmp_path, TREE).ring.counts == {SHOP: (2,)}
     for wrong in (["x"], "x", {"a": 1}, None):
         sealing.path.write_text(json.dumps({**form, "counts": {SHOP: wrong}}))
-        with pytest.raises(KeyringUnusable):
+        with pytest.raises(KeysUnusable):
             load_keyring(tmp_path, TREE)

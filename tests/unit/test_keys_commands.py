@@ -12,7 +12,7 @@ from controllers.core.access.keys import (
     completed,
     request_of,
 )
-from controllers.keys import new_signer
+from controllers.issuing.keys import new_signer
 from leafcast.cli.commands.keys import keys
 from leafcast.key_files import (
     KeyFileRefused,

@@ -5,9 +5,9 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from controllers import unread_kinds
 from controllers.core.workloads.space import Workloads
-from controllers.unread_kinds import KindReading
+from controllers.workloads import unread_kinds
+from controllers.workloads.unread_kinds import KindReading
 from relay.adapters.clock import SystemClock
 from relay.adapters.kubernetes.stored_versions import stored_versions
 from relay.ports import NOT_FOUND, Interest, Kind, Listing, SpaceError, Unserved

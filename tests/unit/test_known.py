@@ -1,6 +1,5 @@
 """What was written just now counts as known by its version, whatever time it is."""
 
-from controllers.core.workloads.known import knows
 from controllers.core.workloads.space import Workloads
 from schemas.objects.objects import ObjectKey
 from schemas.values.groups import CONTROL_GROUP, GROUP
@@ -20,12 +19,12 @@ def held(key, version):
 def test_an_object_is_known_at_its_version_and_at_later_ones():
     for key in (CONFIG, SHOP):
         workloads = Workloads()
-        assert not knows(workloads, FOLLOWED, {key: "7"})
+        assert not workloads.knows(FOLLOWED, {key: "7"})
         for version, known in (("6", False), ("7", True), ("12", True)):
             workloads.put(key, held(key, version))
-            assert knows(workloads, FOLLOWED, {key: "7"}) is known
+            assert workloads.knows(FOLLOWED, {key: "7"}) is known
 
 
 def test_what_nobody_selects_by_need_not_be_known():
-    assert knows(Workloads(), FOLLOWED, {TRANSFORM: "7"})
-    assert knows(Workloads(), {SHOP.group_resource}, {CONFIG: "7"})
+    assert Workloads().knows(FOLLOWED, {TRANSFORM: "7"})
+    assert Workloads().knows({SHOP.group_resource}, {CONFIG: "7"})

@@ -4,8 +4,7 @@ import random
 
 import pytest
 
-from controllers.core.ledger.drafts import Draft
-from controllers.core.ledger.ledger import Ledger, entry_key_of
+from controllers.core.ledger.ledger import Draft, Ledger, entry_key_of
 from controllers.core.ledger.ledger_issuer import LedgerIssuer
 from controllers.core.ledger.snapshots import SETTLING_SECONDS
 from controllers.core.ledger.start import read_stored_ledger
@@ -93,7 +92,7 @@ class Centre:
         self.deleted |= {(record.source.key, record.generation) for record in gone}
 
     def sign(self):
-        self.now = max(self.now, self.issuer.due)
+        self.now = max(self.now, self.issuer.snapshots.due)
         publication = self.issuer.sign_snapshot(self.instant)
         self.blobs |= publication.blobs
         self.own[SNAPSHOT_KEY] = publication.envelope
@@ -167,7 +166,7 @@ def test_a_start_settles_soon_what_the_last_run_took_and_not_what_it_added(centr
     (record,) = centre.issue(location(name, to="this"))
     centre.start()
     centre.sign()
-    assert (centre.issuer.due == centre.now + SETTLING_SECONDS) is soon
+    assert (centre.issuer.snapshots.due == centre.now + SETTLING_SECONDS) is soon
     centre.sign()
     assert read_snapshot(centre.own[SNAPSHOT_KEY].payload).settled >= record.generation
 
@@ -192,13 +191,13 @@ def test_nothing_is_dropped_or_settled_while_an_apply_is_under_way(centre):
     (record,) = centre.issue(location("l"))
     centre.sign()
     centre.now += 5
-    centre.issuer.pause("apply", centre.instant)
+    centre.issuer.snapshots.pause("apply", now=centre.instant.seconds)
     centre.delete(record.source.key)
     (gained,) = centre.issue(location("m"))
     centre.now += 30
-    assert centre.issuer.due > centre.now
+    assert centre.issuer.snapshots.due > centre.now
     (late,) = centre.issue(location("n"))
-    centre.issuer.resume("apply")
+    centre.issuer.snapshots.resume("apply")
     publication = centre.sign()
     assert publication.dropped == (record.source.key,)
     settled = read_snapshot(publication.envelope.payload).settled

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 from click.testing import CliRunner
 
-from controllers.nodes import enrol_lost_nodes
+from controllers.issuing.nodes import enrol_lost_nodes
 from leafcast.ask.api import ApiError
 from leafcast.ask.decode import BadAnswer, read_orphans
 from leafcast.cli.commands import orphans as commands

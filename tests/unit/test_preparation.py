@@ -7,16 +7,21 @@ from types import SimpleNamespace
 import pytest
 
 from controllers.core.access.keyring import Keyring
-from controllers.core.translation import blank_rows
+from controllers.core.translation import clean_objects
 from controllers.core.translation.clean_objects import CleanObjects
 from controllers.core.translation.placements import Placements
 from controllers.core.translation.preparing import prepare, waiting
 from controllers.core.workloads import collectors as collectors_room
 from controllers.core.workloads import health_rules as health_room
 from controllers.core.workloads import transforms as transforms_room
-from controllers.placement_translator import PlacementTranslator
-from controllers.preparation import PREPARED_SECONDS_MAX, SHARE_SECONDS, WALKS_MAX, Preparation
 from controllers.work_queue import PlacementQueues
+from controllers.workloads.placement_translator import PlacementTranslator
+from controllers.workloads.preparation import (
+    PREPARED_SECONDS_MAX,
+    SHARE_SECONDS,
+    WALKS_MAX,
+    Preparation,
+)
 from relay.core.instant import Instant
 from relay.shell.evaluator import CelEvaluator
 from schemas.content.blobs import PROGRAM
@@ -94,7 +99,7 @@ def test_nothing_is_evaluated_for_what_is_not_sealed(evaluations):
 def test_blank_rows_of_a_placement_take_so_many_steps_and_the_rest_are_only_counted(
     evaluations, monkeypatch
 ):
-    monkeypatch.setattr(blank_rows, "BLANK_STEPS_MAX", 2_000)
+    monkeypatch.setattr(clean_objects, "BLANK_STEPS_MAX", 2_000)
     seen = placements(collector("a", "obj.kind"), *collecting("shop", "shop", 50, "a"))
     [work] = seen.next(["shop"])
     assert len(work.translation.entries) == 50

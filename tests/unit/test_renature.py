@@ -71,7 +71,7 @@ def test_an_invalid_denatured_goes_on_holding_what_it_held():
     put(held, denatured("d", role()))
     assert put(held, denatured("d", "text")) == {}
     assert held.holds(READER)
-    assert "spec.template" in held.invalid["d"]
+    assert "spec.template" in held.invalid["d"][0]
 
 
 def test_a_template_that_names_another_object_lets_the_first_go():

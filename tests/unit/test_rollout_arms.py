@@ -22,8 +22,8 @@ class Store:
     def __init__(self):
         self.values, self.before, self.generation = {}, None, 6
 
-    def say(self, items, gates_of=None, known=(), **rules):
-        steering = Steering(gates_of, dict(known)) if gates_of is not None else None
+    def say(self, items, gates_of=None, **rules):
+        steering = Steering(gates_of) if gates_of is not None else None
         rules = DeltaRules(steering=steering, **rules)
         said = translate(
             HEAD, dict.fromkeys(items, 0), items, CleanObjects(), self.before, rules=rules
@@ -129,21 +129,6 @@ def test_a_content_that_is_lost_may_have_held_more():
     assert not store.before.knows_all
     assert store.read(read_arm(old, IN_CLEAR)) is None
     assert store.say(NEW, layers(old, 5000)).draft.loses
-
-
-def test_an_undo_names_a_former_content_that_the_history_kept():
-    store, old = started()
-    entries = store.before.entries
-    store.say(NEW, layers(old))
-    store.say(NEW, lambda target: (Gate(target, name="2.0"),))
-    assert store.before.others == {}
-
-    def undo(target):
-        return Gate(old, below=10, name="3.0"), Gate(target, name="2.0")
-
-    back = store.say(NEW, undo, {old.address: entries})
-    assert not back.draft.loses
-    assert back.others == {old.address: entries}
 
 
 def test_the_target_is_the_content_of_the_newest_revision():

@@ -260,7 +260,7 @@ def test_a_rollout_that_comes_again_begins_nothing_of_what_was_wanted_before():
     moved["spec"]["placement"] = {"name": "other"}
     for leaves in (lambda: known.remove("shop"), lambda: known.put("shop", moved)):
         known.put("shop", rollout())
-        known.put_target("shop", wanted)
+        known.targets["shop"] = wanted
         known.put("second", rollout(name="second"))
         known.remove("second")
         assert known.targets == {"shop": wanted}

@@ -448,18 +448,3 @@ def test_a_pin_that_means_nothing_is_refused(fields):
     fleet.turn()
     assert fleet.ask("pin", **fields).outcome == "Refused"
     assert fleet.ask("fly").outcome == "Refused"
-
-
-def test_what_a_former_release_aborted_is_rejected_by_this_one():
-    fleet = Fleet()
-    fleet.turn()
-    fleet.broken = {V2}
-    fleet.want(V2)
-    fleet.ask("abort")
-    # It noted only what the space wanted.
-    said = {"target": V2.address, "target_size": V2.size, "wish": "", "wish_size": 0}
-    fleet.state = fleet.state.model_copy(update={**said, "rejected": None})
-    fleet.restart()
-    assert fleet.turn().phase == "Aborted"
-    assert (fleet.state.wish, fleet.state.target) == (V2.address, V1.address)
-    assert fleet.having(V1) == set(fleet.labels)

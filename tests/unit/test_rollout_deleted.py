@@ -168,7 +168,7 @@ async def test_a_complete_rollout_that_goes_to_another_placement_lets_the_former
 def test_a_rollout_that_is_only_not_seen_any_more_lets_nothing_go():
     known = Rollouts()
     known.put("shop", rollout())
-    known.put_target("shop", Wanted(content("v1")))
+    known.targets["shop"] = Wanted(content("v1"))
     known.remove("shop")
     assert not known.let_go
     assert not known.former.deleted

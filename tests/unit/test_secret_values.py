@@ -4,8 +4,8 @@ import copy
 
 import pytest
 
-from controllers.core.workloads.secret_kinds import SecretKinds, secret_faults
 from controllers.core.workloads.selection import rules_of
+from controllers.core.workloads.space_settings import SpaceSettings, secret_faults
 from relay.core.collectors.ports import CopyView
 from relay.shell.evaluator import CelEvaluator
 from schemas.api import parse_kind
@@ -58,7 +58,7 @@ def test_to_collectors_the_values_of_a_secret_are_empty(name, source):
 
 
 def allowing():
-    kinds = SecretKinds()
+    kinds = SpaceSettings()
     kinds.put(SYSTEM, system("secrets"))
     return kinds
 
@@ -91,7 +91,7 @@ def placement(*resources):
 
 
 def test_edges_are_told_to_bring_up_secrets_only_where_that_is_allowed():
-    kinds, rules = SecretKinds(), placement("configmaps", "secrets")
+    kinds, rules = SpaceSettings(), placement("configmaps", "secrets")
     limited = kinds.limited(rules)
     assert [clause.resources for clause in limited.sent_upsync] == [("configmaps",)]
     [fault] = secret_faults(limited)

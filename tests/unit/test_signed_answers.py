@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from controllers.keys import load_or_make_keys
+from controllers.issuing.keys import load_or_make_keys
 from leafcast.ask.api import ApiError
 from leafcast.ask.client import CentreAsks
 from leafcast.daemon.nodes.certificate_renewal import CertificateRenewal

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from controllers.space_marks import SpaceContinuity
+from controllers.spaces.space_marks import SpaceContinuity
 from relay.adapters.clock import SystemClock, SystemDice
 from schemas.objects.objects import ObjectKey
 from schemas.records.records import SpaceMark

@@ -4,7 +4,7 @@ import pytest
 
 from controllers.core.translation.clean_objects import CleanObjects
 from controllers.core.workloads.space import Workloads
-from controllers.core.workloads.tracking_marks import TrackingMarks
+from controllers.core.workloads.space_settings import SpaceSettings
 from schemas.objects.annotations import annotation_faults
 from schemas.objects.objects import BUILT_IN_KINDS, ObjectKey
 from schemas.values.codec import unpack
@@ -33,13 +33,13 @@ def system(said):
 
 
 def sent(workloads, form):
-    cleaned = CleanObjects(marks=workloads.marks)
+    cleaned = CleanObjects(settings=workloads.settings)
     return unpack(cleaned.plain(KEY, form))["metadata"]
 
 
 def hub(*objects):
     workloads = Workloads()
-    workloads.marks.by_tools = True
+    workloads.settings.by_tools = True
     for item in objects:
         workloads.put(BUILT_IN_KINDS.key_of(item), item)
     return workloads
@@ -82,7 +82,7 @@ def test_another_list_of_marks_is_news_to_each_placement_and_to_what_was_cleaned
             "spec": {"locationSelectors": [{}], "downsync": [{"namespaces": ["shop"]}]},
         },
     )
-    cleaned, form = CleanObjects(marks=workloads.marks), marked(MARKS, LABELS)
+    cleaned, form = CleanObjects(settings=workloads.settings), marked(MARKS, LABELS)
     before = cleaned.reference(KEY, form)
     namespace = ObjectKey("", "namespaces", "", "leafcast-system")
     assert workloads.put(namespace, system("")) == {"p"}
@@ -97,7 +97,7 @@ def test_the_list_of_marks_is_a_fault_where_nobody_reads_it():
     wrong = marked({"leafcast.io/tracking-marks": "a"}, {})
     [fault] = annotation_faults(wrong)
     assert "leafcast-system" in fault.remedy
-    assert not TrackingMarks().put(KEY, wrong)
+    assert not SpaceSettings().put(KEY, wrong)
 
 
 RELEASE = "sh.helm.release.v1.shop.v1"

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from controllers.core.access.keyring import PlacementKeys
-from controllers.core.ledger.drafts import same
+from controllers.core.ledger.ledger import same
 from controllers.core.ledger.removal import hold_objects, hold_records, removals_max
 from controllers.core.translation import clean_objects
 from controllers.core.translation.clean_objects import CleanObjects
@@ -53,7 +53,7 @@ def say(items, before=None, held=frozenset(), flags=0):
 
 def issued(translation, generation=7):
     record = translation.draft.stamped(Generation(generation))
-    return IssuedDelta(record, translation.gates, translation.entries, translation.kept)
+    return IssuedDelta(translation.gates, translation.entries, translation.kept, head=record)
 
 
 def test_an_object_is_cleaned_once_for_its_address_and_its_blob(monkeypatch):
@@ -168,7 +168,7 @@ def test_content_that_is_lost_is_taken_from_the_space_again_as_far_as_it_shows_i
     assert list(again.draft.blobs) == [before.entries[key("a")].address]
     assert again.lost == {before.entries[key("b")].address}
     # Nobody can send what no object shows, so it is not said again and again.
-    rest = IssuedDelta(before.head, again.gates, again.entries, again.kept, again.lost)
+    rest = IssuedDelta(again.gates, again.entries, again.kept, again.lost, head=before.head)
     assert say(objects(config("a"), config("c")), rest, {key("b")}).draft is None
     assert say(items, rest).draft is not None
 

@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
-from controllers import status_summarizer
 from controllers.core.status.facts import PlacementFacts
 from controllers.core.status.status import placement_status
 from controllers.core.status.unreturned import passes, unreturned
+from controllers.workloads import status_summarizer
 from leafcast.daemon.event_log import EventLog, follow_conditions
 from leafcast.doctor.placement_checks import placement_checks
 from relay.adapters.clock import SystemClock, SystemDice
@@ -137,7 +137,7 @@ async def test_a_refused_status_is_an_error_of_the_placement_until_it_is_taken(t
         told = await centre.until_status(SHOP, lambda obj: condition(obj, "SingletonReported"))
         [error] = told["status"]["errors"]
         assert error.startswith("shop/deployments.apps/web: its status is not returned")
-        assert controllers.unreturned("shop")
+        assert controllers.summarizer.unreturned("shop")
         centre.wds.set_status = take
         more = ObjectResult(WEB, 1, "d1", codec.canonical({"readyReplicas": 2}))
         await centre.relay.report(key, WELL.summary, (more,))
@@ -174,10 +174,10 @@ async def test_a_placement_whose_own_status_is_refused_is_noted_once(tmp_path, m
     async with centre.running() as controllers, asyncio.timeout(60):
         while len(tries) < 3:
             await centre.clock.sleep(0.01)
-        [told] = controllers.unreturned("shop")
+        [told] = controllers.summarizer.unreturned("shop")
         centre.wds.set_status = take
         await centre.until_status(SHOP, lambda obj: condition(obj, "Valid"))
-        assert controllers.unreturned("shop") == ()
+        assert controllers.summarizer.unreturned("shop") == ()
     assert centre.noted == [("StatusRefused", "edgeplacement/shop", str(told))]
     assert "may not patch the status of edgeplacements.edge.kubestellar.io" in told.message
     assert told.remedy.endswith("leafcast install | kubectl apply -f -")

@@ -280,6 +280,6 @@ def test_a_grace_is_read_in_seconds():
 def test_a_ledger_that_nobody_can_read_is_no_loss():
     head = delta("shop", HERE)
     ledger = {record.source.key: record for record in (*FEW, *PLACES, head)}
-    seen = Placements(SPACE, {"shop": IssuedDelta(head, (), None)}, ledger)
+    seen = Placements(SPACE, {"shop": IssuedDelta((), None, head=head)}, ledger)
     seen.next(seen.listed(keyed(placement(selectors=TYPED_WRONG))))
     assert "lost" in seen.held["shop"]

@@ -85,11 +85,6 @@ class IssuedToken:
     def request_at(self, path: NodePath) -> TokenRequest | None:
         return next((it for it in self.requests if it.path == path), None)
 
-    def with_request(self, request: TokenRequest) -> IssuedToken:
-        """The same with this request in the place of the one for the same path."""
-        others = tuple(it for it in self.requests if it.path != request.path)
-        return replace(self, requests=(*others, request))
-
     def usable(self, now_ms: int) -> bool:
         """Whether someone new may still ask with it."""
         left = len(self.requests) < self.uses
@@ -228,7 +223,7 @@ class IssuedTokens:
             )
         # What else it says is for nobody yet, and long: it is not kept.
         asked = TokenRequest(path, request.nkey, request.host_name, now_ms)
-        self._put(one.with_request(asked))
+        self._put(replace(one, requests=(*one.requests, asked)))
         self._find_by(str(path), token)
         return JoinVerdict(PENDING, changed=True)
 

@@ -33,6 +33,7 @@ REQUEST_MS = 30 * 24 * 3600 * 1000
 """So long a request may be on its way through the hands of those who hold roots."""
 KEPT_MS = 24 * 3600 * 1000
 """So long a key that ended stays listed, though nothing in force is signed by it."""
+_ANEW = "make the request anew, and sign that one"
 REVOKED_MAX = 16
 PREPARED_MAX = 16
 
@@ -193,13 +194,10 @@ def completed(ring: KeyRing, request: KeysRequest, highest: int) -> KeyRing:
     walk.follow(message)
     here = {it.key_id: it for it in (ring.signing, *ring.roots, *ring.prepared)}
     in_use = [it for it in record.grants if "ask" in it.kinds and it.key_id in here]
-    if not in_use:
-        reason = "the signing key that this request names is not here"
-        raise KeysRefused(reason, "make the request anew, and sign that one")
+    _demand(in_use, "the signing key that this request names is not here", _ANEW)
     ended = [it for it in record.grants if it.key_id == ring.signing.key_id and it not in in_use]
-    if any(not it.is_revoked and it.last < highest for it in ended):
-        reason = "the request is too old: what was issued since would not be believed"
-        raise KeysRefused(reason, "make the request anew, and sign that one")
+    is_new = all(it.is_revoked or it.last >= highest for it in ended)
+    _demand(is_new, "the request is too old: what was issued since would not be believed", _ANEW)
     named = walk.roots.keys
     roots = tuple(it for key, it in here.items() if named.get(key) == it.public_key)
     return KeyRing(ring.tree, here[in_use[-1].key_id], roots, message)
@@ -244,21 +242,20 @@ def missing_signatures(ring: KeyRing, request: KeysRequest) -> list[tuple[Roots,
 def _message(ring: KeyRing, request: KeysRequest) -> Envelope:
     """The signed message of a request; raises KeysRefused."""
     base = ring.record
-    if request.tree != ring.tree:
-        raise KeysRefused(f"the request is of tree {request.tree}", f"this one is {ring.tree}")
-    if request.base != (base.generation if base is not None else 0):
-        reason = "the keys changed since the request was made"
-        raise KeysRefused(reason, "make it anew from the keys in force, and sign that one")
-    if not request.signatures:
-        raise KeysRefused("the request has no signature", "sign it with `leafcast keys sign`")
+    whose = f"the request is of tree {request.tree}"
+    _demand(request.tree == ring.tree, whose, f"this one is {ring.tree}")
+    same = request.base == (base.generation if base is not None else 0)
+    remedy = "make it anew from the keys in force, and sign that one"
+    _demand(same, "the keys changed since the request was made", remedy)
+    _demand(request.signatures, "the request has no signature", "sign it with `leafcast keys sign`")
     forerunners = leading_on(ring.message) if ring.message is not None else ()
     message = keys_envelope(request.payload, request.signatures, forerunners)
     try:
         record = keys_record(message)
     except RecordRefused as error:
         raise KeysRefused(str(error), "make the request anew") from error
-    if base is not None and record.generation <= base.generation:
-        raise KeysRefused("the request is older than the keys in force", "make it anew")
+    is_newer = base is None or record.generation > base.generation
+    _demand(is_newer, "the request is older than the keys in force", "make it anew")
     return message
 
 
@@ -277,6 +274,12 @@ def _kept(
     excess = len(kept) - GRANTS_MAX
     gone = {it.key_id for it in [it for it in kept if it.last < INT_MAX][: max(0, excess)]}
     return [it for it in kept if it.key_id not in gone]
+
+
+def _demand(holds: object, otherwise: str, remedy: str) -> None:
+    """Raises KeysRefused unless it holds."""
+    if not holds:
+        raise KeysRefused(otherwise, remedy)
 
 
 def _is(signer: Signer, grant: KeyGrant) -> bool:

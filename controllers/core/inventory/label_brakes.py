@@ -18,13 +18,14 @@ from controllers.core.inventory.make_before_break import (
     hold_alternatives,
     holds_for,
     holds_in,
+    instances,
     is_hold,
+    is_relabelled,
     selects,
 )
-from controllers.core.ledger.brake import Brake
 from controllers.core.ledger.destination_counts import SelectedDestinations
-from controllers.core.ledger.drafts import Draft
-from controllers.core.ledger.weighing import Confirmations, Delivered, Loss, weigh
+from controllers.core.ledger.ledger import Draft
+from controllers.core.ledger.weighing import Brake, Confirmations, Delivered, Loss, weigh
 from schemas.objects.objects import ObjectKey
 from schemas.records.records import Alternative, DeltaHead, LocationRecord, Profile, Record
 from schemas.values import wire
@@ -36,15 +37,12 @@ class Weights(Protocol):
 
     def objects_of(self, placement: MailKey) -> AbstractSet[ObjectKey]:
         """The objects that it has delivered."""
-        ...
 
     def grace_of(self, placement: MailKey) -> float | None:
         """How many seconds what an edit takes of it waits; None: until it is accepted."""
-        ...
 
     def brakes_changed(self, placements: AbstractSet[MailKey]) -> None:
         """Take it that what is held of these is another: they are to say so."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +104,7 @@ class LabelBrakes:
         touched = {
             draft.slot: draft
             for draft in drafted
-            if self._is_relabelled(draft) and not self._is_given_up(draft.slot, now_ms)
+            if is_relabelled(draft, self._records) and not self._is_given_up(draft.slot, now_ms)
         }
         if not touched:
             return Braked(drafted)
@@ -117,7 +115,7 @@ class LabelBrakes:
         )
         heads = [it for it in self._records.values() if isinstance(it, DeltaHead)]
         # Who is left out by another instance selector is held for no move.
-        moves = all(_selector(self._records[slot]) == _selector(after[slot]) for slot in touched)
+        moves = all(instances(self._records[slot]) == instances(after[slot]) for slot in touched)
         deferred, holding = set[MailKey](), list[DeltaHead]()
         for head in heads:
             key = head.source.key
@@ -169,16 +167,6 @@ class LabelBrakes:
                 return f'placement "{head.source.name}" would lose {loss}; its node is there'
         return ""
 
-    def _is_relabelled(self, draft: Draft) -> bool:
-        """Whether a Location or destination in force says another whom it is part of."""
-        record, before = draft.record, self._records.get(draft.slot)
-        if isinstance(record, LocationRecord) and isinstance(before, LocationRecord):
-            selector = before.instance_selector != record.instance_selector
-            return selector or before.labels != record.labels
-        if isinstance(record, Profile) and isinstance(before, Profile):
-            return before.labels != record.labels
-        return False
-
     def _holds(
         self,
         head: DeltaHead,
@@ -217,7 +205,7 @@ class LabelBrakes:
         assert isinstance(record, Profile | LocationRecord)
         assert isinstance(before, Profile | LocationRecord)
         kept = head.source.key in holds_in(before, BRAKED) or selects(head, before, self._records)
-        return kept and (not selects(head, record, after) or _selector(before) != _selector(record))
+        return kept and (not selects(head, record, after) or instances(before) != instances(record))
 
     def _held(
         self,
@@ -229,11 +217,11 @@ class LabelBrakes:
         record, before = draft.record, self._records[draft.slot]
         assert isinstance(record, Profile | LocationRecord)
         held, labels = holds_in(before, BRAKED), dict(record.labels)
-        selector = _selector(record)
+        selector = instances(record)
         for head in holding:
             if not self._loses(head, draft, after):
                 continue
-            key, selector = head.source.key, _selector(before)
+            key, selector = head.source.key, instances(before)
             labels[f"{BRAKED}{key}"] = str(held.get(key, now_ms))
         if isinstance(record, LocationRecord):
             kept = wire.replace(record, labels=labels, instance_selector=selector)
@@ -245,7 +233,3 @@ def _without_moves(head: DeltaHead) -> tuple[Alternative, ...]:
     """For whom a placement is meant, and who holds what an edit took."""
     held = hold_alternatives(head.source.key, MOVED)
     return tuple(each for each in head.alternatives if each not in held)
-
-
-def _selector(record: Record) -> object:
-    return record.instance_selector if isinstance(record, LocationRecord) else None

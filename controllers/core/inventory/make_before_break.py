@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from controllers.core.ledger.destination_counts import SelectedDestinations
-from controllers.core.ledger.drafts import Draft
+from controllers.core.ledger.ledger import Draft
+from controllers.core.rollout.culprits import locations_of
 from schemas.objects.selectors import LabelSelector
 from schemas.records.records import (
     OVER_LOCATION,
@@ -82,29 +83,24 @@ class MoveGuards:
     def with_holds(self, drafts: Iterable[Draft], now_ms: int) -> list[Draft]:
         """The same drafts, with the holds that their records are to bear."""
         drafted = list(drafts)
-        if not any(self._is_relabelled(draft) for draft in drafted):
+        if not any(is_relabelled(draft, self._records) for draft in drafted):
             return drafted
-        movers = [head for head in self._records.values() if _is_mover(head)]
+        heads = [head for head in self._records.values() if isinstance(head, DeltaHead)]
+        movers = [head for head in heads if holds_for(head, MOVED)]
         return [
-            self._with_holds(draft, movers, now_ms) if self._is_relabelled(draft) else draft
+            self._with_holds(draft, movers, now_ms)
+            if is_relabelled(draft, self._records)
+            else draft
             for draft in drafted
         ]
 
-    def _is_relabelled(self, draft: Draft) -> bool:
-        """Whether a Location or destination in force gets other labels."""
-        record, before = draft.record, self._records.get(draft.slot)
-        if not isinstance(record, Profile | LocationRecord):
-            return False
-        return isinstance(before, Profile | LocationRecord) and before.labels != record.labels
-
-    def _with_holds(self, draft: Draft, movers: Iterable[Record], now_ms: int) -> Draft:
+    def _with_holds(self, draft: Draft, movers: Iterable[DeltaHead], now_ms: int) -> Draft:
         record, slot = draft.record, draft.slot
         before = self._records[slot]
         assert isinstance(record, Profile | LocationRecord)
         assert isinstance(before, Profile | LocationRecord)
         held, labels = holds_in(before), dict(record.labels)
         for head in movers:
-            assert isinstance(head, DeltaHead)
             key = head.source.key
             if (slot, key) in self._released:
                 self._released.discard((slot, key))
@@ -117,6 +113,19 @@ class MoveGuards:
         return Draft(draft.kind, wire.replace(record, labels=labels))
 
 
+def is_relabelled(draft: Draft, records: Mapping[MailKey, Record]) -> bool:
+    """Whether a Location or destination in force says another whom it is part of."""
+    record, before = draft.record, records.get(draft.slot)
+    if not isinstance(record, Labelled) or not isinstance(before, Labelled):
+        return False
+    return before.labels != record.labels or instances(before) != instances(record)
+
+
+def instances(record: Record | None) -> LabelSelector | None:
+    """Whom a Location takes; None of what is none."""
+    return record.instance_selector if isinstance(record, LocationRecord) else None
+
+
 def selects(head: DeltaHead, record: Labelled, records: Mapping[MailKey, Record]) -> bool:
     """Whether a placement is meant for it by its labels, holds left aside."""
     meant = [each for each in head.alternatives if not is_hold(each)]
@@ -127,16 +136,10 @@ def selects(head: DeltaHead, record: Labelled, records: Mapping[MailKey, Record]
     if isinstance(record, LocationRecord) or not located:
         return False
     return any(
-        _matches(each, location) for location in _locations_of(record, records) for each in located
+        _matches(each, location)
+        for location in locations_of(records.values())(record)
+        for each in located
     )
-
-
-def _locations_of(profile: Profile, records: Mapping[MailKey, Record]) -> Iterable[LocationRecord]:
-    for record in records.values():
-        if isinstance(record, LocationRecord) and record.instance_selector is not None:
-            same = record.source.space == profile.source.space
-            if same and record.instance_selector.matches(profile.labels):
-                yield record
 
 
 class GuardIndex:
@@ -222,10 +225,6 @@ class HealthBaseline:
 def _matches(alternative: Alternative, record: Labelled) -> bool:
     spaces = ("", record.source.space)
     return alternative.space in spaces and alternative.selector.matches(record.labels)
-
-
-def _is_mover(record: Record) -> bool:
-    return isinstance(record, DeltaHead) and holds_for(record, MOVED)
 
 
 def holds_for(head: DeltaHead, prefix: str) -> bool:

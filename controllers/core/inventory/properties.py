@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, MutableMapping
 from typing import Any
 
-from schemas.objects.objects import ObjectKey
+from schemas.objects.objects import ObjectKey, is_terminating
 from schemas.records.properties import PROPERTIES_NAMESPACE, read_properties
 from schemas.values.faults import Faulty
 
@@ -47,7 +47,7 @@ class DestinationProperties:
 
     def put(self, name: str, obj: Mapping[str, Any]) -> bool:
         """Take the ConfigMap of a destination."""
-        if obj["metadata"].get("deletionTimestamp"):
+        if is_terminating(obj):
             return self.deleted(name)
         known = self._said.get(name), name in self._wrong
         try:

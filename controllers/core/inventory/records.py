@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from controllers.core.conditions import condition
-from controllers.core.ledger.drafts import Draft
+from controllers.core.ledger.ledger import Draft
 from schemas.api import PATH_ANNOTATION, Condition, Location, SyncTarget
 from schemas.objects.objects import LAST_APPLIED
 from schemas.records.maintenance import in_force
@@ -54,7 +54,11 @@ def register(
     claims: dict[NodePath, list[SyncTarget]] = defaultdict(list)
     for target in targets:
         if target.path is None:
-            conditions[target.name] = _without_path(target)
+            message = (
+                f'SyncTarget "{target.name}" has no annotation {PATH_ANNOTATION}; '
+                "set it to the place in the tree, as in /emea/store-1"
+            )
+            conditions[target.name] = condition(REGISTERED, "False", "NoPath", message)
         else:
             claims[target.path].append(target)
     for path, claimants in claims.items():
@@ -62,9 +66,21 @@ def register(
         profile = _profile(space, first, path, properties(first.name), boxes(path))
         said = in_force(profile.annotations, now_ms)
         drafts.append(Draft("profile", replace(profile, annotations=said)))
-        conditions[first.name] = _hanging(first, path) if is_node(path) else _no_node(first, path)
+        message = f'destination "{first.name}" hangs at {path}'
+        conditions[first.name] = condition(REGISTERED, "True", "Registered", message)
+        if not is_node(path):
+            message = (
+                f'SyncTarget "{first.name}" hangs at {path}, which is no node of the tree: nothing '
+                f"reaches it; run `leafcast node add {path}`, or correct {PATH_ANNOTATION}"
+            )
+            conditions[first.name] = condition(REGISTERED, "False", "NoNode", message)
         for other in others:
-            conditions[other.name] = _path_taken(other, first, path)
+            message = (
+                f'SyncTargets "{first.name}" and "{other.name}" both claim {path} by '
+                f'{PATH_ANNOTATION}; the older one, "{first.name}", has it; give "{other.name}" a '
+                "path of its own"
+            )
+            conditions[other.name] = condition(REGISTERED, "False", "PathTaken", message)
     return Registration(tuple(drafts), conditions)
 
 
@@ -112,32 +128,3 @@ def _age(target: SyncTarget) -> tuple[str, str]:
 
 def _annotations(given: Mapping[str, str]) -> dict[str, str]:
     return {key: value for key, value in given.items() if key != LAST_APPLIED}
-
-
-def _hanging(target: SyncTarget, path: NodePath) -> Condition:
-    message = f'destination "{target.name}" hangs at {path}'
-    return condition(REGISTERED, "True", "Registered", message)
-
-
-def _no_node(target: SyncTarget, path: NodePath) -> Condition:
-    message = (
-        f'SyncTarget "{target.name}" hangs at {path}, which is no node of the tree: nothing '
-        f"reaches it; run `leafcast node add {path}`, or correct {PATH_ANNOTATION}"
-    )
-    return condition(REGISTERED, "False", "NoNode", message)
-
-
-def _without_path(target: SyncTarget) -> Condition:
-    message = (
-        f'SyncTarget "{target.name}" has no annotation {PATH_ANNOTATION}; '
-        "set it to the place in the tree, as in /emea/store-1"
-    )
-    return condition(REGISTERED, "False", "NoPath", message)
-
-
-def _path_taken(target: SyncTarget, first: SyncTarget, path: NodePath) -> Condition:
-    message = (
-        f'SyncTargets "{first.name}" and "{target.name}" both claim {path} by {PATH_ANNOTATION}; '
-        f'the older one, "{first.name}", has it; give "{target.name}" a path of its own'
-    )
-    return condition(REGISTERED, "False", "PathTaken", message)

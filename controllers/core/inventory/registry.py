@@ -23,12 +23,11 @@ from controllers.core.inventory.properties import (
 from controllers.core.inventory.records import REGISTERED, location_draft, register
 from controllers.core.inventory.where import InventoryIndex
 from controllers.core.ledger.destination_counts import hold_destinations
-from controllers.core.ledger.drafts import Draft, same
+from controllers.core.ledger.ledger import Draft, same
 from controllers.core.ledger.node_moves import left_nodes, node_in
 from controllers.core.ledger.removal import LOST, OUTDATED, HeldRemoval, hold_records, named
-from controllers.core.workloads.space import Object
 from schemas.api import Condition, Location, SyncTarget, parse_wish
-from schemas.objects.objects import ObjectKey
+from schemas.objects.objects import Object, ObjectKey, is_terminating
 from schemas.records.maintenance import maintenance_of
 from schemas.records.records import (
     API_LOCATION,
@@ -80,7 +79,7 @@ class Registry:
         # What is wrong, and what is held, by name.
         self.errors: dict[str, str] = {}
         self.objects: dict[ObjectKey, Object] = {}
-        self.inventory = InventoryIndex()
+        self.inventory = InventoryIndex(identity)
         self.known = False
         self._tree = tree
         self._records = records
@@ -104,7 +103,7 @@ class Registry:
         self._weighed: Keys = frozenset()
         # Those whose losses are not known yet.
         self._undecided: Keys = frozenset()
-        self._properties = DestinationProperties(self.errors)
+        self.properties = DestinationProperties(self.errors)
 
     def trial(
         self, objects: Mapping[ObjectKey, Object], ledger: Mapping[MailKey, Record]
@@ -129,10 +128,6 @@ class Registry:
         """Whether nothing is missing of what is in force, and nothing is doubted."""
         return not (self._unseen or self.doubted)
 
-    def believes(self, identity: str) -> bool:
-        """Whether a list of the space of this identity says what is there."""
-        return identity == self.identity
-
     def listed(
         self, objects: Mapping[ObjectKey, Object], kind: tuple[str, str] | None = None
     ) -> Keys:
@@ -140,7 +135,7 @@ class Registry:
         ours = {key: obj for key, obj in objects.items() if is_inventory(key)}
         touched: set[ObjectKey] = set()
         if kind in (None, CONFIG_MAPS):
-            touched |= {target_key(name) for name in self._properties.listed(objects)}
+            touched |= {target_key(name) for name in self.properties.listed(objects)}
         for key in self.objects.keys() - ours.keys():
             if kind in (None, key.group_resource):
                 touched |= self._forget(key)
@@ -154,20 +149,16 @@ class Registry:
     def put(self, key: ObjectKey, obj: Object) -> Keys:
         """Take an object's present state, as an unbroken watch says it."""
         if is_properties(key):
-            return frozenset([target_key(key.name)] if self._properties.put(key.name, obj) else ())
+            return frozenset([target_key(key.name)] if self.properties.put(key.name, obj) else ())
         touched = frozenset(self._put(key, obj) if is_inventory(key) else ())
         # What somebody writes now is not old; a status is no such thing, and touches nothing.
         self.doubted -= touched & {key}
         return touched
 
-    def properties_unread(self) -> None:
-        """Take it that nobody can tell the properties of destinations: they stay as they are."""
-        self._properties.not_listed()
-
     def deleted(self, key: ObjectKey) -> Keys:
         """Take it that an object is gone: an unbroken watch said so."""
         if is_properties(key):
-            return frozenset([target_key(key.name)] if self._properties.deleted(key.name) else ())
+            return frozenset([target_key(key.name)] if self.properties.deleted(key.name) else ())
         if not is_inventory(key):
             return frozenset()
         self._unseen.discard(key)
@@ -271,7 +262,10 @@ class Registry:
             now_ms,
         )
         conditions = dict(registration.conditions)
-        taken = {r.path: r for r in self._others_profiles()}
+        # By path, destinations in force that a space said which nobody follows.
+        ours = {self.identity, *self._spaces}
+        profiles = (it for it in self._records.values() if isinstance(it, Profile))
+        taken = {it.path: it for it in profiles if it.source.space not in ours}
         drafts = [d for d in registration.drafts if not self._is_taken(d, taken, conditions)]
         for key in sorted(keys):
             location = self.inventory.locations.get(key.name) if key.resource == LOCATIONS else None
@@ -311,12 +305,6 @@ class Registry:
                 where = f"{resource}/RemovalHeld"
                 said = f"{OUTDATED}: {named(keys)}"
                 self.errors[where] = "; ".join(filter(None, (self.errors.get(where), said)))
-
-    def _others_profiles(self) -> list[Profile]:
-        """Destinations in force that a space said which nobody follows."""
-        ours = {self.identity, *self._spaces}
-        found = [item for item in self._records.values() if isinstance(item, Profile)]
-        return [profile for profile in found if profile.source.space not in ours]
 
     def _is_taken(
         self, draft: Draft, taken: Mapping[NodePath, Profile], conditions: dict[str, Condition]
@@ -425,7 +413,7 @@ class Registry:
 
     def _properties_of(self, name: str) -> Mapping[str, str]:
         held = self._records.get(self._key(target_key(name)))
-        return self._properties.of(name, held.properties if isinstance(held, Profile) else {})
+        return self.properties.of(name, held.properties if isinstance(held, Profile) else {})
 
     def _is_node(self, path: NodePath) -> bool:
         return node_in(self._records, self._tree, path) is not None
@@ -446,7 +434,7 @@ class Registry:
 
     def _put(self, key: ObjectKey, obj: Object) -> set[ObjectKey]:
         """Take an object's state; what is to be looked at again."""
-        if obj.get("metadata", {}).get("deletionTimestamp"):
+        if is_terminating(obj):
             return self._forget(key)
         self._unseen.discard(key)
         self._taken.discard(key)

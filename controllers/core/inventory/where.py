@@ -40,7 +40,9 @@ _OWNERS = frozenset(kind.kind for kind in KINDS)
 class InventoryIndex:
     """The SyncTargets and Locations of one inventory space, found by their labels."""
 
-    def __init__(self) -> None:
+    def __init__(self, space: str) -> None:
+        # The inventory space's identity.
+        self._space = space
         self.locations: dict[str, Location] = {}
         self._targets: dict[str, SyncTarget] = {}
         self._labelled: dict[tuple[str, str], dict[str, SyncTarget]] = defaultdict(dict)
@@ -59,15 +61,15 @@ class InventoryIndex:
             if not named:
                 del self._labelled[label]
 
-    def pairs(self, selectors: Sequence[LabelSelector], space: str) -> Iterator[Destination]:
-        """The pairs, in the order of names; `space` is the inventory space's identity."""
+    def pairs(self, selectors: Sequence[LabelSelector]) -> Iterator[Destination]:
+        """The pairs of a Location that one of the selectors matches and a SyncTarget there."""
         for name in sorted(self.locations):
             location = self.locations[name]
             if not any(item.matches(location.metadata.labels) for item in selectors):
                 continue
             for target in self._at(location.spec.instance_selector):
                 yield Destination(
-                    cluster=space,
+                    cluster=self._space,
                     location_name=name,
                     sync_target_name=target.name,
                     sync_target_uid=target.metadata.uid,

@@ -7,11 +7,10 @@ force. Time comes as an argument.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from controllers.core.access.keys import Stamp
-from controllers.core.ledger.drafts import Draft, kind_of, same, values_of
-from controllers.core.ledger.ledger import Ledger, entry_key_of
+from controllers.core.ledger.ledger import Draft, Ledger, entry_key_of, kind_of, same, values_of
 from controllers.core.ledger.snapshots import SnapshotIssuer
 from relay.core.events import Instant
 from schemas.records.records import (
@@ -52,30 +51,21 @@ class SnapshotPublication:
     dropped: tuple[MailKey, ...]
 
 
+@dataclass(eq=False)
 class LedgerIssuer:
     """The one writer of a centre's ledger."""
 
-    def __init__(
-        self,
-        ledger: Ledger,
-        snapshots: SnapshotIssuer,
-        signer: Signer,
-        unlisted: Iterable[MailKey] = (),
-        lost: Mapping[MailKey, EntryKey] | None = None,
-        *,
-        is_vouched: bool = True,
-    ) -> None:
-        self.ledger = ledger
-        # Whether a snapshot vouches for the ledger; else it is issued anew.
-        self.is_vouched = is_vouched
-        # What the last snapshot lists and the ledger lacks. It goes on being listed until it is
-        # issued anew, or a person lets it go.
-        self.lost: dict[MailKey, EntryKey] = dict(lost or {})
-        self._snapshots = snapshots
-        # Who signs all but `keys` records.
-        self.signer = signer
-        # Keys in the store that the last snapshot does not list.
-        self._unlisted = frozenset(unlisted)
+    ledger: Ledger
+    snapshots: SnapshotIssuer
+    # Who signs all but `keys` records.
+    signer: Signer
+    # Keys in the store that the last snapshot does not list.
+    _unlisted: frozenset[MailKey] = frozenset()
+    # What the last snapshot lists and the ledger lacks. It goes on being listed until it is issued
+    # anew, or a person lets it go.
+    lost: dict[MailKey, EntryKey] = field(default_factory=dict)
+    # Whether a snapshot vouches for the ledger; else it is issued anew.
+    is_vouched: bool = True
 
     # Records.
 
@@ -99,7 +89,7 @@ class LedgerIssuer:
         former = self.ledger.records.get(KEYS_KEY)
         before = former.revoked if isinstance(former, KeysRecord) else frozenset()
         if record.revoked - before:
-            self._snapshots.renew(now=now.seconds)
+            self.snapshots.renew(now=now.seconds)
         self.ledger.remember("keys", record, None)
         self.signer = signer
 
@@ -127,8 +117,8 @@ class LedgerIssuer:
             return
         before = entry_key_of(former) if former else self.lost.pop(record.source.key, None)
         if before is not None and before != entry:
-            self._snapshots.deleted(before, now=now.seconds)
-        self._snapshots.issued(entry, record.generation, takes_away=takes_away, now=now.seconds)
+            self.snapshots.deleted(before, now=now.seconds)
+        self.snapshots.issued(entry, record.generation, takes_away=takes_away, now=now.seconds)
 
     def delete(self, keys: Iterable[MailKey], now: Instant) -> list[Record]:
         """Records are in force no longer; those that were. The store has them until a snapshot."""
@@ -136,7 +126,7 @@ class LedgerIssuer:
         for record in gone:
             entry = entry_key_of(record)
             assert entry is not None, "keys are not deleted"
-            self._snapshots.deleted(entry, now=now.seconds)
+            self.snapshots.deleted(entry, now=now.seconds)
         return gone
 
     def raise_above(self, shown: int, now: Instant) -> bool:
@@ -149,7 +139,7 @@ class LedgerIssuer:
             return False
         self.ledger.raise_to(shown)
         self.ledger.forgotten |= self.ledger.records.keys() - {KEYS_KEY}
-        self._snapshots.renew(now=now.seconds)
+        self.snapshots.renew(now=now.seconds)
         return True
 
     def issued_in_this_term(self) -> list[Draft]:
@@ -184,31 +174,19 @@ class LedgerIssuer:
         """Let go of what the last snapshot lists and the ledger lost; how many records."""
         lost, self.lost = self.lost, {}
         for entry in lost.values():
-            self._snapshots.deleted(entry, now=now.seconds)
+            self.snapshots.deleted(entry, now=now.seconds)
         return len(lost)
 
     def withdraw(self, term: str, now: Instant) -> None:
         """What this term (16 hex digits) issued and no snapshot lists goes everywhere."""
-        self._snapshots.withdraw(Term(bytes.fromhex(term)), now=now.seconds)
+        self.snapshots.withdraw(Term(bytes.fromhex(term)), now=now.seconds)
 
     # Snapshots.
-
-    @property
-    def due(self) -> float:
-        """When to sign the next snapshot, in seconds; changes may bring it forward."""
-        return self._snapshots.due
-
-    def pause(self, name: str, now: Instant) -> None:
-        """Drop and settle nothing until `resume`, for a minute at most."""
-        self._snapshots.pause(name, now=now.seconds)
-
-    def resume(self, name: str) -> None:
-        self._snapshots.resume(name)
 
     def sign_snapshot(self, now: Instant) -> SnapshotPublication:
         """The snapshot that is due; `snapshot_published` is to be told once it is stored."""
         generation = self.ledger.next_generation(now.wall_ms)
-        issued = self._snapshots.sign(generation, now=now.seconds, now_ms=now.wall_ms)
+        issued = self.snapshots.sign(generation, now=now.seconds, now_ms=now.wall_ms)
         dropped = {mail_key_of(entry) for entry in issued.dropped} | self._unlisted
         # A record that moved is listed elsewhere, also if it was deleted there meanwhile.
         deleted = self.ledger.deleted.items()
@@ -225,7 +203,7 @@ class LedgerIssuer:
     def assert_invariants(self) -> None:
         """Assert the invariants of all parts."""
         self.ledger.assert_invariants()
-        self._snapshots.assert_invariants()
+        self.snapshots.assert_invariants()
         assert self.lost.keys().isdisjoint(self.ledger.records)
 
 

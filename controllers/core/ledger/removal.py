@@ -11,7 +11,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from schemas.objects.objects import CRD_GROUP, ObjectKey
+from schemas.objects.objects import CRD_GROUP, GroupResource, ObjectKey
 from schemas.values.wording import some_of
 
 REMOVALS_MIN = 10
@@ -31,7 +31,6 @@ NAMESPACES = ("", "namespaces")
 DEFINITIONS = (CRD_GROUP, "customresourcedefinitions")
 
 T = TypeVar("T", bound=Hashable)
-Kind = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +49,7 @@ def removals_max(count: int) -> int:
 def hold_objects(
     before: AbstractSet[ObjectKey],
     inferred: AbstractSet[ObjectKey],
-    kinds_now: AbstractSet[Kind],
+    kinds_now: AbstractSet[GroupResource],
     shown: AbstractSet[ObjectKey] = frozenset(),
     undefined: AbstractSet[ObjectKey] = frozenset(),
 ) -> HeldRemoval[ObjectKey]:

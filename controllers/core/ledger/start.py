@@ -9,8 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from controllers.core.blob_reading import Reading
-from controllers.core.ledger.drafts import slot_of
-from controllers.core.ledger.ledger import Ledger, entry_key_of
+from controllers.core.ledger.ledger import Ledger, entry_key_of, slot_of
 from controllers.core.ledger.ledger_issuer import LedgerIssuer
 from controllers.core.ledger.node_moves import still_left
 from controllers.core.ledger.snapshots import SnapshotIssuer, judge_own_ledger, known_terms
@@ -93,7 +92,7 @@ class StoredLedger:
         ledger.forgotten |= lost.keys()
         vouched = last is not None or not held
         unlisted -= lost.keys()
-        issuer = LedgerIssuer(ledger, snapshots, signer, unlisted, lost, is_vouched=vouched)
+        issuer = LedgerIssuer(ledger, snapshots, signer, frozenset(unlisted), lost, vouched)
         issuer.delete(still_left(ledger.records, signer.tree, self.listed), now)
         return issuer
 

@@ -50,14 +50,11 @@ class Audiences:
         self._changed = frozenset[MailKey]()
         self._later, self._moved = self._former, _audience({}, {})
         if before.locations is not after.locations:
-            self._look_at_locations()
-
-    def _look_at_locations(self) -> None:
-        before, after = self._before.locations, self._after.locations
-        news = {key: it for key, it in after.items() if before.get(key) != it}
-        self._changed = frozenset(news) | {key for key in before if key not in after}
-        self._later = _audience(after, self._after.placements)
-        self._moved = _audience(news, {})
+            former = before.locations
+            news = {key: it for key, it in after.locations.items() if former.get(key) != it}
+            self._changed = frozenset(news) | (former.keys() - after.locations.keys())
+            self._later = _audience(after.locations, after.placements)
+            self._moved = _audience(news, {})
 
     def meant(self, was: Profile | None, now: Profile | None) -> AudienceChange:
         """What is meant for a destination before and after."""

@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import Any
 
 from controllers.core.planning.states import Contents
+from relay.core.destination.claims import DesiredObject
 from relay.core.destination.customized_forms import Form, NotCustomized, Values
 from relay.objects.customization import (
     CustomizationFailed,
@@ -23,6 +24,7 @@ from relay.syncer.customized_content import address_of
 from schemas.content.blobs import OBJECT_MAX_BYTES, Reference
 from schemas.content.manifest import ManifestEntry
 from schemas.objects.objects import ObjectKey
+from schemas.records.records import Profile
 from schemas.values import codec
 from schemas.values.identity import ContentHash
 from schemas.values.refusals import CodecError
@@ -71,7 +73,7 @@ class Copies:
         copies[used] = copy
         return copy
 
-    def object(
+    def _object(
         self, key: ObjectKey, reference: Reference, form: Form | None, destination: str
     ) -> Mapping[str, Any] | None:
         """The object itself, customized if it has a form; None if its content is not there."""
@@ -82,6 +84,14 @@ class Copies:
         except (CustomizationFailed, CodecError):
             return None
         return None if made is None else made.object
+
+    def at_place(
+        self, key: ObjectKey, wanted: DesiredObject | None, profile: Profile | None
+    ) -> Mapping[str, Any] | None:
+        """An object as a destination wants it; None if it does not, or nobody can tell."""
+        if wanted is None or profile is None:
+            return None
+        return self._object(key, wanted.reference, wanted.form, profile.source.name)
 
     def is_left_alone(self, key: ObjectKey, reference: Reference) -> bool:
         """Whether its annotations ask that a copy is made once, and then left to its cluster."""

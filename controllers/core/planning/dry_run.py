@@ -12,23 +12,27 @@ from functools import partial
 
 from controllers.core.inventory.records import REGISTERED
 from controllers.core.inventory.registry import Registry
-from controllers.core.planning.arms import (
-    NOTHING_HELD,
-    Arms,
-    Closed,
-    HoldReasons,
-    KeptBack,
-    differing,
-)
 from controllers.core.planning.holdings import (
+    never_open,
     of_deleted,
+    of_gates,
     of_rollout,
+    of_spec,
     steered_of,
     why_refused,
     why_rejected,
 )
-from controllers.core.planning.states import NOTHING, Delivery, RecordsOf, State
-from controllers.core.planning.window_holds import never_open, of_gates, of_spec
+from controllers.core.planning.states import (
+    NOTHING,
+    NOTHING_HELD,
+    Arms,
+    Closed,
+    Delivery,
+    HoldReasons,
+    KeptBack,
+    State,
+    records_of,
+)
 from controllers.core.rollout.empty_waves import empty_waves
 from controllers.core.rollout.estimates import label_values, takes_any, wave_members
 from controllers.core.rollout.rollouts import ROLLOUTS
@@ -36,12 +40,12 @@ from controllers.core.rollout.waves import EVERYONE, expanded
 from controllers.core.status.empty_selectors import empty_selectors
 from controllers.core.status.rollout_holds import Steered
 from controllers.core.translation.placements import Placements
+from controllers.core.translation.stored_arms import differing
 from controllers.core.translation.translate import IssuedDelta, alternatives_of
 from controllers.core.translation.work import Work
-from controllers.core.workloads.space import Object
 from schemas.content.blobs import Reference
 from schemas.content.manifest import ManifestEntry
-from schemas.objects.objects import ObjectKey
+from schemas.objects.objects import Object, ObjectKey
 from schemas.records.placements import placement_at, placement_of, title
 from schemas.records.records import DeltaHead, LocationRecord, Profile, Record
 from schemas.values.faults import Fault
@@ -383,8 +387,8 @@ def _state(stage: CentreState) -> State:
     records = stage.ledger
     return State(
         {**others, **ours},
-        RecordsOf(records, Profile),
-        RecordsOf(records, LocationRecord),
+        records_of(records, Profile),
+        records_of(records, LocationRecord),
     )
 
 
@@ -419,9 +423,9 @@ def _with_inventory(
     ]
     notes += [f"{name}: {why}" for name, why in sorted(trial.errors.items())]
     if any(isinstance(record, Profile) for record in touched):
-        state = replace(state, profiles=RecordsOf(records, Profile))
+        state = replace(state, profiles=records_of(records, Profile))
     if any(isinstance(record, LocationRecord) for record in touched):
-        state = replace(state, locations=RecordsOf(records, LocationRecord))
+        state = replace(state, locations=records_of(records, LocationRecord))
     return state, tuple(notes)
 
 
@@ -438,7 +442,9 @@ def _references(before: State, after: State, named: AbstractSet[ObjectKey]) -> I
     for key in changed:
         old, new = _entries(former.get(key)), _entries(later_.get(key))
         told |= {name for name in old.keys() | new.keys() if old.get(name) != new.get(name)}
-        told |= _in_arms(former.get(key), new)
+        if (delivery := former.get(key)) is not None and delivery.arms is not None:
+            # What someone has otherwise than is wanted now.
+            told |= {it for had in delivery.contents() for it in differing(had, new)}
     # Others may have the object, too: before it is taken from them, or after they get it.
     for name in sorted(told):
         for standing in (*former.values(), *later_.values()):
@@ -452,14 +458,6 @@ def _references(before: State, after: State, named: AbstractSet[ObjectKey]) -> I
     for key in concerned:
         yield from _of(_entries(former.get(key)).values())
         yield from _of(_entries(later_.get(key)).values())
-
-
-def _in_arms(delivery: Delivery | None, new: Mapping[ObjectKey, ManifestEntry]) -> set[ObjectKey]:
-    """The objects that someone has otherwise than is wanted now."""
-    if delivery is None or delivery.arms is None:
-        return set()
-    contents = list(delivery.contents())
-    return {key for had in contents for key in differing(had, new)}
 
 
 def _entries(delivery: Delivery | None) -> Mapping[ObjectKey, ManifestEntry]:

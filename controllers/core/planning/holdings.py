@@ -1,12 +1,13 @@
-"""What keeps a change of a placement from destinations: its Rollout, or that this was deleted."""
+"""What keeps a change of a placement from destinations: its Rollout, a window, or a deletion."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 
-from controllers.core.planning.arms import HoldReasons, Waiting
-from controllers.core.rollout import kept_back
+from controllers.core.planning.states import Closed, HoldReasons, Waiting
+from controllers.core.rollout import kept_back, layers
 from controllers.core.rollout.rejection import told
 from controllers.core.status.rollout_holds import (
     Steered,
@@ -15,6 +16,9 @@ from controllers.core.status.rollout_holds import (
     why_waves_stand,
 )
 from controllers.core.translation.placements import Placements
+from relay.core.gates import Candidate
+from relay.objects.stored_object import timestamp
+from schemas.api import RolloutSpec, RolloutStatus
 from schemas.objects.objects import ObjectKey
 from schemas.records.hold_reasons import (
     OBJECTS_REFUSED,
@@ -25,9 +29,11 @@ from schemas.records.hold_reasons import (
     ROLLOUT_INVALID,
     ROLLOUT_PAUSED,
     UNDONE,
+    WINDOW,
 )
 from schemas.records.placements import short_title
-from schemas.records.records import Gate
+from schemas.records.records import Gate, LocationRecord, Profile
+from schemas.records.windows import Window, is_open, next_opening
 from schemas.values.faults import Fault
 from schemas.values.identity import NodePath
 
@@ -108,10 +114,74 @@ def _places(steered: Steered, *, is_news: bool) -> dict[NodePath, str]:
         held = kept_back.places_kept(steered.gates, steered.newest)
         places = {path: reason for path, reason in places.items() if path in held}
     deepest_first = sorted(places.items(), key=lambda it: (-len(it[0].names), it[0]))
-    return {path: _at_place(steered.rollout, path, reason) for path, reason in deepest_first}
+    name, verbs = steered.rollout, {PINNED: "unpin"}
+    return {
+        path: f'{reason}: rollout "{name}" keeps what is at {path}; '
+        f"leafcast rollout {verbs.get(reason, 'unfreeze')} {name} --at {path}"
+        for path, reason in deepest_first
+    }
 
 
-def _at_place(rollout: str, path: NodePath, reason: str) -> str:
-    verb = "unpin" if reason == PINNED else "unfreeze"
-    said = f'rollout "{rollout}" keeps what is at {path}'
-    return f"{reason}: {said}; leafcast rollout {verb} {rollout} --at {path}"
+def never_open(steered: Steered | None, now_ms: int) -> Closed:
+    """Whether the windows of a gate were closed all the time since its wave began."""
+    began = _began(steered.state) if steered is not None and steered.state is not None else {}
+
+    def closed(gate: Gate, profile: Profile) -> bool:
+        since_ms = began.get(gate.name)
+        if not gate.windows or since_ms is None:
+            return False
+        if is_open(gate.windows, profile.labels, since_ms):
+            return False
+        opened = next_opening(gate.windows, profile.labels, since_ms)
+        return opened is None or opened > now_ms
+
+    return closed
+
+
+def of_gates(steered: Steered, closed: Closed, now_ms: int) -> Waiting:
+    """Who waits for a window of the newest content that is out."""
+
+    def waiting(profile: Profile, locations: tuple[LocationRecord, ...]) -> str:
+        who = Candidate(profile, lambda _: locations)
+        gate = next((gate for gate in steered.gates if who.matches(gate)), None)
+        if gate is None or gate.arm != steered.newest or not closed(gate, profile):
+            return ""
+        return _said(steered.rollout, gate.windows, profile.labels, now_ms)
+
+    return waiting
+
+
+def of_spec(rollout: str, spec: RolloutSpec, now_ms: int) -> Waiting:
+    """Who will wait for a window of a new content; of waves with windows of their own nobody."""
+    windows = tuple(window.window for window in spec.windows)
+    if any(wave.windows for wave in spec.waves):
+        windows = ()
+
+    def waiting(profile: Profile, _locations: tuple[LocationRecord, ...]) -> str:
+        if not windows or is_open(windows, profile.labels, now_ms):
+            return ""
+        return _said(rollout, windows, profile.labels, now_ms)
+
+    return waiting
+
+
+def _said(rollout: str, windows: Sequence[Window], labels: Mapping[str, str], now_ms: int) -> str:
+    opens = next_opening(windows, labels, now_ms)
+    when = f"opens at {timestamp(opens)}" if opens is not None else "never opens here"
+    return f'{WINDOW}: the window of rollout "{rollout}" {when}; leafcast rollout status {rollout}'
+
+
+def _began(state: RolloutStatus) -> dict[str, int]:
+    """When each wave of the present revision began, by the name of its gate."""
+    found = {}
+    for gate in (gate for layer in state.layers[:1] for gate in layer.gates):
+        at = layers.wave_of(gate.name)
+        since = state.waves[at].since if gate.name and at < len(state.waves) else None
+        if since is not None:
+            found[gate.name] = _milliseconds(since)
+    return found
+
+
+def _milliseconds(text: str) -> int:
+    moment = datetime.strptime(text, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
+    return int(moment.timestamp() * 1000)

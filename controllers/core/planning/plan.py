@@ -31,7 +31,6 @@ from controllers.core.planning.verdicts import (
     ObjectOutcome,
     PlanPosition,
 )
-from relay.core.destination.claims import DesiredObject
 from schemas.objects.objects import ObjectKey
 from schemas.records.hold_reasons import MAINTENANCE
 from schemas.records.maintenance import NONE as NOT_MAINTAINED
@@ -219,17 +218,10 @@ class _Survey:
             for verdict in self._verdicts(pair):
                 yield Objects(
                     verdict.key,
-                    self._object(verdict.key, verdict.before, pair.was),
-                    self._object(verdict.key, verdict.after, pair.now),
+                    self._copies.at_place(verdict.key, verdict.before, pair.was),
+                    self._copies.at_place(verdict.key, verdict.after, pair.now),
                     self._judge.is_kept(verdict),
                 )
-
-    def _object(
-        self, key: ObjectKey, wanted: DesiredObject | None, profile: Profile | None
-    ) -> Mapping[str, Any] | None:
-        if wanted is None or profile is None:
-            return None
-        return self._copies.object(key, wanted.reference, wanted.form, profile.source.name)
 
     def _pairs(self) -> Iterator[_Pair]:
         before, after = self._before.profiles, self._after.profiles
@@ -238,7 +230,8 @@ class _Survey:
         coming: dict[NodePath, Profile] = {}
         for key, was in before.items():
             now = was if before is after else after.get(key)
-            if now is not None and (now.path == was.path or _takes_all(was, now)):
+            # One that moves there takes all that it has along.
+            if now is not None and was.path in (now.path, *former_paths(now.annotations)):
                 yield _Pair(was, now)
                 continue
             leaving[was.path] = was
@@ -305,8 +298,3 @@ class _Survey:
     def _place(self, pair: _Pair, meant: AudienceChange) -> PlanPosition:
         were_at, are_at = self._audiences.located(*pair)
         return PlanPosition(pair.was, pair.now, were_at, are_at, meant.before, meant.after)
-
-
-def _takes_all(was: Profile, now: Profile) -> bool:
-    """Whether a destination moves with all it has."""
-    return was.path in former_paths(now.annotations)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from controllers.core.planning.copies import Copies
 from controllers.core.planning.states import Delivery, State
 from controllers.core.planning.verdicts import UNKNOWN, ObjectOutcome, PlanPosition
 from controllers.core.workloads.what import DEFINITIONS
-from relay.core.destination.claims import DesiredObject
 from relay.objects.differences import differing_fields
 from relay.objects.policies import holds_data
 from schemas.objects.annotations import ON_REMOVAL
@@ -71,19 +69,11 @@ class Reasons:
             if verdict.before.on_removal != after.on_removal:
                 return "", (f"metadata.annotations[{ON_REMOVAL}]",)
             return "it was left to its cluster, and is kept in step from now on", ()
-        old = self._object(verdict, verdict.before, place.profile_before)
-        new = self._object(verdict, verdict.after, place.profile_after)
+        old = self._copies.at_place(verdict.key, verdict.before, place.profile_before)
+        new = self._copies.at_place(verdict.key, verdict.after, place.profile_after)
         if old is None or new is None:
             return "its content is another", ()
         return "", differing_fields(old, new)
-
-    def _object(
-        self, verdict: ObjectOutcome, wanted: DesiredObject | None, profile: Profile | None
-    ) -> Mapping[str, Any] | None:
-        if wanted is None or profile is None:
-            return None
-        name = profile.source.name
-        return self._copies.object(verdict.key, wanted.reference, wanted.form, name)
 
     def _create(self, verdict: ObjectOutcome, place: PlanPosition) -> str:
         assert verdict.after is not None

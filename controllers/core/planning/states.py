@@ -1,37 +1,30 @@
-"""What a tree delivers at one moment, as far as a plan looks at it: placements and inventory."""
+"""What a tree delivers at one moment, as far as a plan looks at it: placements and inventory.
+
+Of a placement that goes out by gates destinations have different contents, and some stays back.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
-from controllers.core.translation.stored_arms import Entries
+from controllers.core.translation.stored_arms import Entries, differing
+from controllers.core.translation.translate import IssuedDelta
+from relay.core.gates import Candidate
 from schemas.content.blobs import Reference
 from schemas.content.manifest import TEMPLATE, ManifestEntry
 from schemas.objects.objects import ObjectKey
 from schemas.records.placements import title
-from schemas.records.records import Alternative, LocationRecord, Profile, Record
+from schemas.records.records import Alternative, Gate, LocationRecord, Profile, Record
 from schemas.values.faults import Fault
-from schemas.values.identity import ContentHash, MailKey
+from schemas.values.identity import ContentHash, MailKey, NodePath
 
 R = TypeVar("R", bound=Record)
 
 Contents = Mapping[ContentHash, bytes]
 """Plain bytes of blobs, by address; what is not there is told of without its fields."""
-
-
-class ByDestination(Protocol):
-    """What of a placement is not the same everywhere."""
-
-    def at(self, profile: Profile, locations: tuple[LocationRecord, ...]) -> Delivery:
-        """What one destination has, or is to have."""
-        ...
-
-    def contents(self) -> Iterable[Entries]:
-        """All that someone has, or is to have."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,7 +41,7 @@ class Delivery:
     held: frozenset[ObjectKey] = frozenset()
     why_held: str = ""
     # What is another at some destinations; then `entries` are those of most.
-    arms: ByDestination | None = None
+    arms: Arms | KeptBack | None = None
     # Objects of which the news stays back, or only waits for its turn, each with why.
     back: Mapping[ObjectKey, str] = field(default_factory=dict)
     going: Mapping[ObjectKey, str] = field(default_factory=dict)
@@ -94,25 +87,103 @@ class State:
     new: frozenset[ObjectKey] = frozenset()
 
 
-class RecordsOf(Mapping[MailKey, R]):
-    """The records of one kind among all, where they lie."""
-
-    def __init__(self, records: Mapping[MailKey, Record], kind: type[R]) -> None:
-        self._records = records
-        self._kind = kind
-
-    def __getitem__(self, key: MailKey) -> R:
-        record = self._records[key]
-        if not isinstance(record, self._kind):
-            raise KeyError(key)
-        return record
-
-    def __iter__(self) -> Iterator[MailKey]:
-        kind = self._kind
-        return (key for key, record in self._records.items() if isinstance(record, kind))
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
+def records_of(records: Mapping[MailKey, Record], kind: type[R]) -> dict[MailKey, R]:
+    """The records of one kind among all."""
+    return {key: record for key, record in records.items() if isinstance(record, kind)}
 
 
 NOTHING: Mapping[ObjectKey, ManifestEntry] = MappingProxyType({})
+
+
+Closed = Callable[[Gate, Profile], bool]
+"""Whether a destination cannot have taken what a gate gives: its windows were never open since."""
+Waiting = Callable[[Profile, tuple[LocationRecord, ...]], str]
+"""For which window a destination waits; "" if for none."""
+
+
+@dataclass(frozen=True, slots=True)
+class HoldReasons:
+    """Why news of a placement stays back: at and below a place, until a window opens, or at all."""
+
+    everywhere: str = ""
+    places: Mapping[NodePath, str] = field(default_factory=dict)
+    waiting: Waiting = field(default=lambda _profile, _locations: "")
+    # Whether it only waits for its turn elsewhere: then nothing holds it.
+    is_going: bool = False
+
+    def at(self, profile: Profile, locations: tuple[LocationRecord, ...]) -> str:
+        """What holds it at a destination; "" if nothing does."""
+        placed = (why for place, why in self.places.items() if place.holds(profile.path))
+        why = next(placed, "") or self.waiting(profile, locations)
+        return why or ("" if self.is_going else self.everywhere)
+
+    @property
+    def going(self) -> str:
+        """For what it waits where nothing holds it."""
+        return self.everywhere if self.is_going else ""
+
+
+NOTHING_HELD = HoldReasons()
+
+
+class Arms:
+    """Who has which content of a placement; a content is one delivery, whoever has it."""
+
+    def __init__(self, delivery: Delivery, issued: IssuedDelta, closed: Closed) -> None:
+        self._gates, self._closed = issued.gates, closed
+        self._plain = delivery
+        self._made: dict[Reference | None, Delivery] = {}
+        self._contents = {arm: _content(issued, arm) for arm in {it.arm for it in issued.gates}}
+
+    @property
+    def is_one(self) -> bool:
+        """Whether everyone has what the delivery says."""
+        return all(entries == self._plain.entries for entries in self._contents.values())
+
+    def contents(self) -> Iterable[Entries]:
+        return self._contents.values()
+
+    def at(self, profile: Profile, locations: tuple[LocationRecord, ...]) -> Delivery:
+        """What a destination has: of a window that was open it is taken that it was used."""
+        who = Candidate(profile, lambda _: locations)
+        passed = (it for it in self._gates if who.matches(it) and not self._closed(it, profile))
+        arm = next((gate.arm for gate in passed), None)
+        if arm not in self._made:
+            entries = self._contents.get(arm, NOTHING)
+            self._made[arm] = replace(self._plain, entries=entries, arms=None)
+        return self._made[arm]
+
+
+class KeptBack:
+    """What stays as it is of a placement where something holds its news."""
+
+    def __init__(self, wanted: Delivery, former: Delivery, holding: HoldReasons) -> None:
+        self._wanted, self._former, self._holding = wanted, former, holding
+        self._made: dict[tuple[int, str], Delivery] = {}
+
+    def contents(self) -> Iterable[Entries]:
+        return (self._wanted.entries,)
+
+    def at(self, profile: Profile, locations: tuple[LocationRecord, ...]) -> Delivery:
+        """What a destination is to have."""
+        why, going = self._holding.at(profile, locations), self._holding.going
+        if not why and not going:
+            return self._wanted
+        there = self._former.at(profile, locations)
+        known = (id(there), why or going)
+        if known not in self._made:
+            news = differing(there.entries, self._wanted.entries)
+            self._made[known] = replace(
+                there,
+                alternatives=self._wanted.alternatives,
+                back={**dict.fromkeys(news if why else (), why), **self._wanted.back},
+                going=dict.fromkeys(news if not why else (), going),
+            )
+        return self._made[known]
+
+
+def _content(issued: IssuedDelta, arm: Reference | None) -> Entries:
+    """What a gate gives; of what nobody can read it is taken that it is the newest."""
+    if arm is None:
+        return NOTHING
+    return issued.others.get(arm.address, issued.entries or NOTHING)

@@ -219,7 +219,10 @@ class Judge:
         for key, found in zip(keys, _around_kept(judged), strict=True):
             verdict = found
             if verdict.action == NONE:
-                verdict = _over(verdict, frozen.get(key)) or self._kept(group, verdict)
+                back = frozen.get(key)
+                # That an object is kept back is said beside what is wanted of it.
+                back = back and back._replace(before=verdict.before, after=verdict.after)
+                verdict = back or self._kept(group, verdict)
                 verdict = _still_frozen(verdict, after)
             if verdict.action != NONE:
                 self.concerned |= _placements(verdict)
@@ -311,11 +314,6 @@ def _still_frozen(verdict: ObjectOutcome, side: _Side) -> ObjectOutcome:
             failing = verdict.key if verdict.key in failed else min(failed)
             return verdict._replace(by=name, failing=failing, failed=failed[failing])
     return verdict
-
-
-def _over(verdict: ObjectOutcome, frozen: ObjectOutcome | None) -> ObjectOutcome | None:
-    """That an object is kept back, beside what is wanted of it."""
-    return frozen and frozen._replace(before=verdict.before, after=verdict.after)
 
 
 def _placements(verdict: ObjectOutcome) -> set[MailKey]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from controllers.core.rollout import history, layers, recovery, wave_health, waves
+from controllers.core.rollout import layers, recovery, revisions, wave_health, waves
 from controllers.core.rollout.culprits import culprits
 from controllers.core.rollout.empty_waves import of_nobody
 from controllers.core.rollout.facts import RolloutFacts
@@ -85,7 +85,7 @@ def decide(
         run = begin_run(state, now)
     if facts.is_gone and state.revision:
         state = emptied(state)
-    state = recovery.read_across(spec, facts, recovery.given_up(state, now.wall_ms))
+    state = recovery.read_across(spec, facts, state)
     passed = max(now.seconds - run.seen_at, 0.0)
     run = replace(
         run,
@@ -101,7 +101,7 @@ def decide(
     turn = _Turn(spec, facts, now, run)
     state = turn.take_target(state)
     state = turn.go_on(state)
-    state = history.trimmed(_timed(state, turn.run), spec.history)
+    state = revisions.trimmed(_timed(state, turn.run), spec.history)
     return Decision(state, turn.run, turn.wake)
 
 
@@ -252,10 +252,10 @@ class _Turn:
             self.run = replace(self.run, soaked=0.0, is_running=found.waiting == 0)
             left = self._left(wave)
             if left is not None and left <= 0:
-                return self._failed(
-                    state, wave, f"it was not good within {_text(self._spec, wave)}"
-                )
-            self._wake_for_deadline(wave)
+                text = wave.definition.deadline or self._spec.deadline or ""
+                return self._failed(state, wave, f"it was not good within {text}")
+            if left is not None and self.run.is_running:
+                self._wake_in(left)
             return _at_phase(state, changed(wave, soaked=0), "Progressing")
         if wave.step < len(wave.steps):
             return self._next_step(state, wave)
@@ -330,11 +330,6 @@ class _Turn:
 
     # Time.
 
-    def _wake_for_deadline(self, wave: WaveStatus) -> None:
-        left = self._left(wave)
-        if left is not None and self.run.is_running:
-            self._wake_in(left)
-
     def _left(self, wave: WaveStatus) -> float | None:
         """How long the wave still may not be good; what its rate makes it wait is not counted."""
         deadline = seconds_of(wave.definition.deadline or self._spec.deadline)
@@ -377,7 +372,3 @@ def _back(state: RolloutStatus) -> RolloutStatus:
     wave = present(state)
     assert wave is not None
     return _at_phase(state, changed(wave, soaked=0), "Progressing")
-
-
-def _text(spec: RolloutSpec, wave: WaveStatus) -> str:
-    return wave.definition.deadline or spec.deadline or ""

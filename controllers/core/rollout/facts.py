@@ -14,26 +14,6 @@ from schemas.records.records import Gate
 from schemas.reports.reports import Count
 
 
-def _nobody(_wave: Wave) -> int:
-    return 0
-
-
-def _somebody(_wave: Wave) -> bool:
-    return True
-
-
-def _no_values(_label: str) -> Sequence[str]:
-    return ()
-
-
-def _none_of(_gate: str, _paths: AbstractSet[str]) -> AbstractSet[str]:
-    return frozenset()
-
-
-def _nothing() -> str:
-    return ""
-
-
 @dataclass(frozen=True, slots=True)
 class RolloutFacts:
     """What is wanted of the placement, what its ledger says, and what is counted."""
@@ -54,16 +34,18 @@ class RolloutFacts:
     uid: str = ""
     # What a person asks of the rollout.
     request: str = ""
-    members: Callable[[Wave], int] = _nobody
+    members: Callable[[Wave], int] = field(default=lambda _wave: 0)
     """About how many destinations a wave admits."""
-    matches: Callable[[Wave], bool] = _somebody
+    matches: Callable[[Wave], bool] = field(default=lambda _wave: True)
     """Whether a wave's labels match any destination of the placement, whatever its share."""
-    label_values: Callable[[str], Sequence[str]] = _no_values
-    blocked: Callable[[], str] = _nothing
+    label_values: Callable[[str], Sequence[str]] = field(default=lambda _label: ())
+    blocked: Callable[[], str] = field(default=lambda: "")
     """Why no revision may begin or go on now, as another rollout has objects of it; "" if none."""
     lacks: Callable[[Reference], bool] = field(default=lambda _: False)
     """Whether some of a content is not kept at the centre any more."""
-    in_wave: Callable[[str, AbstractSet[str]], AbstractSet[str]] = _none_of
+    in_wave: Callable[[str, AbstractSet[str]], AbstractSet[str]] = field(
+        default=lambda _gate, _paths: frozenset()
+    )
     """Which of these paths are of destinations that count in the wave of the gate of a name."""
     is_place: Callable[[str], bool] = field(default=lambda _: True)
     """Whether a path is one of a node or a destination."""

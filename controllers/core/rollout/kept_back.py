@@ -6,12 +6,14 @@ counted by the inventory.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from controllers.core.ledger.destination_counts import SelectedDestinations
 from controllers.core.rollout import layers
+from controllers.core.rollout.culprits import locations_of
 from controllers.core.rollout.revisions import nobody_waits
 from controllers.core.rollout.state import target_of
+from relay.core.gates import Candidate
 from schemas.api import RolloutStatus
 from schemas.content.blobs import Reference
 from schemas.records.records import DeltaHead, Gate, Profile, Record
@@ -107,3 +109,20 @@ def _place_of(profile: Profile, gates: Sequence[Gate]) -> NodePath | None:
     """
     placed = (gate.path for gate in gates if not gate.path.is_root)
     return next((path for path in placed if path.holds(profile.path)), None)
+
+
+def count_lacking(
+    records: Mapping[MailKey, Record],
+    destinations: Iterable[MailKey],
+    gates: Sequence[Gate],
+    newest: Reference | None,
+) -> int:
+    """How many of these destinations the gate that is meant for them gives another content.
+
+    A gate outside its windows counts as open: who waits for one is counted elsewhere.
+    """
+    located = locations_of(records.values())
+    profiles = (records.get(key) for key in destinations)
+    listed = (Candidate(it, located) for it in profiles if isinstance(it, Profile))
+    arms = (next((gate.arm for gate in gates if who.matches(gate)), None) for who in listed)
+    return sum(arm != newest for arm in arms)

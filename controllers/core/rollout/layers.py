@@ -120,11 +120,6 @@ def pruned(layers: Sequence[Layer]) -> tuple[Layer, ...]:
     return tuple(found)
 
 
-def without_windows(layer: Layer) -> Layer:
-    """The same layer, as if its windows were open for good."""
-    return changed(layer, gates=tuple(changed(gate, windows=()) for gate in layer.gates))
-
-
 def _covers(newer: LayerGate, older: LayerGate) -> bool:
     """Whether whoever passes the older gate passes the newer one before."""
     if newer.windows:

@@ -18,7 +18,6 @@ from controllers.core.rollout.facts import RolloutFacts
 from controllers.core.rollout.kept_back import kept_in_waves
 from controllers.core.rollout.recovery import UNKNOWN_PROGRESS
 from controllers.core.rollout.state import changed, is_under_way, present, target_of
-from controllers.core.rollout.wave_health import WaveTally
 from schemas.api.rollout_spec import RolloutSpec
 from schemas.api.rollout_status import RolloutStatus, WaveStatus
 from schemas.api.shared import Condition
@@ -134,16 +133,5 @@ def _progress(
         return f"{where}: its counts are not exact yet{heard}"
     if wave.phase == "Soaking":
         return f"{where} is good, and soaks for {wave.definition.soak}"
-    lack = wave_health.shortfall(spec, _tally(wave))
+    lack = wave_health.shortfall(spec, wave_health.tallied(wave))
     return f"{where}: {lack}" if lack else f"{where} is good; more begin as its rate allows"
-
-
-def _tally(wave: WaveStatus) -> WaveTally:
-    return WaveTally(
-        wave.members or 0,
-        wave.healthy or 0,
-        wave.synced or 0,
-        wave.failing or 0,
-        wave.waiting or 0,
-        wave.unreachable or 0,
-    )

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from controllers.core.rollout import history, layers, waves
+from controllers.core.rollout import layers, revisions, waves
 from controllers.core.rollout.facts import RolloutFacts
-from controllers.core.rollout.rejection import NOTHING, Rejection, accepting, rejecting
+from controllers.core.rollout.rejection import NOTHING, Rejection, accepting
 from controllers.core.rollout.revisions import begun
 from controllers.core.rollout.state import ChangeCause, arm_of, changed, is_under_way
 from schemas.api.rollout_spec import RolloutSpec, Wave
 from schemas.api.rollout_status import (
-    Layer,
     LayerGate,
     RejectedObjects,
     RolloutStatus,
@@ -28,15 +27,21 @@ UNKNOWN_PROGRESS = (
 
 def begin(spec: RolloutSpec, facts: RolloutFacts, now_ms: int) -> RolloutStatus:
     """The state of a rollout of which its object says nothing."""
-    state = RolloutStatus(salt=_salt(facts))
+    # What shares were drawn with, or are from now on.
+    drawn = (gate.salt for gate in reversed(facts.gates or ()) if gate.salt and gate.name)
+    state = RolloutStatus(salt=next(drawn, facts.uid))
     if facts.gates is None:
         if facts.is_lost:
             return changed(state, phase="Held", waiting_for=UNKNOWN_PROGRESS)
         # A placement that is new goes by waves over nothing.
         return changed(state, layers=(layers.base(0, None),))
+    found = layers.read_layers(facts.gates)
+    if len(found) == 1 and found[0].revision == 0:
+        # The first content that a rollout finds is revision 1.
+        found = (changed(found[0], revision=1),)
     state = changed(
         state,
-        layers=_renumbered(layers.read_layers(facts.gates)),
+        layers=found,
         freezes=layers.read_freezes(facts.gates),
     )
     state = _remembered(state, now_ms, facts.change)
@@ -51,17 +56,7 @@ def begin(spec: RolloutSpec, facts: RolloutFacts, now_ms: int) -> RolloutStatus:
         target=newest.manifest,
         target_size=newest.size,
     )
-    return _rejecting(history.ended(state, newest.revision, "Complete"), facts.rejection)
-
-
-def given_up(state: RolloutStatus, now_ms: int) -> RolloutStatus:
-    """What a former release aborted is rejected: it noted only what the space wanted."""
-    below = [layer for layer in state.layers if layer.revision != state.revision]
-    if state.phase != "Aborted" or state.wish or not below:
-        return state
-    if state.target in {layer.manifest for layer in below}:
-        return state
-    return rejecting(state, arm_of(below[-1]), state.revision, now_ms, undone=False)
+    return _rejecting(revisions.ended(state, newest.revision, "Complete"), facts.rejection)
 
 
 def read_across(spec: RolloutSpec, facts: RolloutFacts, state: RolloutStatus) -> RolloutStatus:
@@ -83,8 +78,8 @@ def read_across(spec: RolloutSpec, facts: RolloutFacts, state: RolloutStatus) ->
 def resumed_from_nothing(state: RolloutStatus, facts: RolloutFacts, now_ms: int) -> RolloutStatus:
     """A person lets everyone have what the space holds now: the one way on without any memory."""
     assert facts.target is not None
-    number = history.next_number(state)
-    entry = history.entry(number, facts.target, now_ms, facts.change)
+    number = revisions.next_number(state)
+    entry = revisions.entry(number, facts.target, now_ms, facts.change)
     state = changed(
         accepting(state),
         revision=number,
@@ -95,7 +90,7 @@ def resumed_from_nothing(state: RolloutStatus, facts: RolloutFacts, now_ms: int)
         layers=(layers.base(number, facts.target),),
         history=(*state.history, entry),
     )
-    return history.ended(state, number, "Complete")
+    return revisions.ended(state, number, "Complete")
 
 
 def _rejecting(state: RolloutStatus, known: Rejection | None) -> RolloutStatus:
@@ -107,7 +102,7 @@ def _rejecting(state: RolloutStatus, known: Rejection | None) -> RolloutStatus:
     if known is None or known.target.address not in (newest, *older):
         return state
     if known.target.address != newest:
-        state = changed(history.ended(state, state.revision, "Aborted"), phase="Aborted")
+        state = changed(revisions.ended(state, state.revision, "Aborted"), phase="Aborted")
     return changed(
         state,
         wish=known.wish.address,
@@ -118,23 +113,11 @@ def _rejecting(state: RolloutStatus, known: Rejection | None) -> RolloutStatus:
     )
 
 
-def _salt(facts: RolloutFacts) -> str:
-    """What shares were drawn with, or are from now on."""
-    drawn = (gate.salt for gate in reversed(facts.gates or ()) if gate.salt and gate.name)
-    return next(drawn, facts.uid)
-
-
-def _renumbered(found: tuple[Layer, ...]) -> tuple[Layer, ...]:
-    """The first content that a rollout finds is revision 1."""
-    alone = len(found) == 1 and found[0].revision == 0
-    return (changed(found[0], revision=1),) if alone else found
-
-
 def _remembered(state: RolloutStatus, now_ms: int, change: ChangeCause) -> RolloutStatus:
     """The state with a history that has all revisions of its layers."""
     known = {item.number for item in state.history}
     found = [
-        history.entry(layer.revision, arm_of(layer), now_ms, change)
+        revisions.entry(layer.revision, arm_of(layer), now_ms, change)
         for layer in reversed(state.layers)
         if layer.revision not in known
     ]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from controllers.core.rollout import history, layers, recovery, waves
+from controllers.core.rollout import layers, recovery, revisions, waves
 from controllers.core.rollout.facts import RolloutFacts
 from controllers.core.rollout.rejection import accepting, rejecting
 from controllers.core.rollout.revisions import aborted, at_once, begun, finished, has_room
@@ -120,22 +120,19 @@ class _Asked:
 
     def _pause(self) -> _Answer:
         self._demand_under_way()
-        if self.state.paused:
-            raise RolloutRequestRefused("it is paused already; let it go on with resume")
+        _demand(not self.state.paused, "it is paused already; let it go on with resume")
         return changed(self.state, paused=True, phase="Paused"), "nothing more opens"
 
     def _resume(self) -> _Answer:
         state = self.state
         if state.phase == "Held":
-            if self.facts.target is None:
-                raise RolloutRequestRefused("the placement is not there; create it first")
+            _demand(self.facts.target is not None, "the placement is not there; create it first")
             done = recovery.resumed_from_nothing(state, self.facts, self.now_ms)
             return done, "everyone gets what the space holds now"
         self._demand_under_way()
         wave = present(state)
         failed = wave is not None and wave.phase == "Failed"
-        if not state.paused and not failed:
-            raise RolloutRequestRefused("it is not paused")
+        _demand(state.paused or failed, "it is not paused")
         if wave is not None and failed:
             again = "Progressing" if wave.step else "Pending"
             lasted = paced(wave)
@@ -175,8 +172,7 @@ class _Asked:
         named = self.request.wave or (wave.name if wave else "")
         if wave is None or wave.name != named or wave.phase != "AwaitingApproval":
             known = [each.name for each in self.state.waves]
-            if named not in known:
-                raise RolloutRequestRefused(f'no wave "{named}"; there are {", ".join(known)}')
+            _demand(named in known, f'no wave "{named}"; there are {", ".join(known)}')
             raise RolloutRequestRefused(f'wave "{named}" does not wait for approval now')
         field = "approved_after" if wave.step else "approved_before"
         state = with_wave(self.state, changed(wave, **{field: True}, phase="Progressing"))
@@ -187,10 +183,8 @@ class _Asked:
     def _abort(self) -> _Answer:
         self._demand_under_way()
         keep = self.request.keep
-        if not keep and len(self.state.layers) < 2:
-            raise RolloutRequestRefused(
-                "what they had before is not known any more; undo to a kept revision"
-            )
+        unknown = "what they had before is not known any more; undo to a kept revision"
+        _demand(keep or len(self.state.layers) > 1, unknown)
         said = "each destination that has it keeps it" if keep else "all go back to what they had"
         return aborted(self.state, self.now_ms, keep=keep), said
 
@@ -207,16 +201,15 @@ class _Asked:
     def _undo(self) -> _Answer:
         state = self.state
         number = self.request.revision
-        found = history.revision(state, number) if number else history.former(state)
+        found = revisions.revision(state, number) if number else revisions.former(state)
         arm = self._arm(found, number)
         assert found is not None
-        if state.layers and state.layers[0].manifest == arm.address:
-            raise RolloutRequestRefused("that content is what goes out already")
+        is_out = bool(state.layers) and state.layers[0].manifest == arm.address
+        _demand(not is_out, "that content is what goes out already")
         change = ChangeCause(self.request.user or USER, f"undo to revision {found.number}")
         facts = replace(self.facts, change=change)
-        if not self.request.now and not has_room(state, arm):
-            most = layers.CONTENTS_MAX
-            raise RolloutRequestRefused(f"{most} contents are out at once; abort, or undo with now")
+        crowded = f"{layers.CONTENTS_MAX} contents are out at once; abort, or undo with now"
+        _demand(self.request.now or has_room(state, arm), crowded)
         done = begun(self.spec, facts, changed(state, paused=False), arm, self.now_ms)
         done = rejecting(done, arm, state.revision, self.now_ms, undone=True)
         if self.request.now:
@@ -224,10 +217,7 @@ class _Asked:
         return done, f"revision {done.revision} goes out by waves"
 
     def _retry(self) -> _Answer:
-        if not self.state.wish:
-            raise RolloutRequestRefused(
-                "nothing is rejected: what the space wants goes out as it is"
-            )
+        _demand(self.state.wish, "nothing is rejected: what the space wants goes out as it is")
         return accepting(self.state), "what was aborted or undone goes out by waves again"
 
     def _arm(self, found: Revision | None, number: int) -> Reference:
@@ -239,42 +229,33 @@ class _Asked:
                 what = "no other revision went through its waves before it; name one with --to"
             raise RolloutRequestRefused(f"{what}; kept are {kept or 'none'}")
         arm = reference(found.manifest, found.size)
-        if self.facts.lacks(arm):
-            raise RolloutRequestRefused(
-                f"the content of revision {found.number} is lost; kept are {kept}"
-            )
+        lost = f"the content of revision {found.number} is lost; kept are {kept}"
+        _demand(not self.facts.lacks(arm), lost)
         return arm
 
     # Places.
 
     def _pin(self) -> _Answer:
         path, number = self._place(), self.request.revision
-        self._arm(history.revision(self.state, number), number)
+        self._arm(revisions.revision(self.state, number), number)
         others = tuple(pin for pin in self.state.pins if pin.path != path)
-        if len(others) >= layers.PINS_MAX:
-            raise RolloutRequestRefused(
-                f"{layers.PINS_MAX} pins at most; unpin another place first"
-            )
+        most = f"{layers.PINS_MAX} pins at most; unpin another place first"
+        _demand(len(others) < layers.PINS_MAX, most)
         pins = (*others, Pin(path=path, revision=number))
         return changed(self.state, pins=pins), f"{path} keeps revision {number}"
 
     def _unpin(self) -> _Answer:
         path = self.request.path
         left = tuple(pin for pin in self.state.pins if pin.path != path)
-        if left == self.state.pins:
-            raise RolloutRequestRefused(f"nothing is pinned at {path}")
+        _demand(left != self.state.pins, f"nothing is pinned at {path}")
         return changed(self.state, pins=left), f"{path} follows the rollout again"
 
     def _freeze(self) -> _Answer:
         state, path = self.state, self._place()
-        if any(freeze.path == path for freeze in state.freezes):
-            raise RolloutRequestRefused(f"{path} is frozen already")
-        if len(state.freezes) >= layers.FREEZES_MAX:
-            raise RolloutRequestRefused(
-                f"{layers.FREEZES_MAX} freezes at most; unfreeze another place first"
-            )
-        if not state.layers:
-            raise RolloutRequestRefused("nothing is out yet")
+        _demand(path not in {it.path for it in state.freezes}, f"{path} is frozen already")
+        most = f"{layers.FREEZES_MAX} freezes at most; unfreeze another place first"
+        _demand(len(state.freezes) < layers.FREEZES_MAX, most)
+        _demand(state.layers, "nothing is out yet")
         around = layers.freeze_around(state.freezes, NodePath.parse(path))
         open_now = around or tuple(layer for layer in state.layers if layer.gates)
         freezes = (*state.freezes, Freeze(path=path, layers=open_now))
@@ -283,8 +264,7 @@ class _Asked:
     def _unfreeze(self) -> _Answer:
         path = self.request.path
         left = tuple(freeze for freeze in self.state.freezes if freeze.path != path)
-        if left == self.state.freezes:
-            raise RolloutRequestRefused(f"{path} is not frozen")
+        _demand(left != self.state.freezes, f"{path} is not frozen")
         return changed(self.state, freezes=left), f"{path} follows the rollout again"
 
     def _place(self) -> str:
@@ -293,6 +273,11 @@ class _Asked:
             NodePath.parse(path)
         except BadIdentity as error:
             raise RolloutRequestRefused(str(error)) from error
-        if not self.facts.is_place(path):
-            raise RolloutRequestRefused(f"no node or destination is at or below {path}")
+        _demand(self.facts.is_place(path), f"no node or destination is at or below {path}")
         return path
+
+
+def _demand(holds: object, otherwise: str) -> None:
+    """Raises RolloutRequestRefused unless it holds."""
+    if not holds:
+        raise RolloutRequestRefused(otherwise)

@@ -9,12 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from schemas.objects.objects import ObjectKey
+from schemas.objects.objects import Object, ObjectKey
 
 _SERVERS = ("creationTimestamp", "generation", "managedFields", "selfLink")
 """Fields of metadata that the space says, beside its marks."""
-
-Object = Mapping[str, Any]
 
 
 class Restoration(NamedTuple):

@@ -7,24 +7,75 @@ opens nothing more.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from controllers.core.rollout import layers
-from controllers.core.rollout.former_rollouts import FormerRollouts
 from controllers.core.rollout.kept_back import gave_everything
 from controllers.core.rollout.rejection import Rejection, Wanted, rejection_of
 from controllers.core.rollout.state import is_sound, target_of
 from schemas.api import Rollout, RolloutSpec, RolloutStatus, parse_wish
 from schemas.api.rollout_spec import RolledPlacement
 from schemas.content.blobs import Reference
-from schemas.objects.objects import ObjectKey
-from schemas.records.records import Gate
+from schemas.objects.annotations import RELEASE_ROLLOUT
+from schemas.objects.objects import Object, ObjectKey, texts_of
+from schemas.records.records import FormerRollout, Gate
 from schemas.values.faults import InvalidObject
 from schemas.values.groups import DENATURED_GROUP
 
-ROLLOUTS = (DENATURED_GROUP, "rollouts")
 
-Object = Mapping[str, Any]
+def says_release(placement: Object | None) -> bool:
+    """Whether the annotation is there by which a person lets a placement go on."""
+    return bool(texts_of(placement or {}, "annotations").get(RELEASE_ROLLOUT) == "true")
+
+
+class FormerRollouts:
+    """By the names of placements."""
+
+    def __init__(self) -> None:
+        # Those whose Rollout someone took away: they follow their space once nothing differs.
+        self.deleted: set[str] = set()
+        # Those whose annotation counted already.
+        self.released: set[str] = set()
+
+    def inherit(self, other: FormerRollouts) -> None:
+        """Take over what is known, to try a change on."""
+        self.deleted |= other.deleted
+        self.released |= other.released
+
+    def restore(self, name: str, known: FormerRollout) -> None:
+        """Begin with what the ledger says of one."""
+        if known.deleted:
+            self.deleted.add(name)
+        if known.released:
+            self.released.add(name)
+
+    def put(self, name: str, placement: Object) -> None:
+        """Take the present state of a placement: an annotation that comes again counts again."""
+        if not says_release(placement):
+            self.released.discard(name)
+
+    def lets_go(self, name: str, placement: Object | None) -> bool:
+        """Whether a person lets a placement go on without the Rollout that it had."""
+        return says_release(placement) and name not in self.released
+
+    def counted(self, name: str, placement: Object | None) -> bool:
+        """Whether the annotation is there, and let the placement go from a former Rollout."""
+        return says_release(placement) and name in self.released
+
+    def settle(
+        self, name: str, placement: Object | None, *, is_steered: bool, is_gated: bool | None
+    ) -> FormerRollout:
+        """What the ledger is to say of one, which it has with gates or without, or not at all."""
+        if is_gated is None and placement is None:
+            self.released.discard(name)
+        elif says_release(placement) and not is_steered and not is_gated:
+            # There is nothing any more that it could let go.
+            self.released.add(name)
+        if is_steered or not is_gated:
+            self.deleted.discard(name)
+        return FormerRollout(name in self.deleted, name in self.released)
+
+
+ROLLOUTS = (DENATURED_GROUP, "rollouts")
 
 
 def rollout_key(name: str) -> ObjectKey:
@@ -128,12 +179,6 @@ class Rollouts:
         # Before its first revision there is nothing to be said of it.
         return layers.gates_of(state) if state is not None and state.revision else ()
 
-    def put_target(self, placement: str, target: Wanted) -> bool:
-        """Take what a placement wants and the centre keeps; whether that is news."""
-        before = self.targets.get(placement)
-        self.targets[placement] = target
-        return before != target
-
     def target(self, placement: str) -> Reference | None:
         """The content that is to go out of what a placement wants; None if it is not known."""
         wanted = self.targets.get(placement)
@@ -149,14 +194,6 @@ class Rollouts:
         if state is None and name is not None:
             state = self.stored_status(name)
         return rejection_of(state) if state is not None else known
-
-    def is_rolled_out(self, placement: str) -> bool:
-        """Whether what the placement wants now went through all its waves."""
-        return self._ended(placement) in ("Complete", "Partial")
-
-    def is_aborted(self, placement: str) -> bool:
-        """Whether what the placement wants now was given up."""
-        return self._ended(placement) == "Aborted"
 
     def keeps_back(self, name: str) -> bool:
         """Whether deleting one leaves destinations without what its placement wants now."""
@@ -209,7 +246,7 @@ class Rollouts:
         if state is not None and gave_everything(state, target):
             self.let_go.add(placement)
 
-    def _ended(self, placement: str) -> str:
+    def ended(self, placement: str) -> str:
         """How what the placement wants now ended, or what it is at; "" if it has not begun."""
         state = self.state_of(placement)
         if state is None or self.target(placement) != target_of(state):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from decimal import Decimal
 
 from controllers.core.rollout.state import changed
@@ -72,15 +72,12 @@ def tally(cells: Mapping[str, int], gate: str, of: str) -> WaveTally:
 
 def shown(wave: WaveStatus, found: WaveTally) -> WaveStatus:
     """The wave with what was counted of it."""
-    return changed(
-        wave,
-        members=found.members,
-        healthy=found.healthy,
-        synced=found.synced,
-        failing=found.failing,
-        waiting=found.waiting,
-        unreachable=found.unreachable,
-    )
+    return changed(wave, **asdict(found))
+
+
+def tallied(wave: WaveStatus) -> WaveTally:
+    """What was counted of a wave, as it shows it."""
+    return WaveTally(*(getattr(wave, each.name) or 0 for each in fields(WaveTally)))
 
 
 def failure(spec: RolloutSpec, found: WaveTally) -> str:

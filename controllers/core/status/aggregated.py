@@ -13,8 +13,8 @@ from relay.objects.returned_generations import FIELD as IN_FORCE
 from relay.objects.shortfalls import without_zeros
 from relay.objects.status_merging import DEPLOYMENTS, has_conditions, known_numbers, worst_of
 from schemas.objects.objects import ObjectKey
-from schemas.values import codec
-from schemas.values.merging import CONDITIONS, DIFFER, FIELDS, FIRST, Node
+from schemas.values import codec, merging
+from schemas.values.merging import CONDITIONS, FIELDS, Node
 from schemas.values.refusals import CodecError
 
 _CONDITION_TEXTS = ("lastTransitionTime", "reason", "message")
@@ -51,19 +51,15 @@ def _counted(merged: Node) -> Mapping[str, Any]:
 
 
 def _value(node: Node, count: int) -> Any:
-    match node[0]:
-        case 4:
-            assert node[0] == FIELDS
-            inner = {name: _value(item, count) for name, item in node[1].items()}
+    match node:
+        case (merging.FIELDS, fields):
+            inner = {name: _value(item, count) for name, item in fields.items()}
             return {name: value for name, value in inner.items() if value is not None}
-        case 5:
-            assert node[0] == CONDITIONS
-            return [_condition(type_, item, count) for type_, item in sorted(node[1].items())]
-        case 6:
-            assert node[0] == FIRST
-            return _parsed(node[1])
-        case 7:
-            assert node[0] == DIFFER
+        case (merging.CONDITIONS, conditions):
+            return [_condition(type_, item, count) for type_, item in sorted(conditions.items())]
+        case (merging.FIRST, text):
+            return _parsed(text)
+        case (merging.DIFFER, *_):
             return None
         case _:
             return copied(node[1])

@@ -6,7 +6,6 @@ import hashlib
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -22,7 +21,8 @@ from relay.core.collectors.collected_results import Result
 from relay.core.collectors.tables import CollectedRow, CollectedTable
 from relay.objects.expressions.sketch import value_of
 from schemas.api import CONTROL_GROUP, CONTROL_VERSION
-from schemas.objects.objects import ObjectKey
+from schemas.objects.objects import Object, ObjectKey
+from schemas.objects.source_objects import uid_of
 from schemas.reports.collectors import (
     COMPLETE_ANNOTATION,
     DISTINCT_HASHES,
@@ -45,20 +45,9 @@ _HASH_CHARACTERS = 8
 _IN_NO_LABEL = re.compile(r"[^-._0-9A-Za-z]")
 _EXPONENT_MIN, _EXPONENT_FROM = -4, 21
 
-Object = Mapping[str, Any]
 
-
-@dataclass(frozen=True, slots=True)
-class CombinedSubject:
-    """What a CombinedStatus is about: an object, or the placement as a whole."""
-
-    group: str
-    version: str
-    kind: str
-    resource: str
-    namespace: str
-    name: str
-    uid: str
+CombinedSubject = tuple[ObjectKey, Object]
+"""What a CombinedStatus is about: an object, or the placement as a whole."""
 
 
 def combined_status(
@@ -73,24 +62,26 @@ def combined_status(
 
     The placement goes by the title.
     """
+    (key, obj), (placement_key, placement_obj) = subject, placement
     labels, full = _labels(
         {
-            "api-group": subject.group,
-            "resource": subject.resource,
-            "namespace": subject.namespace,
-            "name": subject.name,
-            "binding-policy": placement.name,
+            "api-group": key.group,
+            "resource": key.resource,
+            "namespace": key.namespace,
+            "name": key.name,
+            "binding-policy": placement_key.name,
         }
     )
+    version = str(obj.get("apiVersion", "")).rpartition("/")[2]
     owner = {
-        "apiVersion": "/".join(filter(None, (subject.group, subject.version))),
-        "kind": subject.kind,
-        "name": subject.name,
-        "uid": subject.uid,
+        "apiVersion": "/".join(filter(None, (key.group, version))),
+        "kind": str(obj.get("kind", "")),
+        "name": key.name,
+        "uid": uid_of(obj),
     }
     metadata = {
-        "name": f"{subject.uid}.{placement.uid}",
-        "namespace": subject.namespace or REPORT_NAMESPACE,
+        "name": f"{uid_of(obj)}.{uid_of(placement_obj)}",
+        "namespace": key.namespace or REPORT_NAMESPACE,
         "labels": labels,
         "annotations": {
             **full,

@@ -77,9 +77,14 @@ class PlacementFacts:
     """Places at or below which destinations cannot be reached, and how many each."""
 
     @property
-    def is_unread(self) -> bool:
-        """Whether its Rollout is there, and cannot be read."""
-        return self.is_gone and self.steered is not None and self.steered.rollout != ""
+    def keeping_text(self) -> str:
+        """Who keeps it until who gains it is healthy."""
+        if self.keeping == 1:
+            return (
+                "1 Location or SyncTarget that loses it keeps it until all who gain it are healthy"
+            )
+        who = f"{self.keeping} Locations and SyncTargets that lose it keep it"
+        return f"{who} until all who gain it are healthy"
 
     @property
     def invalid_text(self) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
+from controllers.core.conditions import held
 from controllers.core.status.facts import PlacementFacts
 from controllers.core.status.rollout_holds import rollout_holds
 from controllers.core.workloads.space import FROZEN
@@ -75,41 +76,30 @@ def _own(facts: PlacementFacts, count: Count) -> Iterator[Hold]:
     if facts.invalid:
         said = facts.invalid_text
         remedy = f"correct it, then: leafcast apply -f FILE; leafcast describe {name}"
-        yield Hold(reason=INVALID, message=said, remedy=remedy)
+        yield held(INVALID, said, remedy)
     if facts.removal_held:
         said = facts.removal_held.partition("; ")[0]
         due = facts.removal_goes_at
         until = timestamp(due) if due is not None else None
-        yield Hold(reason=REMOVAL_HELD, message=said, until=until, remedy=f"leafcast accept {name}")
+        yield held(REMOVAL_HELD, said, f"leafcast accept {name}", until=until)
     if facts.lack is not None and facts.lack.reason == KIND_UNREADABLE:
-        yield Hold(
-            reason=KIND_UNREADABLE, message=facts.lack.message, remedy=f"leafcast describe {name}"
-        )
+        yield held(KIND_UNREADABLE, facts.lack.message, f"leafcast describe {name}")
     yield from _refused(facts, count, name)
     yield from _among_placements(facts, count, name)
     # Who never joined has no key, and nothing is waited for there.
     keyless = len(facts.keyless) - count.summary.never_joined
     if count.exact and keyless > 0:
         said = f"no Secret opens at {many(keyless, 'destination')}: no key of it is known"
-        yield Hold(
-            reason=SECRETS_UNOPENED,
-            destinations=keyless,
-            message=said,
-            remedy="leafcast node list",
-        )
+        yield held(SECRETS_UNOPENED, said, "leafcast node list", keyless)
     if worked_at := count.summary.maintained:
-        yield Hold(
-            reason=MAINTENANCE,
-            destinations=worked_at if count.exact else None,
-            message="nothing new goes there, and nobody waits for it",
-            remedy="leafcast maintenance list",
+        yield held(
+            MAINTENANCE,
+            "nothing new goes there, and nobody waits for it",
+            "leafcast maintenance list",
+            worked_at if count.exact else None,
         )
     if facts.keeping:
-        who = "1 Location or SyncTarget that loses it keeps it"
-        if facts.keeping > 1:
-            who = f"{facts.keeping} Locations and SyncTargets that lose it keep it"
-        said = f"{who} until all who gain it are healthy"
-        yield Hold(reason=MOVING, message=said, remedy=f"leafcast status {name}")
+        yield held(MOVING, facts.keeping_text, f"leafcast status {name}")
 
 
 def _refused(facts: PlacementFacts, count: Count, name: str) -> Iterator[Hold]:
@@ -117,20 +107,17 @@ def _refused(facts: PlacementFacts, count: Count, name: str) -> Iterator[Hold]:
     frozen = count.summary.states.get("frozen", 0)
     if facts.lack is not None and facts.lack.reason == FROZEN:
         remedy = f"leafcast describe {name}"
-        yield Hold(reason=CUSTOMIZATION_FROZEN, message=facts.lack.message, remedy=remedy)
+        yield held(CUSTOMIZATION_FROZEN, facts.lack.message, remedy)
     elif frozen:
         why = (each for each in count.summary.exceptions if each.reason.startswith(f"{FROZEN}: "))
         said = f"some of it cannot be customized at {frozen}: all of it stays there as it was"
         said = "; ".join([said, *(_about(each) for each in islice(why, 1))])
-        yield Hold(
-            reason=CUSTOMIZATION_FROZEN,
-            destinations=frozen if count.exact else None,
-            message=said,
-            remedy=f"leafcast status {name}",
+        yield held(
+            CUSTOMIZATION_FROZEN, said, f"leafcast status {name}", frozen if count.exact else None
         )
     if facts.faults:
         said = "; ".join(told_once(facts.faults))
-        yield Hold(reason=OBJECTS_REFUSED, message=said, remedy=f"leafcast describe {name}")
+        yield held(OBJECTS_REFUSED, said, f"leafcast describe {name}")
 
 
 def _among_placements(facts: PlacementFacts, count: Count, name: str) -> Iterator[Hold]:
@@ -140,18 +127,17 @@ def _among_placements(facts: PlacementFacts, count: Count, name: str) -> Iterato
         listed = sorted({key for keys in facts.differing.values() for key in keys})
         objects = some_of([namespace_first(str(key)) for key in listed], OTHERS_NAMED_MAX)
         said = f"{named} and this one say createOnly differently of {objects}"
-        yield Hold(reason=PLACEMENTS_DIFFER, message=said, remedy=f"leafcast describe {name}")
+        yield held(PLACEMENTS_DIFFER, said, f"leafcast describe {name}")
     for reason, word in ((OVERRIDDEN, f"{OVERRIDDEN}: "), (WAITING, _WAITS_FOR)):
         found = [each for each in count.summary.exceptions if each.reason.startswith(word)]
         if not found:
             continue
         first = max(found, key=lambda sample: sample.count)
-        yield Hold(
-            reason=reason,
-            # Nobody knows whether several objects are at the same destinations.
-            destinations=first.count if count.exact and len(found) == 1 else None,
-            message=_about(first),
-            remedy=f"leafcast status {name} --destinations",
+        yield held(
+            reason,
+            _about(first),
+            f"leafcast status {name} --destinations",
+            first.count if count.exact and len(found) == 1 else None,
         )
 
 

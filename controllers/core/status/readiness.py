@@ -20,7 +20,6 @@ from schemas.reports.reports import (
     NEVER_JOINED,
     NOT_WORKING,
     Count,
-    ExceptionSample,
     Summary,
 )
 from schemas.values.wording import many, some_of
@@ -108,11 +107,8 @@ def _is_refused(summary: Summary) -> bool:
     """Whether an edge cannot apply something, and nothing else is still on its way."""
     if any(summary.states.get(state) for state in _UNDER_WAY):
         return False
-    return any(_needs_help(sample) for sample in summary.exceptions)
-
-
-def _needs_help(sample: ExceptionSample) -> bool:
-    return sample.severity < NOT_WORKING and sample.reason.partition(":")[0] not in _MAY_PASS
+    failing = (each.reason for each in summary.exceptions if each.severity < NOT_WORKING)
+    return any(reason.partition(":")[0] not in _MAY_PASS for reason in failing)
 
 
 def _waves(steered: Steered, synced: Condition) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+from controllers.core.conditions import held
 from controllers.core.rollout import kept_back
 from controllers.core.rollout.empty_waves import approval_text
 from controllers.core.rollout.rejection import told
@@ -117,12 +118,7 @@ def rollout_holds(steered: Steered, count: Count) -> Iterator[Hold]:
 def _rejected(steered: Steered, rejected: RejectedObjects, number: int | None) -> Hold:
     """That a revision was taken back, and is still what the centre says."""
     reason = ROLLOUT_ABORTED if rejected.reason == "Aborted" else UNDONE
-    return Hold(
-        reason=reason,
-        destinations=number,
-        message=told(rejected),
-        remedy=remedy_of_rejected(steered),
-    )
+    return held(reason, told(rejected), remedy_of_rejected(steered), number)
 
 
 def remedy_of_rejected(steered: Steered) -> str:
@@ -140,11 +136,8 @@ def _deleted(steered: Steered, number: int | None) -> Hold:
         said += (
             f"; {RELEASE_ROLLOUT} on it counted for a former Rollout: take it off, and set it again"
         )
-    return Hold(
-        reason=ROLLOUT_DELETED,
-        destinations=number,
-        message=said,
-        remedy=f"{_COMMAND} release {short_title(steered.placement)}",
+    return held(
+        ROLLOUT_DELETED, said, f"{_COMMAND} release {short_title(steered.placement)}", number
     )
 
 
@@ -154,7 +147,7 @@ def _of_waves(steered: Steered, number: int | None) -> Hold | None:
     if found is None:
         return None
     reason, said, remedy = found
-    return Hold(reason=reason, destinations=number, message=said, remedy=remedy)
+    return held(reason, said, remedy, number)
 
 
 def why_waves_stand(steered: Steered) -> tuple[str, str, str] | None:
@@ -213,11 +206,11 @@ def places_of(state: RolloutStatus) -> dict[NodePath, str]:
 def _of_places(steered: Steered, count: Count) -> Iterator[Hold]:
     if steered.state is None:
         return
-    held, places = kept_back.places_kept(steered.gates, steered.newest), places_of(steered.state)
+    keeping, places = kept_back.places_kept(steered.gates, steered.newest), places_of(steered.state)
     for reason, verb in ((PINNED, "unpin"), (PLACE_FROZEN, "unfreeze")):
         # A place where nobody is keeps nothing from anyone.
         there = [
-            path for path in held if places.get(path) == reason and steered.places.get(path) != 0
+            path for path in keeping if places.get(path) == reason and steered.places.get(path) != 0
         ]
         if not there:
             continue
@@ -225,11 +218,11 @@ def _of_places(steered: Steered, count: Count) -> Iterator[Hold]:
         exact = not count.summary.never_joined and None not in numbers
         named = some_of(list(map(str, there)), PLACES_NAMED_MAX)
         word = "pinned to a former revision" if reason == PINNED else "frozen"
-        yield Hold(
-            reason=reason,
-            destinations=sum(number or 0 for number in numbers) if exact else None,
-            message=f'rollout "{steered.rollout}": {named}: {word}',
-            remedy=f"{_COMMAND} {verb} {steered.rollout} --at {there[0]}",
+        yield held(
+            reason,
+            f'rollout "{steered.rollout}": {named}: {word}',
+            f"{_COMMAND} {verb} {steered.rollout} --at {there[0]}",
+            sum(number or 0 for number in numbers) if exact else None,
         )
 
 
@@ -240,12 +233,12 @@ def _of_windows(steered: Steered, count: Count) -> Hold | None:
         return None
     said = f'rollout "{steered.rollout}": its windows are closed'
     said += f"; the next one opens at {steered.opens}" if steered.opens else ""
-    return Hold(
-        reason=WINDOW,
-        destinations=waiting if count.exact else None,
-        message=said,
-        until=steered.opens or None,
-        remedy=f"{_COMMAND} status {steered.rollout}",
+    return held(
+        WINDOW,
+        said,
+        f"{_COMMAND} status {steered.rollout}",
+        waiting if count.exact else None,
+        steered.opens or None,
     )
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice, starmap
+from itertools import islice
 from typing import Any
 
 from controllers.core.conditions import STANDING, condition, merged
@@ -18,7 +18,6 @@ from controllers.core.status.holds import as_status, holds
 from controllers.core.status.readiness import readiness
 from controllers.core.status.rollout_holds import kept
 from controllers.core.status.traces import traces
-from controllers.core.status.undelivered import undelivered
 from controllers.core.status.unreturned import STATUS_REFUSED
 from controllers.core.workloads.missing_references import Lack
 from controllers.core.workloads.space import FROZEN
@@ -31,15 +30,19 @@ from schemas.records.placements import kind_of, short_title, title
 from schemas.reports.causes import causes_first
 from schemas.reports.reports import (
     AT_WORK,
+    COUNT_MAX,
     IN_MAINTENANCE,
     NEVER_JOINED,
     NOT_WORKING,
     Count,
     ExceptionSample,
+    Health,
     ObjectResult,
+    State,
     Summary,
 )
 from schemas.values.faults import told_once
+from schemas.values.wire import replace
 from schemas.values.wording import all_but, many, namespace_first, some_of
 
 ERRORS_MAX = 20
@@ -218,10 +221,18 @@ def _conditions(facts: PlacementFacts, count: Count, found: Sequence[Hold]) -> l
         message = "; ".join(facts.empty_selectors[:ERRORS_MAX])
         listed.append(condition(DESTINATIONS_SELECTED, "False", "MatchNobody", message))
     if facts.wide:
-        listed.append(condition(WIDE_SELECTION, "True", "AlmostAllObjects", _wide_text(facts.wide)))
+        selected, known = facts.wide
+        message = (
+            f"it selects {selected} of the {known} objects that there are; if that is not meant, "
+            "narrow spec.downsync"
+        )
+        listed.append(condition(WIDE_SELECTION, "True", "AlmostAllObjects", message))
     if facts.differing:
-        named = islice(facts.differing.items(), ERRORS_MAX)
-        message = "; ".join(starmap(_differing_text, named))
+        message = "; ".join(
+            f"{title(other)} says createOnly otherwise of {_named(keys)}: where both go, the copy "
+            "is kept in step; say the same in both"
+            for other, keys in islice(facts.differing.items(), ERRORS_MAX)
+        )
         listed.append(condition(POLICIES_DIFFER, "True", "CreateOnly", message))
     return listed
 
@@ -257,7 +268,8 @@ def _asked_for(facts: PlacementFacts) -> Iterator[Condition]:
     if facts.uncustomized and not (facts.lack and facts.lack.reason == FROZEN):
         message = "; ".join(facts.uncustomized[:ERRORS_MAX])
         yield condition(CUSTOMIZED, "False", "CustomizerMissing", message)
-    if facts.is_gone and not facts.is_unread:
+    # One that is there, and cannot be read, says so itself.
+    if facts.is_gone and not (facts.steered is not None and facts.steered.rollout):
         news = facts.steered.news if facts.steered is not None else ""
         sends = f"this sends everyone {news}" if news else "nothing differs now"
         message = (
@@ -281,10 +293,7 @@ def _waited_for(facts: PlacementFacts) -> Iterator[Condition]:
         message = f"{named} wait for each other, so none of them does; take one out of the circle"
         yield condition(DEPENDENCY_CIRCLE, "True", DEPENDENCY_CIRCLE, message)
     if facts.keeping:
-        who = "1 Location or SyncTarget that loses it keeps it"
-        if facts.keeping > 1:
-            who = f"{facts.keeping} Locations and SyncTargets that lose it keep it"
-        message = f"{who} until all who gain it are healthy, or {MOVE_DEADLINE} is over"
+        message = f"{facts.keeping_text}, or {MOVE_DEADLINE} is over"
         yield condition(MOVING, "True", "MakeBeforeBreak", message)
     if facts.keyless:
         count = len(facts.keyless)
@@ -311,20 +320,8 @@ def _collectors(facts: PlacementFacts, missing: Sequence[str]) -> Condition:
     return condition(COLLECTORS_AVAILABLE, "True", "ReconcileSuccess", message)
 
 
-def _wide_text(wide: tuple[int, int]) -> str:
-    selected, known = wide
-    return (
-        f"it selects {selected} of the {known} objects that there are; if that is not meant, "
-        "narrow spec.downsync"
-    )
-
-
-def _differing_text(other: str, keys: Sequence[ObjectKey]) -> str:
-    listed = some_of([namespace_first(str(key)) for key in keys], OBJECTS_NAMED_MAX)
-    return (
-        f"{title(other)} says createOnly otherwise of {listed}: where both go, the copy is kept in "
-        "step; say the same in both"
-    )
+def _named(keys: Sequence[ObjectKey]) -> str:
+    return some_of([namespace_first(str(key)) for key in keys], OBJECTS_NAMED_MAX)
 
 
 def _delivered(facts: PlacementFacts, count: Count, found: Sequence[Hold]) -> list[Condition]:
@@ -472,3 +469,21 @@ def _if_silent(summary: Summary, word: str) -> str:
     missing = summary.awaited - summary.states.get("synced", 0)
     working = summary.health.get("progressing", 0)
     return "Unreachable" if silent and silent == missing and not working else word
+
+
+_LACKING: State = "failing"
+_NOT_WELL: Health = "unknown"
+
+
+def undelivered(count: Count) -> Count:
+    """The count of a placement whose newest content is at nobody's, as part of it is not sent."""
+    states, health = dict(count.summary.states), dict(count.summary.health)
+    _move(states, "synced", _LACKING)
+    _move(health, "healthy", _NOT_WELL)
+    summary = replace(count.summary, states=states, health=health)
+    return Count(summary, count.exact, count.waiting_for, count.generation, count.unsaid)
+
+
+def _move(counts: dict[str, int], before: str, after: str) -> None:
+    if moved := counts.pop(before, 0):
+        counts[after] = min(counts.get(after, 0) + moved, COUNT_MAX)

@@ -1,4 +1,8 @@
-"""The objects of a space as they are sent: each is cleaned once for each change of it."""
+"""The objects of a space as they are sent: each is cleaned once for each change of it.
+
+What blank rows of sealed objects are made of is evaluated here, for relays cannot. That takes time,
+so it is bounded for each placement, and done in small steps before it is needed.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +10,17 @@ from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, get_args
 
-from controllers.core.translation.blank_rows import BlankRows
 from controllers.core.workloads.clean_copies import clean
 from controllers.core.workloads.customizers import Casting, Customizers
 from controllers.core.workloads.space import Workloads
-from controllers.core.workloads.tracking_marks import TrackingMarks, take_off_marks
+from controllers.core.workloads.space_settings import SpaceSettings, take_off_marks
 from controllers.core.workloads.transforms import Transform, TransformFailed, Transforms, transform
 from controllers.core.workloads.unsaid import unsaid
 from controllers.core.workloads.what import is_partial
 from relay.objects.field_owners import tells_of_managers
 from relay.objects.health_rules import annotation_fault
 from relay.objects.unsaid_fields import numbers_of
+from relay.shell.evaluator import CelEvaluator
 from schemas.api import AS_WRITTEN, KUBESTELLAR, Cleaning
 from schemas.content import blobs
 from schemas.content.blobs import Reference, StoredBlob
@@ -31,6 +35,62 @@ from schemas.values.codec import address, canonical
 from schemas.values.faults import Fault
 from schemas.values.identity import ContentHash
 from schemas.values.refusals import CodecError
+
+BLANK_STEPS_MAX = 25_000_000
+"""All collectors of one placement share it, over all its objects: about 10 s at the centre."""
+PROGRAMS_KNOWN = 256
+"""So many are remembered of one object, and all that are asked for."""
+
+Asked = Mapping[ObjectKey, tuple[Program, ...]]
+BlanksOf = Callable[[ObjectKey, Program], tuple[Blanks, int]]
+"""What blank rows of an object are made of, and how many steps it takes at most to say that."""
+
+
+class BlankRows:
+    """What is known already, by object."""
+
+    def __init__(self) -> None:
+        self._evaluator = CelEvaluator()
+        self._known: dict[ObjectKey, tuple[Reference, dict[Program, tuple[Blanks, int]]]] = {}
+
+    def of(
+        self, key: ObjectKey, reference: Reference, plain: Callable[[], bytes], program: Program
+    ) -> tuple[Blanks, int]:
+        """What blank rows of an object are made of whose bytes lie there, and in how many steps."""
+        at, said = self._known.get(key, (None, dict[Program, tuple[Blanks, int]]()))
+        if at != reference:
+            said = {}
+            self._known[key] = (reference, said)
+        found = said.get(program)
+        if found is None:
+            found = said[program] = self._evaluator.blanks_and_steps(program, plain())
+        return found
+
+    def keep_only(self, key: ObjectKey, programs: tuple[Program, ...]) -> None:
+        """Forget what is asked of an object no more, if that is much."""
+        _, said = self._known.get(key, (None, dict[Program, tuple[Blanks, int]]()))
+        if len(said) > len(programs) + PROGRAMS_KNOWN:
+            for program in said.keys() - {*programs}:
+                del said[program]
+
+    def forget(self, key: ObjectKey) -> None:
+        self._known.pop(key, None)
+
+
+def blanks_within(asked: Asked, blanks_of: BlanksOf) -> Iterator[tuple[ObjectKey, Program, Blanks]]:
+    """What is said of each, as long as there is room; always the same of the same.
+
+    Nothing is said of the rest: relays only count its blank rows.
+    """
+    room = BLANK_STEPS_MAX
+    for key in sorted(asked):
+        for program in asked[key]:
+            said, steps = blanks_of(key, program)
+            room -= steps
+            if room < 0:
+                return
+            yield key, program, said
+
 
 PLAIN_BYTES_MAX = 16 * 1024 * 1024
 
@@ -92,7 +152,7 @@ class CleanObjects:
     customizers: Customizers = field(default_factory=Customizers)
     # What they take off is taken off of clean objects, too.
     transforms: Transforms = field(default_factory=Transforms)
-    marks: TrackingMarks = field(default_factory=TrackingMarks)
+    settings: SpaceSettings = field(default_factory=SpaceSettings)
     cleaning: Cleaning = AS_WRITTEN
     # The definition of an object's kind, if it is known.
     definition: Callable[[ObjectKey], Mapping[str, Any] | None] = lambda _key: None
@@ -237,7 +297,7 @@ class CleanObjects:
     def _rules(self, key: ObjectKey, *, is_managed: bool) -> _Rules:
         definition = self.definition(key) if is_managed else None
         version = definition["metadata"].get("resourceVersion", "") if definition else ""
-        return self.transforms.of(key), self.marks.patterns, version
+        return self.transforms.of(key), self.settings.mark_patterns, version
 
     def _bytes(self, key: ObjectKey, obj: Mapping[str, Any]) -> bytes:
         return _packed(key, self._sent(key, obj))
@@ -246,7 +306,7 @@ class CleanObjects:
         if is_partial(obj):
             raise ObjectRefused(key, "it cannot be read", "it is read again by itself")
         cleaned = clean(key, obj, self.cleaning)
-        take_off_marks(cleaned, self.marks.patterns)
+        take_off_marks(cleaned, self.settings.mark_patterns)
         try:
             transform(cleaned, self.transforms.of(key))
         except TransformFailed as error:
@@ -275,7 +335,7 @@ class CleanedByRule:
             rule: CleanObjects(
                 resolver.customizers,
                 workloads.transforms,
-                workloads.marks,
+                workloads.settings,
                 rule,
                 lambda key: resolver.objects.get(resolver.definition_of(key)),
             )

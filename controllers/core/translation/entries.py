@@ -7,10 +7,9 @@ from typing import Any
 
 from controllers.core.translation.clean_objects import CleanObjects, Listed, check_asks
 from controllers.core.workloads.customizers import Casting
-from schemas.content.blobs import Reference
 from schemas.content.manifest import TEMPLATE, ManifestEntry, removal_flag
 from schemas.objects.annotations import ON_REMOVAL
-from schemas.objects.objects import ObjectKey, apply_order
+from schemas.objects.objects import ObjectKey, apply_order, texts_of
 from schemas.objects.order import order_of
 from schemas.objects.source_objects import created_seconds, uid_of
 from schemas.values.wire import replace
@@ -32,23 +31,9 @@ def entry_of(
     is_same = listed is not None and listed.is_of(obj, casting, flags)
     if listed is not None and is_same and listed.reference is reference:
         return listed.entry
-    entry = _entry(space, key, obj, flags, cleaned, casting, reference)
-    cleaned.listed[key] = Listed(obj, casting, flags, reference, entry)
-    return entry
-
-
-def _entry(
-    space: str,
-    key: ObjectKey,
-    obj: Mapping[str, Any],
-    flags: int,
-    cleaned: CleanObjects,
-    casting: Casting,
-    reference: Reference,
-) -> ManifestEntry:
     by = casting.customizer
     version = str((obj.get("metadata") or {}).get("resourceVersion", ""))
-    return ManifestEntry(
+    entry = ManifestEntry(
         group=key.group,
         resource=key.resource,
         namespace=key.namespace,
@@ -64,6 +49,8 @@ def _entry(
         uid=uid_of(obj),
         unsaid=cleaned.unsaid(key),
     )
+    cleaned.listed[key] = Listed(obj, casting, flags, reference, entry)
+    return entry
 
 
 def settled(entry: ManifestEntry, known: ManifestEntry | None) -> ManifestEntry:
@@ -71,13 +58,11 @@ def settled(entry: ManifestEntry, known: ManifestEntry | None) -> ManifestEntry:
 
     Nor is it that an object was deleted and created as it was before.
     """
-    said = (entry.identity, entry.customizer)
-    if known is None or (known.identity, known.customizer) != said:
+    if known is None or known.content != entry.content:
         return entry
     return replace(entry, revision=known.revision, created_s=known.created_s, uid=known.uid)
 
 
 def removal_said(obj: Mapping[str, Any]) -> int:
     """The flag of what an object itself says becomes of its copies; 0 if nothing."""
-    annotations = (obj.get("metadata") or {}).get("annotations") or {}
-    return removal_flag(str(annotations.get(ON_REMOVAL, "")))
+    return removal_flag(str(texts_of(obj, "annotations").get(ON_REMOVAL, "")))

@@ -9,10 +9,8 @@ from controllers.core.ledger.destination_counts import count_destinations
 from controllers.core.ledger.removal import LOST, HeldRemoval, hold_objects, removals_max
 from controllers.core.translation.translate import IssuedDelta
 from controllers.core.workloads.space import Workloads
-from schemas.objects.objects import ObjectKey
+from schemas.objects.objects import GroupResource, ObjectKey
 from schemas.records.records import Record
-
-Kind = tuple[str, str]
 
 
 def held_back(
@@ -42,8 +40,11 @@ def held_back(
 
 
 def _told_by_one_deletion(
-    workloads: Workloads, name: str, missed: AbstractSet[ObjectKey], shown: AbstractSet[Kind]
-) -> frozenset[Kind]:
+    workloads: Workloads,
+    name: str,
+    missed: AbstractSet[ObjectKey],
+    shown: AbstractSet[GroupResource],
+) -> frozenset[GroupResource]:
     """The kind of which a list shows nothing any more, as its last object was deleted.
 
     It is one object, of a kind that was listed whole, and the space shows others that the placement

@@ -18,7 +18,6 @@ from controllers.core.inventory.make_before_break import (
     is_hold,
     kept_alternatives,
 )
-from controllers.core.ledger.brake import Brake
 from controllers.core.ledger.destination_counts import SelectedDestinations
 from controllers.core.ledger.removal import (
     LOST,
@@ -27,12 +26,12 @@ from controllers.core.ledger.removal import (
     hold_records,
     named,
 )
-from controllers.core.ledger.weighing import Confirmations, Delivered, weigh
+from controllers.core.ledger.weighing import Brake, Confirmations, Delivered, weigh
 from controllers.core.translation.clean_objects import CleanedByRule, ObjectRefused
 from controllers.core.translation.inferred_removals import held_back, too_large
 from controllers.core.translation.rejections import Rejections
 from controllers.core.translation.stored_arms import Entries, StoredArm
-from controllers.core.translation.stranded import Stranded, differing, objects_text, stranded
+from controllers.core.translation.stranded import Stranded, news_among, objects_text, stranded
 from controllers.core.translation.translate import (
     DeltaRules,
     IssuedDelta,
@@ -43,13 +42,13 @@ from controllers.core.translation.translate import (
     translate,
 )
 from controllers.core.translation.work import Work, outdated_text
-from controllers.core.workloads.secret_kinds import secret_faults
-from controllers.core.workloads.space import Object, Placement, Workloads
+from controllers.core.workloads.space import Placement, Workloads
+from controllers.core.workloads.space_settings import secret_faults
 from schemas.api import Cleaning
 from schemas.content.blobs import Reference
 from schemas.content.manifest import removal_flag
 from schemas.objects.annotations import ON_REMOVAL
-from schemas.objects.objects import ObjectKey
+from schemas.objects.objects import Object, ObjectKey
 from schemas.records.placements import bare_name, kind_of, placement_at, placement_key, placement_of
 from schemas.records.placing import grace_seconds, move_seconds
 from schemas.records.records import (
@@ -135,10 +134,6 @@ class Placements:
         return trial
 
     # What the space says.
-
-    def believes(self, identity: str) -> bool:
-        """Whether a list of the space of this identity says what is there."""
-        return identity == self.identity
 
     def listed(
         self, objects: Mapping[ObjectKey, Object], kind: tuple[str, str] | None = None
@@ -256,7 +251,7 @@ class Placements:
         self.rejections.note(work.name, said, wanted)
         if self.workloads.rollouts.of(work.name) is not None:
             self._targets[work.name] = said.arm
-            self.workloads.rollouts.put_target(work.name, wanted)
+            self.workloads.rollouts.targets[work.name] = wanted
 
     def settle_former_rollout(self, name: str) -> FormerRollout:
         """What the ledger is to say of the Rollout that a placement had."""
@@ -332,7 +327,7 @@ class Placements:
         issued, target = self._issued.get(name), self._targets.get(name)
         if issued is None or target is None:
             return ""
-        return objects_text(differing(issued, target.entries))
+        return objects_text(news_among(issued, target.entries))
 
     def lacks_target(self, name: str) -> bool:
         """Whether what a steered placement wanted last is to be read from the store."""
@@ -361,7 +356,9 @@ class Placements:
         self.gone.pop(name, None)
         if placement is None:
             return self._withdraw(name, before)
-        self._say_braked(name)
+        brake, key = self._brakes.brake, self.source(name).key
+        if key in brake.held:
+            self.held[name] = brake.message(key, name)
         if self._unreadable(name, before):
             return None
         if self.rejections.is_unreadable(name) or self.workloads.frozen(name):
@@ -374,17 +371,11 @@ class Placements:
         self.faults[name] = translation.faults + faults + tuple(secret_faults(rules))
         self.refused[name] = translation.refused
         known = self.rejections.known.get(name)
-        work = Work(name, self.source(name).key, translation, self.rejections.of(name), known)
+        work = Work(name, key, translation, self.rejections.of(name), known)
         if translation.draft is None and not translation.unsent and self._is_wanted(work):
             self.workloads.doubted.discard(name)
             return None
         return work
-
-    def _say_braked(self, name: str) -> None:
-        """Say what an edit of labels takes, and is held."""
-        brake, key = self._brakes.brake, self.source(name).key
-        if key in brake.held:
-            self.held[name] = brake.message(key, name)
 
     def _translated(
         self,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from collections.abc import Set as AbstractSet
 
-from controllers.core.translation.blank_rows import BLANK_STEPS_MAX
+from controllers.core.translation.clean_objects import BLANK_STEPS_MAX
 from controllers.core.translation.placements import Placements
 from schemas.objects.objects import ObjectKey
 

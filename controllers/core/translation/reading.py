@@ -24,10 +24,10 @@ def read_issued(
     Of a body that this program cannot read nothing is known.
     """
     if body is None:
-        return IssuedDelta(head, (), None)
+        return IssuedDelta((), None, head=head)
     gates = body.gates
     issued = IssuedDelta(
-        head, gates, None, collectors=body.collectors, after=body.after, wrapped=body.key
+        gates, None, head=head, collectors=body.collectors, after=body.after, wrapped=body.key
     )
     root = target_of(gates)
     if root is None:

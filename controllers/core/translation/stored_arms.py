@@ -16,6 +16,17 @@ from schemas.values.identity import ContentHash
 Entries = Mapping[ObjectKey, ManifestEntry]
 
 
+def differing(had: Entries, wanted: Entries) -> frozenset[ObjectKey]:
+    """The objects of which two contents say something else to a destination."""
+    return frozenset(
+        key
+        for key in had.keys() | wanted.keys()
+        if (old := had.get(key)) is None
+        or (new := wanted.get(key)) is None
+        or old.content != new.content
+    )
+
+
 class StoredArm(NamedTuple):
     """One content of a placement, and the blobs of its manifest."""
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from controllers.core.translation.stored_arms import Entries
+from controllers.core.translation.stored_arms import Entries, differing
 from controllers.core.translation.translate import IssuedDelta, Translation
 from schemas.content.blobs import Reference
-from schemas.content.manifest import ManifestEntry
 from schemas.objects.objects import ObjectKey
 from schemas.values.wording import many, namespace_first, some_of
 
@@ -30,27 +29,16 @@ class Stranded(NamedTuple):
 
 def stranded(before: IssuedDelta, stays: Translation) -> Stranded:
     """What a placement that stays as it is would come to."""
-    return Stranded(stays.root, differing(before, stays.entries), stays.entries)
+    return Stranded(stays.root, news_among(before, stays.entries), stays.entries)
 
 
-def differing(before: IssuedDelta, wanted: Entries) -> frozenset[ObjectKey]:
+def news_among(before: IssuedDelta, wanted: Entries) -> frozenset[ObjectKey]:
     """The objects that someone has otherwise than this, lacks, or has too many."""
-    found = set[ObjectKey]()
     contents = before.in_force
     if not contents or any(gate.arm is None for gate in before.gates):
         # Someone has nothing yet: the waves of a new placement begin over nothing.
         contents = [*contents, {}]
-    for entries in contents:
-        found |= {key for key, entry in wanted.items() if not _same(entries.get(key), entry)}
-        found |= entries.keys() - wanted.keys()
-    return frozenset(found)
-
-
-def _same(former: ManifestEntry | None, entry: ManifestEntry) -> bool:
-    """Whether a destination would not tell them apart: a write that changed nothing is no news."""
-    if former is None:
-        return False
-    return (former.identity, former.customizer) == (entry.identity, entry.customizer)
+    return frozenset[ObjectKey]().union(*(differing(entries, wanted) for entries in contents))
 
 
 def objects_text(keys: Iterable[ObjectKey]) -> str:

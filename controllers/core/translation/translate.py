@@ -16,10 +16,9 @@ from functools import lru_cache
 from typing import Any
 
 from controllers.core.access.keyring import IN_CLEAR, PlacementKeys
-from controllers.core.ledger.drafts import Draft, same, values_of
+from controllers.core.ledger.ledger import Draft, same, values_of
 from controllers.core.rollout.rejection import differences, still_rejected
-from controllers.core.translation.blank_rows import blanks_within
-from controllers.core.translation.clean_objects import CleanObjects, ObjectRefused
+from controllers.core.translation.clean_objects import CleanObjects, ObjectRefused, blanks_within
 from controllers.core.translation.entries import entry_of, removal_said, settled
 from controllers.core.translation.stored_arms import Entries, RejectedArms, StoredArm, WishedArm
 from schemas.api import BindingPolicySpec, EdgePlacementSpec
@@ -55,21 +54,20 @@ GatesOf = Callable[[Reference], tuple[Gate, ...]]
 
 
 @dataclass(frozen=True, slots=True)
-class IssuedDelta:
-    """A placement as the ledger has it.
+class DeltaContent:
+    """Who gets what of a placement, and what of it is in the store.
 
     Its **target** is what its space wanted last. A rollout may give some destinations, or all,
     other content: that of other arms.
     """
 
-    head: DeltaHead
     # Who gets which content.
     gates: tuple[Gate, ...]
     # Those of the target; None if its manifest could not be read.
     entries: Entries | None
     # The blobs of its manifest that are in the store.
     kept: frozenset[ContentHash] = frozenset()
-    # Content of objects that is not.
+    # Content of objects that is not, and that no object shows again.
     lost: frozenset[ContentHash] = frozenset()
     # What is collected, and the names and ids of what collects it, if known.
     collectors: tuple[Reference, ...] = ()
@@ -98,27 +96,23 @@ class IssuedDelta:
 
 
 @dataclass(frozen=True, slots=True)
-class Translation:
-    """What a placement comes to: its entries and its delta."""
+class IssuedDelta(DeltaContent):
+    """A placement as the ledger has it."""
+
+    head: DeltaHead = field(kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Translation(DeltaContent):
+    """What a placement comes to: its content and its delta."""
 
     entries: Entries
-    gates: tuple[Gate, ...]
-    kept: frozenset[ContentHash]
-    faults: tuple[Fault, ...]
+    faults: tuple[Fault, ...] = ()
     # None if the ledger says it already.
-    draft: Draft | None
-    # Content that no object shows again.
-    lost: frozenset[ContentHash] = frozenset()
-    collectors: tuple[Reference, ...] = ()
-    programs: frozenset[tuple[str, str]] | None = None
-    others: Others = field(default_factory=dict)
-    aimed: bool = True
-    after: tuple[Dependency, ...] = ()
+    draft: Draft | None = None
     # The target, and what of it the store lacks though no draft brings it.
     root: Reference | None = None
     unsent: Mapping[ContentHash, bytes] = field(default_factory=dict)
-    sealed_under: SealingKey | None = None
-    wrapped: bytes = b""
     upsync: tuple[UpsyncClause, ...] = ()
     # What the space wants in fact, if the target keeps something else, and where it does.
     wish: WishedArm | None = None
@@ -132,20 +126,8 @@ class Translation:
 
     def issued(self, head: DeltaHead) -> IssuedDelta:
         """The same once the ledger has it."""
-        return IssuedDelta(
-            head,
-            self.gates,
-            self.entries,
-            self.kept,
-            self.lost,
-            self.collectors,
-            self.programs,
-            self.others,
-            self.aimed,
-            self.after,
-            self.sealed_under,
-            self.wrapped,
-        )
+        content = {it.name: getattr(self, it.name) for it in dataclasses.fields(DeltaContent)}
+        return IssuedDelta(**content, head=head)
 
 
 def alternatives_of(spec: EdgePlacementSpec | BindingPolicySpec) -> tuple[Alternative, ...]:
@@ -157,12 +139,10 @@ def alternatives_of(spec: EdgePlacementSpec | BindingPolicySpec) -> tuple[Altern
 
 @dataclass(frozen=True, slots=True)
 class Steering:
-    """What a rollout makes of a target: the gates, and what is known of other arms in them."""
+    """What a rollout makes of a target."""
 
     # Without gates nothing is issued yet.
     gates_of: GatesOf
-    # What the store keeps besides: the contents of former revisions.
-    known: Others = field(default_factory=dict)
     # The last one, which the store has.
     target: StoredArm | None = None
 
@@ -232,18 +212,17 @@ def translate(
     manifest = build_manifest(entries.values(), upsync, sealed_under)
     head, gates = _steered(head, manifest[0].reference, before, rules.steering)
     target = Translation(
-        entries,
         gates,
+        entries,
         frozenset(blob.reference.address for blob in manifest),
-        tuple(refused.values()),
-        None,
-        before.lost if before else frozenset(),
-        others=_others(gates, manifest[0].reference, before, rules.steering),
+        lost,
+        others=_others(gates, manifest[0].reference, before),
         aimed=any(gate.arm == manifest[0].reference for gate in gates),
         after=rules.after,
-        root=manifest[0].reference,
         sealed_under=sealed_under,
         wrapped=rules.keys.wrapped,
+        faults=tuple(refused.values()),
+        root=manifest[0].reference,
         upsync=upsync,
         wish=wished.rejected,
         refused=refused,
@@ -275,7 +254,8 @@ def _wished(shown: _Shown, stays: AbstractSet[ObjectKey], rules: DeltaRules) -> 
     left = still_rejected(
         differences(entries), differences(wish.entries), differences(target.entries), needs
     )
-    upsync = _still(rules.upsync, wish.upsync, target.upsync)
+    # What comes up stays as it was, if the wish for another was rejected and is the same.
+    upsync = target.upsync if set(rules.upsync) == set(wish.upsync) else rules.upsync
     if not left and set(upsync) == set(rules.upsync):
         return _Wished(rules.upsync, target)
     blobs_stored = build_manifest(entries.values(), rules.upsync, wish.sealed_under)
@@ -284,15 +264,6 @@ def _wished(shown: _Shown, stays: AbstractSet[ObjectKey], rules: DeltaRules) -> 
     unsent = [blob for blob in blobs_stored if blob.reference.address not in wish.kept]
     told = WishedArm(blobs_stored[0].reference, arm, tuple(sorted(left)))
     return _Wished(upsync, target, left, told, values_of(*unsent))
-
-
-def _still(
-    wish: tuple[UpsyncClause, ...],
-    wish_before: tuple[UpsyncClause, ...],
-    target_before: tuple[UpsyncClause, ...],
-) -> tuple[UpsyncClause, ...]:
-    """What comes up: as it was, if the wish for another was rejected and is the same."""
-    return target_before if set(wish) == set(wish_before) else wish
 
 
 def _those(keys: Iterable[ObjectKey], entries: Entries) -> dict[ObjectKey, ManifestEntry]:
@@ -428,7 +399,10 @@ def _drafted(
     target = dataclasses.replace(target, kept=kept, collectors=collectors, programs=named)
     addressed = {it.address for key in shown.keys for it in entries[key].references}
     again = target.lost & addressed if target.aimed else frozenset[ContentHash]()
-    there = _there(rules)
+    # What was to go out last, which the store has.
+    there = rules.steering.target if rules.steering is not None else None
+    if rules.rejected is not None:
+        there = rules.rejected.target
     known = (before.kept if before else frozenset()) | (there.kept if there else frozenset())
     body = DeltaBody((), target.gates, collectors, rules.keys.wrapped, rules.after)
     says = before is not None and not again and _says(before, head, body)
@@ -455,13 +429,6 @@ def _target_before(before: IssuedDelta | None, steering: Steering | None) -> Sto
     return StoredArm(before.entries, before.kept, before.sealed_under)
 
 
-def _there(rules: DeltaRules) -> StoredArm | None:
-    """What was to go out last, which the store has."""
-    if rules.rejected is not None:
-        return rules.rejected.target
-    return rules.steering.target if rules.steering is not None else None
-
-
 def _steered(
     head: DeltaHead, target: Reference, before: IssuedDelta | None, steering: Steering | None
 ) -> tuple[DeltaHead, tuple[Gate, ...]]:
@@ -476,17 +443,14 @@ def _steered(
 
 
 def _others(
-    gates: Iterable[Gate],
-    target: Reference,
-    before: IssuedDelta | None,
-    steering: Steering | None,
+    gates: Iterable[Gate], target: Reference, before: IssuedDelta | None
 ) -> dict[ContentHash, Entries]:
     """The contents of the other arms, as far as they are known."""
-    known = dict(steering.known) if steering is not None else {}
-    if before is not None:
-        known |= before.others
-        if before.entries is not None:
-            known |= dict.fromkeys(before.kept & _roots(before.gates), before.entries)
+    if before is None:
+        return {}
+    known = dict(before.others)
+    if before.entries is not None:
+        known |= dict.fromkeys(before.kept & _roots(before.gates), before.entries)
     return {root: known[root] for root in _roots(gates) - {target.address} if root in known}
 
 
@@ -502,10 +466,9 @@ def _loses(before: IssuedDelta, after: Translation, head: DeltaHead) -> bool:
     """
     if not before.knows_all or before.head.alternatives != head.alternatives:
         return True
-    following = after.issued(head)
     had = set[ObjectKey]().union(*before.in_force)
-    return not following.knows_all or any(
-        not had <= entries.keys() for entries in following.in_force or [{}]
+    return not after.knows_all or any(
+        not had <= entries.keys() for entries in after.in_force or [{}]
     )
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from controllers.core.ledger.drafts import Draft
+from controllers.core.ledger.ledger import Draft
 from controllers.core.ledger.removal import OUTDATED, OUTDATED_REMEDY, named
 from controllers.core.rollout.rejection import Rejection, Wanted
-from controllers.core.translation.stranded import differing
+from controllers.core.translation.stranded import news_among
 from controllers.core.translation.translate import IssuedDelta, Translation
 from schemas.values.identity import ContentHash, MailKey
 
@@ -50,6 +50,6 @@ def outdated_text(work: Work, before: IssuedDelta | None) -> str:
     if said is None:
         news = "the placement would go"
     else:
-        keys = differing(before, said.entries) if before is not None else said.entries.keys()
+        keys = news_among(before, said.entries) if before is not None else said.entries.keys()
         news = named(keys) or "the placement itself"
     return f"{OUTDATED}: {news}; {OUTDATED_REMEDY.format(name=work.name)}"

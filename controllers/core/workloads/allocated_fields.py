@@ -1,16 +1,17 @@
 """What a cluster hands out to an object: addresses, ports, selectors, volumes, marks of its own.
 
 Another cluster would refuse it, or has handed it out to another object. So it goes out only where a
-person said it: where a manager owns the field, and not only one of the cluster's own.
+person said it: where a manager owns the field, and not only one of the cluster's own. KubeStellar
+takes such fields off whoever said them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, MutableMapping, MutableSequence
+from collections.abc import Iterator, Mapping, MutableMapping, MutableSequence, Sequence
 from typing import Any
 
 from relay.objects.field_owners import Fields, fields_below, fields_of_item, unowned
-from schemas.objects.objects import ObjectKey
+from schemas.objects.objects import ObjectKey, texts_of
 from schemas.values.fields import Steps
 
 HEADLESS = "None"
@@ -54,10 +55,7 @@ _OF_ALL = (("metadata", "finalizers"),)
 
 def preserves_node_ports(service: Mapping[str, Any]) -> bool:
     """Whether a Service asks for its node ports to go out, whoever chose them."""
-    metadata = service.get("metadata")
-    annotations = metadata.get("annotations") if isinstance(metadata, Mapping) else None
-    said = annotations.get(PRESERVE_ANNOTATION) if isinstance(annotations, Mapping) else None
-    return bool(said == "nodeport")
+    return bool(texts_of(service, "annotations").get(PRESERVE_ANNOTATION) == "nodeport")
 
 
 def may_be_allocated(key: ObjectKey, obj: Mapping[str, Any]) -> bool:
@@ -106,3 +104,77 @@ def _remove(obj: MutableMapping[str, Any], steps: Steps) -> None:
         del holder[step]
         if holder or holder is holders[1]:
             return
+
+
+_SERVICE_SPEC = (
+    "ipFamilies",
+    "externalTrafficPolicy",
+    "internalTrafficPolicy",
+    "ipFamilyPolicy",
+    "sessionAffinity",
+    # Set by a server for those above, and refused by the next one without them.
+    "healthCheckNodePort",
+    "sessionAffinityConfig",
+)
+
+Part = MutableMapping[str, Any]
+
+
+def take_off_as_kubestellar(key: ObjectKey, obj: Part) -> Iterator[Steps]:
+    """Take off, in place, what KubeStellar does; yields what went."""
+    yield from taken(obj, ("metadata",), "finalizers")
+    match key.group, key.resource:
+        case "", "services":
+            yield from _of_service(obj)
+        case "batch", "jobs":
+            yield from _of_job(obj)
+        case _:
+            pass
+
+
+def taken(obj: Part, above: Steps, *names: str) -> Iterator[Steps]:
+    """Take these fields off a part, and the part itself if it is left empty below a section."""
+    holders: list[Any] = [obj]
+    for step in above:
+        inner = holders[-1].get(step)
+        if not isinstance(inner, MutableMapping):
+            return
+        holders.append(inner)
+    part = holders[-1]
+    for name in names:
+        if name in part:
+            del part[name]
+            yield (*above, name)
+            if not part and len(above) > 1:
+                del holders[-2][above[-1]]
+
+
+def _of_service(service: Part) -> Iterator[Steps]:
+    yield from taken(service, ("spec",), *_SERVICE_SPEC)
+    spec = service.get("spec")
+    if not isinstance(spec, MutableMapping):
+        return
+    if spec.get("clusterIP") != HEADLESS:
+        yield from taken(service, ("spec",), "clusterIP")
+    addresses = spec.pop("clusterIPs", None)
+    if headless := [item for item in _items(addresses) if item == HEADLESS]:
+        spec["clusterIPs"] = headless
+    if addresses != spec.get("clusterIPs"):
+        yield "spec", "clusterIPs"
+    if preserves_node_ports(service):
+        return
+    for at, port in enumerate(_items(spec.get("ports"))):
+        if isinstance(port, MutableMapping) and port.pop("nodePort", None) is not None:
+            yield "spec", "ports", at, "nodePort"
+
+
+def _items(value: Any) -> Sequence[Any]:
+    """The items of a list; nothing of what a person wrote in its place."""
+    return value if isinstance(value, list | tuple) else ()
+
+
+def _of_job(job: Part) -> Iterator[Steps]:
+    yield from taken(job, ("spec",), "selector", "suspend")
+    yield from taken(job, ("metadata", "annotations"), JOB_TRACKING)
+    yield from taken(job, ("metadata", "labels"), *JOB_LABELS)
+    yield from taken(job, ("spec", "template", "metadata", "labels"), *JOB_LABELS)

@@ -12,12 +12,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from controllers.core.workloads.allocated_fields import may_be_allocated, take_off_allocated
-from controllers.core.workloads.executing_count import EXECUTING_COUNT
-from controllers.core.workloads.kubestellar_cleaning import (
+from controllers.core.workloads.allocated_fields import (
+    may_be_allocated,
+    take_off_allocated,
     take_off_as_kubestellar,
     taken,
 )
+from controllers.core.workloads.executing_count import EXECUTING_COUNT
 from relay.objects.customization import path_text
 from relay.objects.field_owners import CONTROL_PLANE, owned_fields
 from schemas.api import AS_WRITTEN, KUBESTELLAR, Cleaning

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any
 
+from controllers.core.workloads.read_objects import ReadObjects
 from relay.objects.expressions.programs import program_faults
 from schemas.api import BindingPolicySpec, EdgePlacementSpec, StatusCollector, parse_wish
-from schemas.objects.objects import ObjectKey
+from schemas.objects.objects import Object, ObjectKey
 from schemas.reports.collectors import WHOLE, Program
 from schemas.values.faults import InvalidObject
 from schemas.values.wire import encode
@@ -29,8 +29,6 @@ _FEW = 2_500
 _OF_NAME_BYTES = 32
 COLLECTORS = ("control.kubestellar.io", "statuscollectors")
 COMBINED = ("control.kubestellar.io", "combinedstatuses")
-
-Object = Mapping[str, Any]
 
 
 def names_too_much(merged: Collection[ObjectKey]) -> str:
@@ -91,49 +89,14 @@ def bytes_of_names(keys: Iterable[ObjectKey]) -> int:
     return sum(len(str(key).encode(errors="replace")) + _OF_NAME_BYTES for key in keys)
 
 
-class Collectors:
+class Collectors(ReadObjects[Program, str]):
     """What collectors there are, and who names them."""
 
     def __init__(self) -> None:
-        self.programs: dict[str, Program] = {}
-        self.invalid: dict[str, tuple[str, ...]] = {}
-        self.objects: dict[str, Object] = {}
+        super().__init__()
         self._naming: dict[str, frozenset[str]] = {}
         # Those of them that are named of what comes up, and need a source.
         self._of_upsync: dict[str, frozenset[str]] = {}
-
-    def put(self, name: str, obj: Object) -> frozenset[str]:
-        """Learn what a collector says; the placements that name it, if that is another program.
-
-        One that is terminating counts as gone.
-        """
-        if obj["metadata"].get("deletionTimestamp"):
-            return self.remove(name)
-        before, was_there = self.programs.get(name), self.objects.get(name)
-        self.objects[name] = obj
-        if was_there is not None and was_there.get("spec") == obj.get("spec"):
-            return frozenset()
-        self.programs.pop(name, None)
-        self.invalid.pop(name, None)
-        try:
-            parsed = parse_wish(obj)
-            assert isinstance(parsed, StatusCollector)
-        except InvalidObject as error:
-            self.invalid[name] = tuple(str(fault) for fault in error.faults)
-        else:
-            faults = program_faults(parsed.program)
-            if faults:
-                self.invalid[name] = tuple(str(fault) for fault in faults)
-            else:
-                self.programs[name] = parsed.program
-        return frozenset() if before == self.programs.get(name) else self._who_names(name)
-
-    def remove(self, name: str) -> frozenset[str]:
-        """Learn that a collector is gone; the placements that name it."""
-        self.objects.pop(name, None)
-        self.invalid.pop(name, None)
-        gone = self.programs.pop(name, None)
-        return frozenset() if gone is None else self._who_names(name)
 
     def put_placement(self, name: str, spec: EdgePlacementSpec | BindingPolicySpec) -> None:
         """Learn which collectors a placement names."""
@@ -152,12 +115,12 @@ class Collectors:
     def missing(self, name: str) -> tuple[str, ...] | None:
         """The collectors that a placement names and that are not there; None if it names none."""
         named = self._naming.get(name)
-        return None if named is None else tuple(sorted(named - self.programs.keys()))
+        return None if named is None else tuple(sorted(named - self.values.keys()))
 
     def sourceless(self, name: str) -> tuple[str, ...]:
         """The collectors that a placement names of what comes up, and that are not over such."""
-        of_upsync = self._of_upsync.get(name, frozenset()) & self.programs.keys()
-        return tuple(sorted(each for each in of_upsync if self.programs[each].source is None))
+        of_upsync = self._of_upsync.get(name, frozenset()) & self.values.keys()
+        return tuple(sorted(each for each in of_upsync if self.values[each].source is None))
 
     def of(
         self, name: str, named: Mapping[ObjectKey, Iterable[str]]
@@ -168,13 +131,13 @@ class Collectors:
         """
         found = {
             key: tuple(
-                self.programs[each]
+                self.values[each]
                 for each in sorted(names)
-                if each in self.programs and self.programs[each].source is None
+                if each in self.values and self.values[each].source is None
             )
             for key, names in named.items()
         }
-        whole = (self.programs.get(each) for each in sorted(self._naming.get(name, ())))
+        whole = (self.values.get(each) for each in sorted(self._naming.get(name, ())))
         found[WHOLE] = tuple(it for it in whole if it is not None and it.source is not None)
         return {key: programs for key, programs in found.items() if programs}
 
@@ -199,5 +162,15 @@ class Collectors:
         kept = {key: tuple(it for it in each if it not in over) for key, each in found.items()}
         return {key: each for key, each in kept.items() if each}, tuple(over.values())
 
-    def _who_names(self, name: str) -> frozenset[str]:
+    def _read(self, name: str, obj: Object) -> Program:
+        parsed = parse_wish(obj)
+        assert isinstance(parsed, StatusCollector)
+        if faults := program_faults(parsed.program):
+            raise InvalidObject("StatusCollector", name, faults)
+        return parsed.program
+
+    def _touched(
+        self, name: str, _before: Program | None, _after: Program | None
+    ) -> frozenset[str]:
+        """The placements that name it."""
         return frozenset(who for who, named in self._naming.items() if name in named)

@@ -27,7 +27,7 @@ from schemas import api
 from schemas.api import parse_kind
 from schemas.content import blobs
 from schemas.content.blobs import StoredBlob
-from schemas.objects.objects import ObjectKey
+from schemas.objects.objects import ObjectKey, is_terminating
 from schemas.values.faults import Fault, InvalidObject
 from schemas.values.refusals import CodecError
 from schemas.values.wording import some_of
@@ -92,7 +92,7 @@ class Customizers:
 
     def put(self, key: ObjectKey, obj: Mapping[str, Any]) -> frozenset[str]:
         """Learn of a Customizer's present state; one that is terminating counts as gone."""
-        if obj["metadata"].get("deletionTimestamp"):
+        if is_terminating(obj):
             return self.remove(key)
         name, known = (key.namespace, key.name), _read(key, obj)
         before = self._known.get(name)
@@ -198,29 +198,20 @@ def faults_text(faults: Iterable[Fault]) -> str:
 def _read(key: ObjectKey, obj: Mapping[str, Any]) -> _Known:
     version = str(obj["metadata"].get("resourceVersion", ""))
     revision = int(version) if version.isdecimal() else 0
+    customizer: SentCustomizer | None = None
+    stored: StoredBlob | None = None
     try:
-        if not isinstance(parse_kind(obj), api.Customizer):
-            wrong = Fault("apiVersion", "this is no Customizer", f"write {CUSTOMIZERS[0]}/v2alpha1")
-            return _Known(None, None, revision, (_of(key, wrong),), (str(wrong),))
-        customizer = read_customizer(obj)
-        faults = tuple(customizer_faults(customizer))
+        if isinstance(parse_kind(obj), api.Customizer):
+            customizer = read_customizer(obj)
+            faults = tuple(customizer_faults(customizer))
+            stored = blobs.store(blobs.CUSTOMIZER, customizer.encode())
+        else:
+            write = f"write {CUSTOMIZERS[0]}/v2alpha1"
+            faults = (Fault("apiVersion", "this is no Customizer", write),)
     except InvalidObject as error:
-        return _refused(key, None, None, revision, error.faults)
-    stored = blobs.store(blobs.CUSTOMIZER, customizer.encode())
-    return _refused(key, customizer, stored, revision, faults)
-
-
-def _refused(
-    key: ObjectKey,
-    customizer: SentCustomizer | None,
-    stored: StoredBlob | None,
-    revision: int,
-    faults: Iterable[Fault],
-) -> _Known:
-    """What is known of a Customizer with these faults, if there are any."""
-    listed = tuple(faults)
-    about = tuple(_of(key, fault) for fault in listed)
-    return _Known(customizer, stored, revision, about, tuple(map(str, listed)))
+        customizer, faults = None, error.faults
+    about = tuple(_of(key, fault) for fault in faults)
+    return _Known(customizer, stored, revision, about, tuple(map(str, faults)))
 
 
 def _cast(key: ObjectKey, obj: Mapping[str, Any], known: _Known | None) -> Casting:

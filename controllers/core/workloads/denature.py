@@ -8,7 +8,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from schemas.objects.annotations import KEEP_AT_HOME, annotation_faults
-from schemas.objects.objects import BUILT_IN_KINDS, RBAC_GROUP, group_of, object_faults, texts_of
+from schemas.objects.objects import (
+    BUILT_IN_KINDS,
+    RBAC_GROUP,
+    Object,
+    group_of,
+    object_faults,
+    texts_of,
+)
 from schemas.values.faults import Fault, InvalidObject
 from schemas.values.groups import DENATURED_GROUP
 
@@ -44,12 +51,12 @@ _OF_THE_WAY = (
 _OF_THE_OBJECT = ("leafcast.io/", "edge.kubestellar.io/", "control.kubestellar.io/", "kubectl.")
 _NO_NAME = re.compile(r"[^a-z0-9.-]")
 
-Object = Mapping[str, Any]
-
 
 def would_act(obj: object) -> bool:
     """Whether this acts where it lies, and is meant to leave."""
-    if not isinstance(obj, Mapping) or not _is_text(obj.get("apiVersion"), obj.get("kind")):
+    if not isinstance(obj, Mapping):
+        return False
+    if not isinstance(obj.get("apiVersion"), str) or not isinstance(obj.get("kind"), str):
         return False
     kind = BUILT_IN_KINDS.lookup(group_of(obj), obj["kind"])
     acts = kind is not None and (group_of(obj), kind.resource) in DENATURED_KINDS
@@ -109,7 +116,3 @@ def _put(metadata: dict[str, Any], field: str, texts: Mapping[str, Any]) -> None
     metadata.pop(field, None)
     if texts:
         metadata[field] = dict(texts)
-
-
-def _is_text(*values: object) -> bool:
-    return all(isinstance(value, str) for value in values)

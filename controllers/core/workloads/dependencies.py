@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
+from graphlib import TopologicalSorter
 
 from schemas.records.placements import kind_of
 from schemas.records.placing import dependencies_of, reached
@@ -47,23 +48,9 @@ class Dependencies:
 
     def ordered(self, names: Iterable[str]) -> list[str]:
         """These placements, each after those of them that it waits for."""
-        listed = sorted(names)
-        placed: dict[str, None] = {}
-        for name in listed:
-            self._place(name, frozenset(listed), placed)
-        return list(placed)
-
-    def _place(self, name: str, wanted: frozenset[str], placed: dict[str, None]) -> None:
-        stack = [(name, iter(self.of(name)))]
-        while stack:
-            current, others = stack[-1]
-            for other in others:
-                if other in wanted and other not in placed:
-                    stack.append((other, iter(self.of(other))))
-                    break
-            else:
-                placed[current] = None
-                stack.pop()
+        listed = dict.fromkeys(sorted(names))
+        graph = {name: [it for it in self.of(name) if it in listed] for name in listed}
+        return list(TopologicalSorter(graph).static_order())
 
     def waiting(self, names: Iterable[str]) -> frozenset[str]:
         """Those that name one of these."""

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from controllers.core.workloads.selection import ANY
 from schemas.api import BindingPolicySpec, EdgePlacementSpec
 from schemas.api.placement import UpsyncSet
-from schemas.objects.objects import ALWAYS_THERE, BUILT_IN_KINDS
+from schemas.objects.objects import ALWAYS_THERE, BUILT_IN_KINDS, GroupResource
 from schemas.values.wording import some_of
 
 UNKNOWN_KIND, NO_NAMESPACE, NOTHING_SELECTED = "UnknownKind", "NamespaceNotFound", "NothingSelected"
@@ -25,8 +25,6 @@ _NAMESPACED = frozenset(
 )
 
 Spec = EdgePlacementSpec | BindingPolicySpec
-Resource = tuple[str, str]
-"""API group and resource (lowercase plural)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +40,7 @@ class MissingReferences:
     """What each placement names; each change returns the placements that it concerns."""
 
     # As long as it is not known which kinds are, no kind is unknown.
-    served: AbstractSet[Resource] | None = None
+    served: AbstractSet[GroupResource] | None = None
     _specs: dict[str, Spec] = field(default_factory=dict)
     _naming: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     _namespaces: set[str] = field(default_factory=lambda: set(ALWAYS_THERE))
@@ -66,7 +64,7 @@ class MissingReferences:
             if not self._naming[namespace]:
                 del self._naming[namespace]
 
-    def serve(self, served: Iterable[Resource]) -> frozenset[str]:
+    def serve(self, served: Iterable[GroupResource]) -> frozenset[str]:
         """Learn which kinds there are now."""
         before, self.served = self.served, frozenset(served)
         if before == self.served:
@@ -97,7 +95,8 @@ class MissingReferences:
         if spec is None:
             return None
         found = [*self._kinds(spec), *hidden, *self._absent(spec)]
-        if not selected and not _only_brings_up(spec):
+        upsync = spec.upsync if isinstance(spec, EdgePlacementSpec) else ()
+        if not selected and not (upsync and next(_reaching(spec), None) is None):
             told = "so no object is selected" if found else _nothing(spec)
             found.append((NOTHING_SELECTED, told))
         elif not selected and (told := _brings_up_nothing(spec)):
@@ -107,7 +106,7 @@ class MissingReferences:
         return Lack(found[0][0], some_of([message for _, message in found], NAMED_MAX, "; "))
 
     def _kinds(self, spec: Spec) -> Iterator[tuple[str, str]]:
-        """Resource words that no kind goes by, and groups that have no kind."""
+        """GroupResource words that no kind goes by, and groups that have no kind."""
         for field_, group, resources in _reaching(spec):
             if self.served is None:
                 return
@@ -160,12 +159,6 @@ def _reaching(spec: Spec) -> Iterator[tuple[str, str | None, Sequence[str]]]:
 
 def _namespaces_in(spec: Spec) -> set[str]:
     return {name for clause in spec.downsync for name in clause.namespaces if name != ANY}
-
-
-def _only_brings_up(spec: Spec) -> bool:
-    """Whether it is not meant to select objects that go out."""
-    brings_up = isinstance(spec, EdgePlacementSpec) and bool(spec.upsync)
-    return brings_up and next(_reaching(spec), None) is None
 
 
 def _brings_up_nothing(spec: Spec) -> str:

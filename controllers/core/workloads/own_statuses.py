@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from controllers.core.conditions import STANDING, merged, ready, reconciling, stalled
@@ -14,7 +14,8 @@ from controllers.core.workloads.renature import DENATUREDS
 from controllers.core.workloads.space import Workloads
 from controllers.core.workloads.transforms import TRANSFORMS
 from schemas.api import Condition
-from schemas.objects.objects import ObjectKey
+from schemas.objects.objects import Object, ObjectKey
+from schemas.objects.source_objects import generation_of
 from schemas.values.wording import some_of
 
 ERRORS_MAX = 20
@@ -22,8 +23,6 @@ NAMED_MAX = 3
 _KINDS = (COLLECTORS, TRANSFORMS, CUSTOMIZERS, DENATUREDS, HEALTH_RULES)
 
 _COUNTS = {HEALTH_RULES: "it is valid, and counts for all objects of its kind"}
-
-Object = Mapping[str, Any]
 
 
 def concerned(workloads: Workloads, changed: Iterable[ObjectKey]) -> frozenset[ObjectKey]:
@@ -42,12 +41,10 @@ def own_status(
     workloads: Workloads, key: ObjectKey, now_ms: int
 ) -> tuple[Object, dict[str, Any]] | None:
     """An object and what its status is to say; None if it is not there."""
-    obj = _object(workloads, key)
+    obj, errors, warnings = _known(workloads, key)
     if obj is None:
         return None
-    generation = int(obj["metadata"].get("generation") or 0)
-    errors, warnings = _errors(workloads, key), _warnings(workloads, key)
-    status: dict[str, Any] = {"observedGeneration": generation}
+    status: dict[str, Any] = {"observedGeneration": generation_of(obj)}
     status |= {"errors": list(errors[:ERRORS_MAX])} if errors else {}
     status |= {"warnings": list(warnings)} if warnings else {}
     before = (obj.get("status") or {}).get("conditions")
@@ -84,34 +81,18 @@ def _unserved(workloads: Workloads, key: ObjectKey) -> str:
     return f'the server doesn\'t have a resource type "{what}"; {remedy}'
 
 
-def _object(workloads: Workloads, key: ObjectKey) -> Object | None:
+def _known(
+    workloads: Workloads, key: ObjectKey
+) -> tuple[Object | None, tuple[str, ...], tuple[str, ...]]:
+    """An object, what is wrong with it, and what else is to be known of it."""
     if key.group_resource == CUSTOMIZERS:
-        return workloads.resolver.customizers.objects.get((key.namespace, key.name))
-    by_kind = {
-        COLLECTORS: workloads.collectors.objects,
-        TRANSFORMS: workloads.transforms.objects,
-        DENATUREDS: workloads.renatured.objects,
-        HEALTH_RULES: workloads.health_rules.objects,
-    }
-    return by_kind[key.group_resource].get(key.name)
-
-
-def _errors(workloads: Workloads, key: ObjectKey) -> tuple[str, ...]:
-    if key.group_resource == CUSTOMIZERS:
-        return workloads.resolver.customizers.errors(key)
-    if key.group_resource == COLLECTORS:
-        return workloads.collectors.invalid.get(key.name, ())
-    if key.group_resource == TRANSFORMS:
-        return workloads.transforms.errors(key.name)
-    if key.group_resource == HEALTH_RULES:
-        return workloads.health_rules.invalid.get(key.name, ())
-    invalid = workloads.renatured.invalid.get(key.name)
-    return (invalid,) if invalid else ()
-
-
-def _warnings(workloads: Workloads, key: ObjectKey) -> tuple[str, ...]:
-    if key.group_resource == HEALTH_RULES:
-        return workloads.health_rules.warnings(key.name)
-    if key.group_resource != TRANSFORMS:
-        return ()
-    return tuple(workloads.transforms.warnings(key.name, workloads.missing.served))
+        customizers = workloads.resolver.customizers
+        return customizers.objects.get((key.namespace, key.name)), customizers.errors(key), ()
+    if key.group_resource == DENATUREDS:
+        denatureds = workloads.renatured
+        return denatureds.objects.get(key.name), denatureds.invalid.get(key.name, ()), ()
+    listed = workloads.read[key.group_resource]
+    if (obj := listed.objects.get(key.name)) is None:
+        return None, (), ()
+    warnings = listed.warnings(key.name, workloads.missing.served)
+    return obj, listed.invalid.get(key.name, ()), warnings

@@ -7,13 +7,11 @@ lies there inert in a Denatured. To placements, and at destinations, it is the p
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from schemas.api import DENATURED_GROUP, Denatured, parse_wish
-from schemas.objects.objects import KindTable, ObjectKey
+from schemas.objects.objects import KindTable, Object, ObjectKey, is_terminating
 from schemas.values.faults import Fault, InvalidObject
 
-Object = Mapping[str, Any]
 DENATUREDS = (DENATURED_GROUP, "denatureds")
 _OWN_METADATA = ("uid", "resourceVersion", "creationTimestamp")
 
@@ -50,7 +48,7 @@ class Renatured:
     """
 
     def __init__(self) -> None:
-        self.invalid: dict[str, str] = {}
+        self.invalid: dict[str, tuple[str, ...]] = {}
         self.objects: dict[str, Object] = {}
         self._inner: dict[str, ObjectKey] = {}
         self._held: dict[ObjectKey, dict[str, Object]] = {}
@@ -67,13 +65,13 @@ class Renatured:
 
         One that is invalid goes on holding what it held last.
         """
-        if obj["metadata"].get("deletionTimestamp"):
+        if is_terminating(obj):
             return self.remove(name)
         self.objects[name] = obj
         try:
             key, inner = renature(obj, kinds)
         except InvalidObject as error:
-            self.invalid[name] = "; ".join(str(fault) for fault in error.faults)
+            self.invalid[name] = tuple(map(str, error.faults))
             return {}
         self.invalid.pop(name, None)
         changed = self._let_go(name) if self._inner.get(name, key) != key else {}

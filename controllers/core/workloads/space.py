@@ -21,27 +21,33 @@ from controllers.core.workloads.customizers import CUSTOMIZERS, faults_text, is_
 from controllers.core.workloads.dependencies import Dependencies
 from controllers.core.workloads.health_rules import HEALTH_RULES, HealthRules
 from controllers.core.workloads.missing_references import Lack, MissingReferences
+from controllers.core.workloads.read_objects import ReadObjects
 from controllers.core.workloads.renature import DENATUREDS, Renatured, is_denatured
-from controllers.core.workloads.secret_kinds import SecretKinds
 from controllers.core.workloads.selection import KindScope, rules_of
-from controllers.core.workloads.tracking_marks import TrackingMarks
+from controllers.core.workloads.space_settings import SpaceSettings
 from controllers.core.workloads.transforms import TRANSFORMS, Transforms
 from controllers.core.workloads.unread_kinds import UnreadKinds
 from controllers.core.workloads.what import DEFINITIONS, WhatResolver, is_partial
 from schemas.api import AS_WRITTEN, BindingPolicy, Cleaning, EdgePlacement, parse_wish
 from schemas.content.manifest import WANT_MULTI, WANT_SINGLETON
-from schemas.objects.objects import BUILT_IN_KINDS, ObjectKey, takes_status
+from schemas.objects.objects import (
+    BUILT_IN_KINDS,
+    GroupResource,
+    Object,
+    ObjectKey,
+    is_terminating,
+    takes_status,
+)
+from schemas.objects.source_objects import generation_of, number_of
 from schemas.records.placements import KINDS, placement_at, placement_key, placement_with_result
 from schemas.reports.collectors import AGGREGATE, Program
 from schemas.values.faults import Fault, InvalidObject
 
-Object = Mapping[str, Any]
-"""A Kubernetes API object, as a mapping of JSON values."""
-
 _NAMESPACES = ("", "namespaces")
+_PLACEMENTS = frozenset((kind.group, kind.resource) for kind in KINDS)
 CONTROL_KINDS = frozenset(
     {
-        *((kind.group, kind.resource) for kind in KINDS),
+        *_PLACEMENTS,
         *((kind.group, kind.result) for kind in KINDS),
         _NAMESPACES,
         DEFINITIONS,
@@ -96,8 +102,13 @@ class Workloads:
         self.collectors = Collectors()
         self.health_rules = HealthRules()
         self.transforms = Transforms()
-        self.marks = TrackingMarks()
-        self.secrets = SecretKinds()
+        # Of what is read at the centre alone, and lies nowhere else.
+        self.read: dict[GroupResource, ReadObjects[Any, Any]] = {
+            COLLECTORS: self.collectors,
+            HEALTH_RULES: self.health_rules,
+            TRANSFORMS: self.transforms,
+        }
+        self.settings = SpaceSettings()
         self.dependencies = Dependencies()
         self.rollouts = Rollouts()
         self.placements: dict[str, Placement] = {}
@@ -124,7 +135,7 @@ class Workloads:
     def inherit(self, other: Workloads) -> None:
         """Take over, after a list, what no list tells: what is unseen, and what was good last."""
         self.missing.serve(other.missing.served or ())
-        self.marks.by_tools = other.marks.by_tools
+        self.settings.by_tools = other.settings.by_tools
         self.unseen, self.unseen_namespaces = {*other.unseen}, {*other.unseen_namespaces}
         self.unseen_placements = {*other.unseen_placements}
         self.undefined = {*other.undefined}
@@ -150,7 +161,7 @@ class Workloads:
                 self._remove_object(key)
         gone = self._unlisted(objects) if kind in (None, DENATUREDS) else frozenset()
         self._unlist_control(objects, issued.keys(), kind)
-        for key in _definitions_first(objects):
+        for key in sorted(objects, key=lambda key: key.group_resource != DEFINITIONS):
             self.put(key, objects[key])
         self._accepted.clear()
         there = {key for keys in issued.values() for key in keys}
@@ -168,6 +179,12 @@ class Workloads:
             }
         return frozenset((*issued, *self.objects, *self.leaving))
 
+    def shown(self, kind: GroupResource) -> dict[ObjectKey, dict[str, Any]]:
+        """What is known of the objects of a kind."""
+        if (listed := self.read.get(kind)) is None:
+            return {key: {**self.resolver.objects[key]} for key in self.resolver.of_kind(kind)}
+        return {ObjectKey(*kind, "", name): {**obj} for name, obj in listed.objects.items()}
+
     def partial(self, name: str) -> frozenset[ObjectKey]:
         """Objects that a placement selects and of which only the metadata is known."""
         selected = self.resolver.selection(name)
@@ -181,7 +198,7 @@ class Workloads:
     def thin(self, keys: Iterable[ObjectKey]) -> None:
         """Keep no more than the metadata of what no placement selects: there may be much of it."""
         for key in keys:
-            if _kind(key) not in CONTROL_KINDS and not self.renatured.holds(key):
+            if key.group_resource not in CONTROL_KINDS and not self.renatured.holds(key):
                 self.resolver.thin(key)
 
     def deleted(self, key: ObjectKey) -> frozenset[str]:
@@ -191,9 +208,9 @@ class Workloads:
             return frozenset({placement, *self._related_to(placement), *self._forget(placement)})
         if is_denatured(key):
             return self._now(self.renatured.remove(key.name))
-        if _kind(key) == TRANSFORMS:
-            return self.resolver.selecting_kinds(self.transforms.remove(key.name))
-        if _kind(key) == ROLLOUTS:
+        if (listed := self.read.get(key.group_resource)) is not None:
+            return self._concerned(key, listed.remove(key.name))
+        if key.group_resource == ROLLOUTS:
             return self.rollouts.deleted(key.name)
         if is_customizer(key):
             return self.resolver.customizers.remove(key)
@@ -234,9 +251,9 @@ class Workloads:
             return self.resolver.customizers.put(key, obj)
         if self.renatured.hide(key, obj):
             return self._again(key)
-        if _kind(key) == TRANSFORMS:
-            return self.resolver.selecting_kinds(self.transforms.put(key.name, obj))
-        if _kind(key) == ROLLOUTS:
+        if (listed := self.read.get(key.group_resource)) is not None:
+            return self._concerned(key, listed.put(key.name, obj))
+        if key.group_resource == ROLLOUTS:
             return self.rollouts.put(key.name, obj)
         name = placement_at(key)
         if name is None:
@@ -313,10 +330,7 @@ class Workloads:
 
     def generations(self, names: Iterable[str]) -> dict[str, int]:
         """Which metadata.generation the placements of these names are at, if they are there."""
-        there = {name: self.objects[name] for name in names if name in self.objects}
-        return {
-            name: int(obj.get("metadata", {}).get("generation") or 0) for name, obj in there.items()
-        }
+        return {it: generation_of(self.objects[it]) for it in names if it in self.objects}
 
     def accept(self, objects: Iterable[ObjectKey], placement: str) -> None:
         """Take it that what this placement lacks of these is gone; of others it says nothing."""
@@ -342,6 +356,28 @@ class Workloads:
         namespaces = {key.name for key in self.lost if key.group_resource == _NAMESPACES}
         namespaces &= self.unseen_namespaces
         return frozenset(key for key in keys if key in self.lost or key.namespace in namespaces)
+
+    def knows(self, followed: AbstractSet[GroupResource], written: Mapping[ObjectKey, str]) -> bool:
+        """Whether each of these is known, as it was written (by its version), or later.
+
+        What no placement may select is not `followed`, and need not be known.
+        """
+        asked = followed - (CONTROL_KINDS - _PLACEMENTS - {ROLLOUTS})
+        return all(
+            number_of(self._version_of(key)) >= number_of(version)
+            for key, version in written.items()
+            if key.group_resource in asked
+        )
+
+    def _version_of(self, key: ObjectKey) -> str:
+        """The version of an object that is known; "" if it is not."""
+        if key.group_resource == ROLLOUTS:
+            obj = self.rollouts.objects.get(key.name)
+        elif (placement := placement_at(key)) is not None:
+            obj = self.objects.get(placement)
+        else:
+            obj = self.resolver.objects.get(key)
+        return str(obj["metadata"].get("resourceVersion") or "") if obj else ""
 
     def is_accepted(self, placement: str) -> bool:
         """Whether someone let this placement's removals pass since the last whole list."""
@@ -380,25 +416,18 @@ class Workloads:
             for key in self.resolver.customizers.listed():
                 if key not in objects:
                     self.resolver.customizers.remove(key)
-        for of, listed in ((TRANSFORMS, self.transforms), (ROLLOUTS, self.rollouts)):
-            self._forget_unlisted(of, listed, objects, kind)
+        by_kind: dict[GroupResource, ReadObjects[Any, Any] | Rollouts]
+        by_kind = {**self.read, ROLLOUTS: self.rollouts}
+        for of, listed in by_kind.items():
+            for name in [*listed.objects] if kind in (None, of) else ():
+                if ObjectKey(*of, "", name) not in objects:
+                    listed.remove(name)
         known = {*self.objects, *self.leaving, *issued, *self.unseen_placements}
-        looked_at = {name for name in known if kind in (None, _kind(placement_key(name)))}
+        looked_at = {name for name in known if kind in (None, placement_key(name).group_resource)}
         unlisted = {name for name in looked_at if placement_key(name) not in objects}
         for name in unlisted:
             self._forget(name)
         self.unseen_placements = (self.unseen_placements - looked_at) | (unlisted & issued)
-
-    def _forget_unlisted(
-        self,
-        of: tuple[str, str],
-        listed: Transforms | Rollouts,
-        objects: Mapping[ObjectKey, Object],
-        kind: tuple[str, str] | None,
-    ) -> None:
-        for name in [*listed.objects] if kind in (None, of) else ():
-            if ObjectKey(*of, "", name) not in objects:
-                listed.remove(name)
 
     def _unlisted(self, objects: Mapping[ObjectKey, Object]) -> frozenset[ObjectKey]:
         """Let go of Denatureds that a list does not show; the keys under which nothing is left."""
@@ -422,6 +451,11 @@ class Workloads:
             touched |= self._remove_object(key) if obj is None else self._put_object(key, obj)
         return touched
 
+    def _concerned(self, key: ObjectKey, touched: frozenset[Any]) -> frozenset[str]:
+        """The placements that what touched these concerns; collectors name them, others kinds."""
+        is_named = key.group_resource == COLLECTORS
+        return touched if is_named else self.resolver.selecting_kinds(touched)
+
     def _again(self, key: ObjectKey) -> frozenset[str]:
         """The placements that want an object: what lies beside it changed."""
         return self.resolver.put(key, self.resolver.objects[key])
@@ -444,36 +478,27 @@ class Workloads:
     def _take(self, name: str, placement: Placement) -> frozenset[str]:
         """Take what a placement says; the others that it touches."""
         self.placements[name] = placement
-        self.resolver.put_placement(name, self.secrets.limited(rules_of(placement.spec)))
+        self._put_rules(name, placement)
         self.missing.put(name, placement.spec)
         self.collectors.put_placement(name, placement.spec)
         return self.dependencies.put(name, placement.metadata.annotations)
 
     def _put_object(self, key: ObjectKey, obj: Object) -> frozenset[str]:
-        touched = self.resolver.put(key, obj) | self._namespace_of(key)
-        touched |= self._space_says(key, obj)
-        if key.group_resource == COLLECTORS:
-            touched |= self.collectors.put(key.name, obj)
-        if key.group_resource == HEALTH_RULES:
-            touched |= self.resolver.selecting_kinds(self.health_rules.put(key.name, obj))
-        return touched
+        return self.resolver.put(key, obj) | self._namespace_of(key) | self._space_says(key, obj)
 
     def _remove_object(self, key: ObjectKey) -> frozenset[str]:
-        touched = self.resolver.remove(key) | self._namespace_of(key)
-        touched |= self._space_says(key, None)
-        if key.group_resource == COLLECTORS:
-            touched |= self.collectors.remove(key.name)
-        if key.group_resource == HEALTH_RULES:
-            touched |= self.resolver.selecting_kinds(self.health_rules.remove(key.name))
-        return touched
+        return self.resolver.remove(key) | self._namespace_of(key) | self._space_says(key, None)
 
     def _space_says(self, key: ObjectKey, obj: Object | None) -> frozenset[str]:
         """Take what who runs the space says of all of it; the placements that this touches."""
-        marks = self.marks.put(key, obj)
-        secrets = self.secrets.put(key, obj)
-        for name, placement in self.placements.items() if secrets else ():
-            self.resolver.put_placement(name, self.secrets.limited(rules_of(placement.spec)))
-        return frozenset(self.placements) if marks or secrets else frozenset()
+        if not self.settings.put(key, obj):
+            return frozenset()
+        for name, placement in self.placements.items():
+            self._put_rules(name, placement)
+        return frozenset(self.placements)
+
+    def _put_rules(self, name: str, placement: Placement) -> None:
+        self.resolver.put_placement(name, self.settings.limited(rules_of(placement.spec)))
 
     def _collectors_of(self, name: str) -> dict[ObjectKey, tuple[Program, ...]]:
         return self.collectors.of(name, self.resolver.collectors(name))
@@ -486,7 +511,7 @@ class Workloads:
     def collecting(self, name: str) -> dict[ObjectKey, tuple[Program, ...]]:
         """What is collected of each object that a placement selects."""
         named, _ = self.collectors.within_budget(self._collectors_of(name))
-        found = {key: tuple(map(self.secrets.allowed, each)) for key, each in named.items()}
+        found = {key: tuple(map(self.settings.allowed, each)) for key, each in named.items()}
         merged = self._merged(name)
         for key in () if names_too_much(merged) else merged:
             found[key] = (*found.get(key, ()), AGGREGATE)
@@ -552,16 +577,3 @@ def _said(obj: Object) -> tuple[dict[str, Any], dict[str, Any]]:
     outside = {field: said for field, said in obj.items() if field not in ("metadata", "status")}
     metadata = obj["metadata"].items()
     return outside, {field: said for field, said in metadata if field not in _OF_EACH_WRITE}
-
-
-def is_terminating(obj: Object) -> bool:
-    """Whether an object is deleted, and something still holds it there."""
-    return bool(obj.get("metadata", {}).get("deletionTimestamp"))
-
-
-def _definitions_first(keys: Iterable[ObjectKey]) -> list[ObjectKey]:
-    return sorted(keys, key=lambda key: key.group_resource != DEFINITIONS)
-
-
-def _kind(key: ObjectKey) -> tuple[str, str]:
-    return key.group_resource

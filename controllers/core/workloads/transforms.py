@@ -6,22 +6,21 @@ must not go out for a slip of the pen.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Any
 
+from controllers.core.workloads.read_objects import ReadObjects
 from schemas.api import CONTROL_GROUP, CustomTransform, parse_wish
 from schemas.api.transform import check_identity
 from schemas.objects.json_paths import JsonPath, StepBudget
-from schemas.objects.objects import ObjectKey, identity_of
-from schemas.values.faults import Faulty, InvalidObject
+from schemas.objects.objects import GroupResource, Object, ObjectKey, identity_of
+from schemas.values.faults import Faulty
 from schemas.values.fields import Steps
 
 TRANSFORMS = (CONTROL_GROUP, "customtransforms")
 ERRORS_MAX = 20
-Object = Mapping[str, Any]
-Kind = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +28,8 @@ class Transform:
     """One CustomTransform as it is now; with errors nothing of its kind goes out anew."""
 
     name: str
+    # The kind that it is about, if it says as much.
+    kind: GroupResource | None
     remove: tuple[str, ...] = ()
     errors: tuple[str, ...] = ()
     # The same, read once: a kind may have many objects.
@@ -47,79 +48,49 @@ class TransformFailed(ValueError):
         self.remedy = remedy
 
 
-class Transforms:
+class Transforms(ReadObjects[Transform, GroupResource]):
     """The CustomTransforms of one space; each change returns the kinds of objects it touches."""
 
     def __init__(self) -> None:
-        self.objects: dict[str, Object] = {}
-        self._kinds: dict[str, Kind] = {}
-        self._all: dict[str, Transform] = {}
-        self._of_kind: dict[Kind, tuple[Transform, ...]] = {}
-
-    @property
-    def invalid(self) -> Mapping[str, str]:
-        """What is wrong, by name."""
-        return {name: "; ".join(it.errors) for name, it in self._all.items() if it.errors}
-
-    def put(self, name: str, obj: Object) -> frozenset[Kind]:
-        """Take the present state of one."""
-        if obj["metadata"].get("deletionTimestamp"):
-            return self.remove(name)
-        was_there = self.objects.get(name)
-        if was_there is not None and was_there.get("spec") == obj.get("spec"):
-            # A list shows it again, or its status is new: to read its paths takes a while.
-            self.objects[name] = obj
-            return frozenset()
-        kind, read = _read(name, obj)
-        same = self._all.get(name) == read and self._kinds.get(name) == kind
-        touched = frozenset[Kind]() if same else self.remove(name)
-        self.objects[name] = obj
-        if same:
-            return touched
-        self._all[name] = read
-        if kind is None:
-            return touched
-        self._kinds[name] = kind
-        self._gather(kind)
-        return touched | {kind}
-
-    def remove(self, name: str) -> frozenset[Kind]:
-        """Take it that one is gone."""
-        self._all.pop(name, None)
-        self.objects.pop(name, None)
-        kind = self._kinds.pop(name, None)
-        if kind is None:
-            return frozenset()
-        self._gather(kind)
-        return frozenset({kind})
+        super().__init__()
+        self._of_kind: dict[GroupResource, tuple[Transform, ...]] = {}
 
     def of(self, key: ObjectKey) -> tuple[Transform, ...]:
         """Those that concern an object, in the order of their names."""
         return self._of_kind.get(key.group_resource, ())
 
-    def errors(self, name: str) -> tuple[str, ...]:
-        """What is wrong with one."""
-        return self._all[name].errors
-
-    def warnings(self, name: str, served: AbstractSet[Kind] | None) -> Iterator[str]:
+    def warnings(self, name: str, served: AbstractSet[GroupResource] | None) -> tuple[str, ...]:
         """What else is to be known; `served` are the kinds that there are, if that is known."""
-        kind = self._kinds.get(name)
+        kind, found = self.values[name].kind, list[str]()
         if kind is None:
-            return
+            return ()
         what = f"{kind[1]}.{kind[0]}" if kind[0] else kind[1]
         others = [f"customtransform/{it.name}" for it in self._of_kind[kind] if it.name != name]
         if others:
             listed = ", ".join(others[:ERRORS_MAX])
-            yield f"{listed}: there for {what}, too; all of them apply"
+            found.append(f"{listed}: there for {what}, too; all of them apply")
         if served is not None and kind not in served:
             remedy = "correct it, or apply its definition"
-            yield f'spec.resource: the server doesn\'t have a resource type "{what}"; {remedy}'
+            said = f'the server doesn\'t have a resource type "{what}"'
+            found.append(f"spec.resource: {said}; {remedy}")
+        return tuple(found)
 
-    def _gather(self, kind: Kind) -> None:
-        names = sorted(name for name, known in self._kinds.items() if known == kind)
-        self._of_kind[kind] = tuple(self._all[name] for name in names)
-        if not names:
-            del self._of_kind[kind]
+    def _read(self, name: str, obj: Object) -> Transform:
+        read = parse_wish(obj)
+        assert isinstance(read, CustomTransform)
+        return Transform(name, (read.spec.api_group, read.spec.resource), read.spec.remove)
+
+    def _unreadable(self, name: str, obj: Object) -> Transform:
+        return Transform(name, _meant(obj), errors=self.invalid[name])
+
+    def _touched(
+        self, _name: str, before: Transform | None, after: Transform | None
+    ) -> frozenset[GroupResource]:
+        kinds = frozenset(it.kind for it in (before, after) if it is not None and it.kind)
+        for kind in kinds:
+            named = sorted(name for name, it in self.values.items() if it.kind == kind)
+            self._of_kind[kind] = tuple(self.values[name] for name in named)
+        return kinds
 
 
 def transform(obj: dict[str, Any], transforms: tuple[Transform, ...]) -> None:
@@ -150,16 +121,7 @@ def take_off(
             yield from ((place, one) for place in reversed(places))
 
 
-def _read(name: str, obj: Object) -> tuple[Kind | None, Transform]:
-    try:
-        read = parse_wish(obj)
-    except InvalidObject as error:
-        return _meant(obj), Transform(name, errors=tuple(map(str, error.faults)))
-    assert isinstance(read, CustomTransform)
-    return (read.spec.api_group, read.spec.resource), Transform(name, read.spec.remove)
-
-
-def _meant(obj: Object) -> Kind | None:
+def _meant(obj: Object) -> GroupResource | None:
     """The kind that one is about which cannot be read, if it says as much."""
     match obj.get("spec"):
         case {"apiGroup": str(group), "resource": str(resource)}:

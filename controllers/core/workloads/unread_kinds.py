@@ -7,7 +7,8 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from controllers.core.workloads.missing_references import UNKNOWN_KIND
-from controllers.core.workloads.selection import Clause, Rules
+from controllers.core.workloads.selection import Rules
+from schemas.objects.objects import GroupResource
 from schemas.records.hold_reasons import KIND_UNREADABLE
 
 NOT_LISTED = "KindNotListed"
@@ -15,8 +16,6 @@ KINDS_LACKED = frozenset({UNKNOWN_KIND, KIND_UNREADABLE, NOT_LISTED})
 """What a placement lacks whose kind is not served, or not read."""
 FORBIDDEN, UNAUTHORIZED, UNAVAILABLE = "Forbidden", "Unauthorized", "ServiceUnavailable"
 
-Resource = tuple[str, str]
-"""API group and resource (lowercase plural)."""
 Namespaces = Mapping[str, Mapping[str, str]]
 """The labels of each Namespace."""
 
@@ -43,18 +42,18 @@ class UnreadKinds:
     """Those of one space, by group and resource."""
 
     def __init__(self) -> None:
-        self.kinds: dict[Resource, UnreadKind] = {}
+        self.kinds: dict[GroupResource, UnreadKind] = {}
 
-    def __contains__(self, kind: Resource) -> bool:
+    def __contains__(self, kind: GroupResource) -> bool:
         return kind in self.kinds
 
-    def keep(self, kinds: AbstractSet[Resource]) -> None:
+    def keep(self, kinds: AbstractSet[GroupResource]) -> None:
         """Forget all others: nothing is asked of them any more."""
         for kind in self.kinds.keys() - kinds:
             del self.kinds[kind]
 
     def hidden(
-        self, rules: Rules, selected: AbstractSet[Resource], namespaces: Namespaces
+        self, rules: Rules, selected: AbstractSet[GroupResource], namespaces: Namespaces
     ) -> Iterator[tuple[str, str]]:
         """What a placement may select and nobody can see: a word and a text for each kind.
 
@@ -68,7 +67,9 @@ class UnreadKinds:
                 yield (KIND_UNREADABLE if unread.reason else NOT_LISTED), text(kind, unread)
 
 
-def may_reach(rules: Rules, kind: Resource, unread: UnreadKind, namespaces: Namespaces) -> bool:
+def may_reach(
+    rules: Rules, kind: GroupResource, unread: UnreadKind, namespaces: Namespaces
+) -> bool:
     """Whether a placement selects objects of a kind in a place where there may be one."""
     reaching = [
         clause
@@ -84,14 +85,15 @@ def may_reach(rules: Rules, kind: Resource, unread: UnreadKind, namespaces: Name
 
 
 def narrowed_to(
-    rules: Iterable[Rules], kind: Resource, unread: UnreadKind, namespaces: Namespaces
+    rules: Iterable[Rules], kind: GroupResource, unread: UnreadKind, namespaces: Namespaces
 ) -> frozenset[str]:
     """The Namespaces to which clauses narrow down where they select objects of a kind."""
     clauses = [
         clause
         for each in rules
         for clause in each.clauses
-        if _is_narrow(clause) and clause.reach.covers(*kind, namespaced=unread.namespaced)
+        if (clause.namespaces or clause.namespace_selectors)
+        and clause.reach.covers(*kind, namespaced=unread.namespaced)
     ]
     return frozenset(
         name
@@ -100,7 +102,7 @@ def narrowed_to(
     )
 
 
-def text(kind: Resource, unread: UnreadKind) -> str:
+def text(kind: GroupResource, unread: UnreadKind) -> str:
     """Why a kind is not seen, in the words of the space first, and what to do."""
     resource, group = kind[1], kind[0]
     name = f"{resource}.{group}" if group else resource
@@ -120,7 +122,3 @@ def _remedy(name: str, unread: UnreadKind) -> str:
     if "conversion webhook" in unread.message:
         return "let the webhook answer, or store all of it in one version that is served"
     return f"see kubectl get {name} -A"
-
-
-def _is_narrow(clause: Clause) -> bool:
-    return bool(clause.namespaces or clause.namespace_selectors)

@@ -7,13 +7,12 @@ them apart; what such a manager owns of other kinds counts as said.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from relay.objects.field_owners import is_named, said_fields, unowned
 from schemas.crds.structural import Schema, defaults_in
+from schemas.objects.objects import Object
 from schemas.values.fields import Steps
 
-Object = Mapping[str, Any]
 _NOT_JUDGED = frozenset({"apiVersion", "kind", "metadata", "status"})
 
 

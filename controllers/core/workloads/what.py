@@ -15,7 +15,7 @@ from controllers.core.workloads.customizers import Customizers
 from controllers.core.workloads.executing_count import is_counted
 from controllers.core.workloads.selection import ANY, KindScope, Rules, never_selected
 from schemas.content.manifest import CREATE_ONLY, WANT_MULTI, WANT_SINGLETON
-from schemas.objects.objects import ObjectKey
+from schemas.objects.objects import GroupResource, Object, ObjectKey, is_terminating, texts_of
 
 DEFINITIONS = ("apiextensions.k8s.io", "customresourcedefinitions")
 _NAMESPACES = ("", "namespaces")
@@ -26,7 +26,6 @@ PARTIAL = "PartialObjectMetadata"
 """The kind of an object of which only the metadata is known, as the Kubernetes API names it."""
 _KEPT_METADATA = ("name", "namespace", "labels", "uid", "resourceVersion")
 
-Kind = tuple[str, str]
 _Hint = tuple[str, str]
 
 
@@ -46,16 +45,18 @@ class WhatResolver:
         self._selected: dict[str, dict[ObjectKey, int]] = {}
         self._selecting: dict[ObjectKey, set[str]] = defaultdict(set)
         self._inside: dict[str, set[ObjectKey]] = defaultdict(set)  # namespace -> its objects
-        self._kinds: dict[Kind, Counter[str]] = defaultdict(Counter)  # how many each one selects
-        self._crds: dict[Kind, ObjectKey] = {}
-        self._of_kind: dict[Kind, set[ObjectKey]] = defaultdict(set)
+        self._kinds: dict[GroupResource, Counter[str]] = defaultdict(
+            Counter
+        )  # how many each one selects
+        self._crds: dict[GroupResource, ObjectKey] = {}
+        self._of_kind: dict[GroupResource, set[ObjectKey]] = defaultdict(set)
         self._reaches: Counter[KindScope] = Counter()  # of all clauses: most are of a few forms
         self._kept: set[ObjectKey] = set()  # objects that no placement can select
         self._create_only: set[str] = set()  # placements that say it of some object
 
     def put(self, key: ObjectKey, obj: Mapping[str, Any]) -> frozenset[str]:
         """Learn of an object's present state; one that is terminating counts as gone."""
-        if _metadata(obj).get("deletionTimestamp"):
+        if is_terminating(obj):
             return self.remove(key)
         before = self.objects.get(key)
         self.objects[key] = obj
@@ -75,7 +76,9 @@ class WhatResolver:
         """Learn that an object is gone."""
         if self.objects.pop(key, None) is None:
             return _NONE
-        changed = self._unselect(key)
+        changed = set(self._selecting.get(key, ()))
+        for name in changed:
+            self._drop(key, name)
         self._kept.discard(key)
         self.counted.discard(key)
         self._of_kind[key.group, key.resource].discard(key)
@@ -92,11 +95,10 @@ class WhatResolver:
             changed |= set(self._kinds.get(kind, ()))
         return frozenset(changed)
 
-    def put_placement(self, name: str, rules: Rules) -> bool:
-        """Learn of a placement's rules; whether its object set is now another."""
+    def put_placement(self, name: str, rules: Rules) -> None:
+        """Learn of a placement's rules."""
         if self._rules.get(name) == rules:
-            return False
-        before = self.selection(name)
+            return
         self.remove_placement(name)
         self._rules[name] = rules
         self._reaches.update(clause.reach for clause in rules.clauses)
@@ -108,7 +110,6 @@ class WhatResolver:
             self._wanting[hint].add(name)
         for key in self._candidates(hints):
             self._test(key, name)
-        return self.selection(name) != before
 
     def remove_placement(self, name: str) -> None:
         """Learn that a placement is gone."""
@@ -132,15 +133,11 @@ class WhatResolver:
             metadata = {name: obj["metadata"].get(name) for name in _KEPT_METADATA}
             self.objects[key] = {"kind": PARTIAL, "metadata": metadata}
 
-    def of_kind(self, kind: Kind) -> frozenset[ObjectKey]:
+    def of_kind(self, kind: GroupResource) -> frozenset[ObjectKey]:
         """The objects of a kind: group and resource."""
         return frozenset(self._of_kind.get(kind, ()))
 
-    def shown(self, kinds: Iterable[Kind]) -> dict[ObjectKey, dict[str, Any]]:
-        """What is known of the objects of these kinds."""
-        return {key: {**self.objects[key]} for kind in kinds for key in self.of_kind(kind)}
-
-    def kinds(self) -> frozenset[Kind]:
+    def kinds(self) -> frozenset[GroupResource]:
         """The kinds of which there are objects."""
         return frozenset(self._of_kind)
 
@@ -158,7 +155,7 @@ class WhatResolver:
         """What a placement selects; nothing if it is not known."""
         return self._rules.get(name, Rules())
 
-    def selected_kinds(self, name: str) -> frozenset[Kind]:
+    def selected_kinds(self, name: str) -> frozenset[GroupResource]:
         """The kinds of the objects that a placement selects."""
         return frozenset(key.group_resource for key in self._selected.get(name, ()))
 
@@ -228,7 +225,7 @@ class WhatResolver:
         """Whether no other placement selects anything."""
         return not any(found for other, found in self._selected.items() if other != name)
 
-    def selecting_kinds(self, kinds: Iterable[Kind]) -> frozenset[str]:
+    def selecting_kinds(self, kinds: Iterable[GroupResource]) -> frozenset[str]:
         """The placements that select some object of these kinds."""
         listed = frozenset(kinds)
         if DEFINITIONS in listed:  # They go with the objects that need them.
@@ -331,12 +328,6 @@ class WhatResolver:
         if not self._selecting[key]:
             del self._selecting[key]
 
-    def _unselect(self, key: ObjectKey) -> set[str]:
-        changed = set(self._selecting.get(key, ()))
-        for name in changed:
-            self._drop(key, name)
-        return changed
-
     def _learn_crd(self, key: ObjectKey, obj: Mapping[str, Any]) -> set[str]:
         kind = _defines(obj)
         changed = set()
@@ -367,7 +358,7 @@ def _hints(rules: Rules) -> frozenset[_Hint]:
     return frozenset(hints)
 
 
-def _defines(crd: Mapping[str, Any]) -> Kind | None:
+def _defines(crd: Mapping[str, Any]) -> GroupResource | None:
     """The group and resource that a CustomResourceDefinition defines, if it says so."""
     spec = crd.get("spec")
     names = spec.get("names") if isinstance(spec, Mapping) else None
@@ -384,11 +375,5 @@ def _is_namespace(key: ObjectKey) -> bool:
     return key.group_resource == _NAMESPACES
 
 
-def _metadata(obj: Mapping[str, Any]) -> Mapping[str, Any]:
-    metadata = obj.get("metadata")
-    return metadata if isinstance(metadata, Mapping) else {}
-
-
-def _labels(obj: Mapping[str, Any]) -> Mapping[str, str]:
-    labels = _metadata(obj).get("labels")
-    return labels if isinstance(labels, Mapping) else {}
+def _labels(obj: Object) -> Mapping[str, str]:
+    return texts_of(obj, "labels")

@@ -21,7 +21,7 @@ from controllers.core.access.issued_tokens import (
     TokenRequest,
     TooManyTokens,
 )
-from controllers.nodes import NodeRefused
+from controllers.issuing.nodes import NodeRefused
 from leafcast.ask.api import Api, ApiError
 from leafcast.centre.centre import Centre
 from leafcast.daemon.nodes.enrolment import (

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 
-from controllers.nodes import nodes
+from controllers.issuing.nodes import nodes
 from leafcast.ask.api import ApiError
 from leafcast.ask.client import CentreAsks, api_error
 from leafcast.ask.remote import checked_answer

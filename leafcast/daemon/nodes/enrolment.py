@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from controllers.core.ledger.node_moves import nodes_below
-from controllers.nodes import NodeRefused, enrol_nodes, node_record, nodes
+from controllers.issuing.nodes import NodeRefused, enrol_nodes, node_record, nodes
 from leafcast.ask.api import ApiError
 from leafcast.ask.client import CentreAsks, api_error
 from leafcast.ask.remote import IN_SESSION, checked_answer
@@ -77,7 +77,7 @@ class EnrolmentFault:
         if isinstance(it, ApiError):
             reason, message = it.code, it.message
         else:
-            reason, message = "Invalid", f"node {it.path}: {it.reason}"
+            reason, message = "Invalid", f"node {it.what}: {it.reason}"
         return {"at": self.at, "reason": reason, "message": message, "remedy": it.remedy}
 
 

@@ -10,7 +10,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from controllers.nodes import bundled_nodes, end_bundles, void_bundle
+from controllers.issuing.nodes import bundled_nodes, end_bundles, void_bundle
 from leafcast.ask.api import ApiError
 from leafcast.centre.centre import Centre
 from leafcast.daemon.nodes.enrolment import Enrolment

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from controllers.nodes import nodes, remove_node
+from controllers.issuing.nodes import nodes, remove_node
 from leafcast.ask.api import Api, ApiError
 from leafcast.ask.client import CentreAsks
 from leafcast.ask.remote import IN_SESSION, checked_answer

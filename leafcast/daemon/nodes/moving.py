@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from controllers.nodes import NodeRefused, check_move, enrol_nodes
+from controllers.issuing.nodes import NodeRefused, check_move, enrol_nodes
 from leafcast.ask.api import Api, ApiError
 from leafcast.ask.session import NODE_MANAGER
 from leafcast.centre.centre import Centre

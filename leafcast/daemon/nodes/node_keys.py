@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from controllers.nodes import enrol_nodes
+from controllers.issuing.nodes import enrol_nodes
 from leafcast.ask.api import Api, ApiError
 from leafcast.ask.client import NOT_SIGNED, CentreAsks, api_error
 from leafcast.centre.centre import Centre

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from controllers.nodes import nodes
+from controllers.issuing.nodes import nodes
 from leafcast.ask.api import ApiError
 from leafcast.ask.session import NODE_MANAGER
 from leafcast.centre.centre import Centre

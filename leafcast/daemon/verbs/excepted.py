@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from controllers.centre import Controllers
 from controllers.core.ledger.destination_counts import SelectedDestinations
-from controllers.core.rollout.lacking_destinations import count_lacking
+from controllers.core.rollout.kept_back import count_lacking
 from leafcast.ask.api import ApiError
 from schemas.content.blobs import Reference
 from schemas.objects.selectors import LabelSelector

@@ -13,7 +13,7 @@ from controllers.core.access.keys import (
     missing_signatures,
     signs_alone,
 )
-from controllers.keys import new_signer
+from controllers.issuing.keys import new_signer
 from leafcast.ask.api import Api, ApiError
 from leafcast.centre.centre import Centre
 from leafcast.daemon.verbs.content_keys import ContentKeys, fleet_keys

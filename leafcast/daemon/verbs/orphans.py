@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from controllers.nodes import enrol_nodes, node_record
+from controllers.issuing.nodes import enrol_nodes, node_record
 from leafcast.ask.api import Api, ApiError
 from leafcast.ask.client import CentreAsks
 from leafcast.ask.decode import BadAnswer, OrphanForm, read_orphans

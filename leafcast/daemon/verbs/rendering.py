@@ -9,7 +9,7 @@ from typing import Any
 
 from controllers.centre import Controllers
 from controllers.core.workloads.clean_copies import clean, taken_off
-from controllers.core.workloads.tracking_marks import marks_of, take_off_marks
+from controllers.core.workloads.space_settings import marks_of, take_off_marks
 from controllers.core.workloads.transforms import TransformFailed, take_off, transform
 from controllers.core.workloads.unsaid import unsaid
 from controllers.core.workloads.what import is_partial
@@ -116,7 +116,7 @@ def _made(
         said = "; ".join(str(fault) for fault in casting.faults)
         raise ApiError("Frozen", said, "correct it: until then nothing of its placements goes out")
     plain = clean(key, obj, _cleaning(controllers, key))
-    take_off_marks(plain, workloads.marks.patterns)
+    take_off_marks(plain, workloads.settings.mark_patterns)
     try:
         transform(plain, workloads.transforms.of(key))
     except TransformFailed as error:
@@ -145,9 +145,9 @@ def _taken_off(controllers: Controllers, key: ObjectKey, obj: Object) -> dict[st
     for each in taken_off(key, obj, rule):
         found.setdefault(each.reason, []).append(each.path)
     plain = clean(key, obj, rule)
-    for steps in list(marks_of(plain, workloads.marks.patterns)):
+    for steps in list(marks_of(plain, workloads.settings.mark_patterns)):
         found.setdefault(_OF_TOOLS, []).append(path_text(("metadata", *steps)))
-    take_off_marks(plain, workloads.marks.patterns)
+    take_off_marks(plain, workloads.settings.mark_patterns)
     for place, by in take_off(plain, workloads.transforms.of(key)):
         found.setdefault(f"customtransform/{by.name} takes it off", []).append(path_text(place))
     return found

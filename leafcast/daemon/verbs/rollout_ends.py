@@ -75,7 +75,7 @@ def _form(controllers: Controllers, rollout: str) -> Json:
         "placement": placement,
         "phase": state.phase if state is not None else "Waiting",
         "revision": state.revision if state is not None else 0,
-        "destinations": controllers.workload_spaces[0].summarizer.lacking(placement),
+        "destinations": controllers.summarizer.lacking(placement),
         "news": translator.placements.news(placement),
     }
 

@@ -149,7 +149,7 @@ def selection_form(controllers: Controllers, name: str) -> dict[str, Any]:
         # A server serves what a definition defines somewhat later.
         "lacksKind": lack is not None and lack.reason in KINDS_LACKED,
         "undenatured": controllers.translator.undenatured_text(name),
-        "unreturned": told_once(controllers.unreturned(name)),
+        "unreturned": told_once(controllers.summarizer.unreturned(name)),
     }
 
 

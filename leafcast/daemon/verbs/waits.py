@@ -14,8 +14,7 @@ from typing import Any
 from controllers.centre import Controllers
 from controllers.core.conditions import STALLED
 from controllers.core.rollout.rollouts import Rollouts
-from controllers.core.status.status import FAILING, UNCOUNTED
-from controllers.core.status.undelivered import undelivered
+from controllers.core.status.status import FAILING, UNCOUNTED, undelivered
 from controllers.core.workloads.missing_references import Lack
 from controllers.core.workloads.unread_kinds import KINDS_LACKED
 from leafcast.ask.api import Api, ApiError
@@ -283,7 +282,10 @@ class _Waiting:
         if condition == READY:
             return self._is_ready(name)
         if condition == ROLLED_OUT:
-            return self._rollouts().is_rolled_out(placement) and not self._is_rejected(name)
+            return self._rollouts().ended(placement) in (
+                "Complete",
+                "Partial",
+            ) and not self._is_rejected(name)
         found = self._found(name, condition)
         if found is not None and not found.whole and self._count(name).summary.maintained:
             # Nobody is waited for.
@@ -292,7 +294,7 @@ class _Waiting:
         return found is not None and self._goal.may_be_met(found, excepted)
 
     def _is_ready(self, name: str) -> bool:
-        return self._controllers().readiness(self._meant(name))[0].status == "True"
+        return self._controllers().summarizer.readiness(self._meant(name))[0].status == "True"
 
     def _found(self, name: str, condition: str) -> Reached | None:
         """For how many destinations it is so in the newest content; None while nobody can tell."""
@@ -310,7 +312,7 @@ class _Waiting:
 
         None if nobody can tell.
         """
-        kept = self._controllers().kept_back(self._meant(name))
+        kept = self._controllers().summarizer.kept_back(self._meant(name))
         held = [hold for hold in self._held(name) if hold["reason"] not in _SEEN_IN_STATES]
         by_gates = _number([hold for hold in held if hold["reason"] in OF_ROLLOUTS])
         others = _number([hold for hold in held if hold["reason"] not in OF_ROLLOUTS])
@@ -356,7 +358,7 @@ class _Waiting:
 
         What an edge refuses is tried again: someone may have put that right just now.
         """
-        found = self._controllers().readiness(self._meant(name))
+        found = self._controllers().summarizer.readiness(self._meant(name))
         why = next((item for item in found if item.type == STALLED), None)
         return why if why is not None and why.reason != FAILING else None
 
@@ -370,7 +372,7 @@ class _Waiting:
         """Whether a placement is ready, in words, if that is waited for."""
         if READY not in self._conditions:
             return ""
-        return self._controllers().readiness(self._meant(name))[0].message
+        return self._controllers().summarizer.readiness(self._meant(name))[0].message
 
     def _short(self, name: str) -> str:
         return short_title(self._meant(name))
@@ -382,7 +384,7 @@ class _Waiting:
         if steering is None:
             remedy = "apply one, or wait for synced"
             return f"{long_title(placement)}: no Rollout steers it", remedy
-        if rollouts.is_aborted(placement):
+        if rollouts.ended(placement) == "Aborted":
             remedy = f"see: leafcast rollout status {steering}"
             return f"{long_title(placement)}: its rollout was aborted", remedy
         if person := rollouts.waits_for_person(placement):
@@ -396,7 +398,7 @@ class _Waiting:
             raise ApiError("NotRolledOut", "; ".join(why for why, _ in ended), ended[0][1])
 
     def _held(self, name: str) -> list[Form]:
-        return self._controllers().held(self._meant(name))
+        return self._controllers().summarizer.held(self._meant(name))
 
     def _is_rejected(self, name: str) -> bool:
         """Whether some of it was aborted or undone, and is still what the centre says."""
@@ -448,8 +450,8 @@ class _Waiting:
         key = self._controllers().translator.source(self._meant(name)).key
         if node is None or key not in node.records:
             return UNCOUNTED
-        count, is_refused = node.count(key), self._controllers().is_refused(self._meant(name))
-        return undelivered(count) if is_refused else count
+        count, placements = node.count(key), self._controllers().translator.placements
+        return undelivered(count) if placements.faults.get(self._meant(name)) else count
 
     def _form(self, name: str) -> dict[str, Any]:
         controllers, placement = self._controllers(), self._meant(name)
@@ -461,7 +463,7 @@ class _Waiting:
             "problem": controllers.errors.get(title(placement), ""),
             "rollout": self._rollouts().waits_for(placement),
             "held": self._held(name),
-            "keptBack": controllers.kept_back(placement),
+            "keptBack": controllers.summarizer.kept_back(placement),
             "excepted": list(self._excepted.get(name, Excepted()).paths),
             "ready": self._ready_text(name),
             "lacking": self._lacking(name) if self._is_of_content else None,

@@ -26,9 +26,9 @@ from relay.ports import (
     SpaceEvent,
     Synced,
     Tell,
-    number_of,
 )
 from schemas.objects.objects import DEFINITIONS
+from schemas.objects.source_objects import number_of
 
 QUIET_SECONDS = 1.0
 LOOK_SECONDS = 0.1

@@ -27,10 +27,10 @@ from relay.ports import (
     Tell,
     Unserved,
     first_of,
-    number_of,
 )
 from relay.waiting import until_due
 from schemas.objects.objects import ObjectKey, kind_name
+from schemas.objects.source_objects import number_of
 
 PAGE_OBJECTS_MAX = 500
 LISTS_AT_ONCE = 4

@@ -34,11 +34,11 @@ from relay.ports import (
     SpaceError,
     Tell,
     first_of,
-    number_of,
 )
 from relay.space_errors import reason_suppressed
 from schemas.objects.objects import DEFAULT_NAMESPACE, ObjectKey, group_of
 from schemas.objects.selectors import LabelSelector
+from schemas.objects.source_objects import number_of
 from schemas.values.refusals import CodecError
 
 LISTS_AT_ONCE = 4

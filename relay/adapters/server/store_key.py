@@ -12,6 +12,7 @@ from hashlib import blake2b
 from pathlib import Path
 
 from relay.atomic_file import atomic_write
+from schemas.values.faults import Unusable
 
 VARIABLE = "LEAFCAST_STORE_KEY"
 CHECK_FILE, INDEX_FILE = "store-key-check", "index.db"
@@ -23,14 +24,8 @@ _PLAIN = re.compile(r"[A-Za-z0-9+/=_-]+")
 _VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
-class StoreKeyRefused(Exception):
+class StoreKeyRefused(Unusable):
     """A key with which no store can be opened or begun; names the place, why, and what to do."""
-
-    def __init__(self, place: Path, reason: str, remedy: str) -> None:
-        super().__init__(f"{place}: {reason}; {remedy}")
-        self.place = place
-        self.reason = reason
-        self.remedy = remedy
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,6 @@ from relay.ports import (
     Synced,
     Tell,
     first_of,
-    number_of,
 )
 from schemas.objects.objects import (
     BUILT_IN_KINDS,
@@ -33,6 +32,7 @@ from schemas.objects.objects import (
     definition_of,
     served_versions,
 )
+from schemas.objects.source_objects import number_of
 
 RETRY_SECONDS_MIN, RETRY_SECONDS_MAX = 0.5, 15.0
 _Wanted = frozenset[Interest] | None

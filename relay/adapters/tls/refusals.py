@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
+from schemas.values.faults import Unusable
 
-class CertificateUnusable(Exception):
+
+class CertificateUnusable(Unusable):
     """A certificate, key or authority that no link can be made with: what, why, and what to do."""
-
-    def __init__(self, what: str, reason: str, remedy: str) -> None:
-        super().__init__(f"{what}: {reason}; {remedy}")
-        self.what = what
-        self.reason = reason
-        self.remedy = remedy

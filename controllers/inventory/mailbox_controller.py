@@ -3,32 +3,30 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from controllers.core.conditions import merged
 from controllers.core.inventory.label_brakes import Weights
 from controllers.core.inventory.properties import CONFIG_MAPS
 from controllers.core.inventory.records import REGISTERED
 from controllers.core.inventory.registry import LOCATIONS, Registry, target_key
-from controllers.following import listed_objects
-from controllers.informer import NOT_LISTED, KindName, SpaceInformer, identity_of
-from controllers.issuer import Issuer
-from controllers.status_writing import write_status
+from controllers.issuing.issuer import Issuer
+from controllers.spaces.following import listed_objects
+from controllers.spaces.informer import SpaceInformer, SpaceReconciler, identity_of
+from controllers.spaces.status_writing import write_status
 from controllers.work_queue import ALL, PlacementQueues, WorkQueue
 from relay.ports import (
     Clock,
     Interest,
     Interests,
-    Kind,
     Object,
     ObjectChange,
     Space,
     SpaceError,
     Unserved,
 )
-from schemas.api import GROUP, Condition, Destination, Location, SyncTarget
-from schemas.objects.objects import ObjectKey
-from schemas.objects.selectors import LabelSelector
+from schemas.api import GROUP, Condition
+from schemas.objects.objects import GroupResource, ObjectKey
 from schemas.records.properties import PROPERTIES_NAMESPACE
 from schemas.records.records import DeltaHead, Record
 from schemas.values.identity import MailKey, NodePath
@@ -48,7 +46,7 @@ InventoryKey = ObjectKey | NodePath
 """A SyncTarget or Location; or a node that came or went."""
 
 
-class MailboxController:
+class MailboxController(SpaceReconciler[InventoryKey]):
     """The reconciler of one inventory space; what it decides is in `Registry`."""
 
     def __init__(
@@ -58,13 +56,11 @@ class MailboxController:
         clock: Clock,
         queue: WorkQueue[InventoryKey],
         spaces: set[str],
-        placements: Sequence[PlacementQueues] = (),
-        weights: Weights | None = None,
+        placements: Sequence[PlacementQueues],
+        weights: Weights,
     ) -> None:
+        super().__init__(space, clock, queue)
         self._issuer = issuer
-        self._space = space
-        self._clock = clock
-        self._queue = queue
         # The identities of the inventory spaces that are followed; it adds its own.
         self._spaces = spaces
         # In these all placements are looked at again when destinations changed.
@@ -75,14 +71,13 @@ class MailboxController:
         # What waits for a placement that is to hold it first.
         self._deferred: frozenset[ObjectKey] = frozenset()
         issuer.listen(self._ledger_changed)
-        issuer.brakes.listen(self._look_at_braked)
+        issuer.brakes.listen(lambda: self._queue.add(self._registry.braked() | self._deferred))
         # Why nothing reaches a SyncTarget that is valid, by name.
         self.unplaced: dict[str, str] = {}
         self._registry = self._registry_of("")
         self._continuity = issuer.continuity("")
         # Of how many falls of the space all its objects know.
         self._falls = 0
-        self._informer: SpaceInformer | None = None
 
     @property
     def registry(self) -> Registry:
@@ -93,7 +88,7 @@ class MailboxController:
         """All that the space shows of SyncTargets, Locations and properties; raises SpaceError."""
         found: dict[ObjectKey, Object] = {}
         for item in _INTERESTS:
-            found |= await listed_objects(self._space, item.group, item.resource, item.namespace)
+            found |= await listed_objects(self.space, item.group, item.resource, item.namespace)
         return found
 
     @property
@@ -104,65 +99,35 @@ class MailboxController:
     @property
     def unready(self) -> str:
         """What keeps it from being told of SyncTargets and Locations now; "" if nothing does."""
-        kinds = [(GROUP, "synctargets"), (GROUP, LOCATIONS)]
-        return self._informer.unready(kinds) if self._informer else NOT_LISTED
+        return self.unread([(GROUP, "synctargets"), (GROUP, LOCATIONS)])
 
     @property
     def errors(self) -> Mapping[str, str]:
         """What is wrong with SyncTargets and Locations, and what is held of them."""
         return self._registry.errors
 
-    @property
-    def locations(self) -> Mapping[str, Location]:
-        return self._registry.inventory.locations
-
-    def pairs(self, selectors: Sequence[LabelSelector]) -> Iterator[Destination]:
-        """The pairs of a Location that one of the selectors matches and a SyncTarget there."""
-        return self._registry.inventory.pairs(selectors, self._registry.identity)
-
-    def targets(self, selectors: Sequence[LabelSelector]) -> Iterator[SyncTarget]:
-        """The SyncTargets that one of the selectors matches, some of them several times."""
-        return self._registry.inventory.targets(selectors)
-
     async def run(self) -> None:
         """Reconcile until cancelled; raises BusBroken, and SpaceError if the space is another."""
-        identity = await identity_of(self._space, self._clock)
+        identity = await identity_of(self.space, self.clock)
         self._spaces.add(identity)
         self._registry = self._registry_of(identity)
         # The same API server may hold workloads, which are known for themselves.
         self._continuity = self._issuer.continuity(f"{identity}{_MARK}" if identity else "")
         self._falls = 0
         async with asyncio.TaskGroup() as group:
-            self._informer = SpaceInformer(self._space, Interests(_INTERESTS), self, self._clock)
+            self._informer = SpaceInformer(
+                self.space, identity, Interests(_INTERESTS), self, self.clock
+            )
             group.create_task(self._informer.run(), name="inventory")
             group.create_task(self._queue.work(self.reconcile), name="register")
-
-    async def seen(self) -> None:
-        """Wait until what the space holds now is known; the ledger may not say it yet."""
-        await self._queue.read(await self._space.revision())
-
-    async def caught_up(self) -> None:
-        """Wait until the ledger says what the space holds now."""
-        await self._queue.wait_caught_up(await self._space.revision())
-
-    def believes(self, identity: str) -> bool:
-        """Whether a list of the space of this identity says what is there."""
-        return self._registry.believes(identity)
-
-    def served(self, kinds: tuple[Kind, ...]) -> None:
-        """Its kinds are there, or nothing is."""
 
     def not_served(self, event: Unserved) -> None:
         """Say why a kind cannot be read."""
         if event.interest.group_resource == CONFIG_MAPS:
-            self._registry.properties_unread()
+            self._registry.properties.not_listed()
         self._registry.errors[f"{event.interest.resource}/Unserved"] = event.message
 
-    async def ready(self, _first: Mapping[ObjectKey, Object]) -> bool:
-        """Its kinds are all that is of interest."""
-        return True
-
-    def listed(self, objects: Mapping[ObjectKey, Object], kind: KindName | None) -> None:
+    def listed(self, objects: Mapping[ObjectKey, Object], kind: GroupResource | None) -> None:
         """Take all objects of the space, or all of one kind."""
         for resource in {kind[1]} if kind else {item.resource for item in _INTERESTS}:
             self._registry.errors.pop(f"{resource}/Unserved", None)
@@ -170,13 +135,6 @@ class MailboxController:
             self._continuity.read_at(self._informer.listed_at)
         self._queue.add(self._registry.listed(objects, kind))
         self._look_at_slices()
-
-    def synced(self) -> None:
-        """What was read so far is all there was."""
-
-    def read_to(self, revision: str) -> None:
-        """Note that all that the space held at this revision was told."""
-        self._queue.read_to(revision)
 
     def changed(self, change: ObjectChange) -> None:
         """Take a change of the space."""
@@ -202,7 +160,7 @@ class MailboxController:
         """Register these, and say in conditions what is wrong; those to be tried again."""
         try:
             self._registry.lost = await self._continuity.lost(
-                self._space, lambda: self._registry.unseen
+                self.space, lambda: self._registry.unseen
             )
         except SpaceError:
             return [*keys]
@@ -211,7 +169,7 @@ class MailboxController:
             keys |= self._registry.doubt()
         objects = {key for key in keys if isinstance(key, ObjectKey)}
         objects |= self._registry.targets_at(key for key in keys if isinstance(key, NodePath))
-        now_ms, brake = self._clock.now().wall_ms, self._issuer.brakes.brake
+        now_ms, brake = self.clock.now().wall_ms, self._issuer.brakes.brake
         held = dict(brake.held)
         work = self._registry.next(objects, now_ms)
         self._deferred = work.deferred
@@ -222,8 +180,7 @@ class MailboxController:
             await self._issuer.issue(work.drafts, work.deleted)
         issued = bool(work.drafts or work.deleted)
         await self._continuity.keep(issued=issued, whole=self._registry.is_whole)
-        if self._weights is not None:
-            self._weights.brakes_changed({key for key, _ in held.items() ^ brake.held.items()})
+        self._weights.brakes_changed({key for key, _ in held.items() ^ brake.held.items()})
         self._look_later(now_ms)
         self._note_unplaced(objects, work.conditions)
         self._look_at_slices()
@@ -238,9 +195,6 @@ class MailboxController:
         if due and held:
             self._queue.add_later(min(held), max(min(due) - now_ms, 0) / 1000)
 
-    def _look_at_braked(self) -> None:
-        self._queue.add(self._registry.braked() | self._deferred)
-
     def _ledger_changed(self, records: Sequence[Record]) -> None:
         """Go on with what waited for a placement to hold it."""
         if self._deferred and any(isinstance(record, DeltaHead) for record in records):
@@ -248,7 +202,7 @@ class MailboxController:
 
     def _registry_of(self, identity: str) -> Registry:
         keys = self._issuer.keys.sealing
-        brakes = None if self._weights is None else (self._issuer.brakes, self._weights)
+        brakes = self._issuer.brakes, self._weights
         return Registry(
             identity,
             self._issuer.tree,
@@ -284,8 +238,8 @@ class MailboxController:
             known = any(item.get("type") == REGISTERED for item in listed)
             if said.status == "True" and not known:
                 continue
-            now_ms = self._clock.now().wall_ms
+            now_ms = self.clock.now().wall_ms
             new = {**status, "conditions": merged(listed, [said], now_ms)}
-            if not await write_status(self._space, key, obj, new):
+            if not await write_status(self.space, key, obj, new):
                 failed.append(key)
         return failed

@@ -7,14 +7,12 @@ from collections.abc import Iterable
 from controllers.core.workloads.selection import KindScope
 from controllers.core.workloads.space import CONTROL_KINDS
 from relay.ports import Interest, Kind, Object, Space
-from schemas.objects.objects import ObjectKey
+from schemas.objects.objects import GroupResource, ObjectKey
 
 CONTROL = frozenset(Interest(*kind) for kind in CONTROL_KINDS)
 """What is followed whatever placements say."""
 EVERYTHING = KindScope(None, frozenset(), "", by_labels=False)
 _VERBS_NEEDED = frozenset({"list", "watch"})
-
-KindName = tuple[str, str]
 
 
 async def listed_objects(
@@ -30,7 +28,7 @@ async def listed_objects(
     return found
 
 
-def kinds_of(keys: Iterable[ObjectKey]) -> dict[KindName, Kind]:
+def kinds_of(keys: Iterable[ObjectKey]) -> dict[GroupResource, Kind]:
     """The kinds of objects, of which nothing more is known: whether they are served, say."""
     return {
         key.group_resource: Kind(key.group, "", key.resource, "", namespaced=bool(key.namespace))

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-from controllers.combined_statuses import CombinedStatuses
-from controllers.core.inventory.make_before_break import GuardIndex
 from controllers.core.status.empty_selectors import empty_selectors
 from controllers.core.status.facts import PlacementFacts
 from controllers.core.status.generations import HubContent, copies_expected, of_all_copies
@@ -19,18 +16,20 @@ from controllers.core.status.unreturned import STATUS_REFUSED, passes, unreturne
 from controllers.core.translation.translate import alternatives_of
 from controllers.core.workloads.executing_count import count_to_say
 from controllers.core.workloads.what import is_partial
-from controllers.placement_translator import PlacementTranslator
-from controllers.ports import CentreRelay
-from controllers.status_writing import put_status
+from controllers.inventory.inventories import Inventories
+from controllers.spaces.status_writing import put_status
 from controllers.work_queue import ALL, WorkQueue
-from relay.ports import Clock, Space, SpaceError
-from schemas.api import Condition, EdgePlacement, Location
+from controllers.workloads.combined_statuses import CombinedStatuses
+from controllers.workloads.placement_translator import PlacementTranslator
+from controllers.workloads.queue_reconciler import QueueReconciler
+from relay.ports import SpaceError
+from schemas.api import Condition, EdgePlacement
 from schemas.api.readiness import Readiness
 from schemas.content.manifest import WANT_MULTI, WANT_SINGLETON
 from schemas.objects.objects import ObjectKey, takes_status
 from schemas.records.placements import BINDING_POLICIES, kind_of, placement_key, title
 from schemas.records.records import CENTRE
-from schemas.reports.reports import ObjectResult
+from schemas.reports.reports import Count, ObjectResult
 from schemas.reports.returned_states import opened_state
 from schemas.values.faults import Fault
 from schemas.values.identity import MailKey
@@ -43,27 +42,15 @@ REFUSED_SECONDS = 30.0
 _WANTED_BACK = WANT_SINGLETON | WANT_MULTI
 
 
-class StatusSummarizer:
+class StatusSummarizer(QueueReconciler[str]):
     """Writes into one workload description space what the tree reports."""
 
     def __init__(
-        self,
-        relay: CentreRelay,
-        space: Space,
-        clock: Clock,
-        queue: WorkQueue[str],
-        translator: PlacementTranslator,
-        locations: Callable[[], Iterable[Location]],
-        holds: GuardIndex,
+        self, translator: PlacementTranslator, queue: WorkQueue[str], inventories: Inventories
     ) -> None:
-        self._relay = relay
-        self._space = space
-        self._clock = clock
-        self._queue = queue
-        self._translator = translator
-        self._locations = locations
-        self._holds = holds
-        self._combined = CombinedStatuses(relay, space, clock, queue, translator)
+        super().__init__(translator, queue)
+        self._inventories = inventories
+        self._combined = CombinedStatuses(translator, queue)
         # Objects whose singleton status cannot be returned, with how many destinations have them.
         self._ambiguous: dict[ObjectKey, int] = {}
         # What each placement asked for when it was looked at last.
@@ -85,26 +72,22 @@ class StatusSummarizer:
         self._queue.add(listed)
         await self._queue.wait_caught_up()
 
-    async def run(self) -> None:
-        """Reconcile until cancelled."""
-        await self._queue.work(self.reconcile)
-
-    async def reconcile(self, names: frozenset[str]) -> frozenset[str]:
+    async def reconcile(self, keys: frozenset[str]) -> frozenset[str]:
         """Write what is reported of these placements; those to be tried again."""
-        if ALL in names:
-            names = names - {ALL} | self._translator.workloads.objects.keys()
-        former = {name: self._asked_last.get(name, ()) for name in names}
-        found = {key: await self._return(key) for key in sorted(self._concerned(names))}
+        if ALL in keys:
+            keys = keys - {ALL} | self._translator.workloads.objects.keys()
+        former = {name: self._asked_last.get(name, ()) for name in keys}
+        found = {key: await self._return(key) for key in sorted(self._concerned(keys))}
         failed = {key: error for key, error in found.items() if error is not None}
         errors = failed.values()
-        for name, keys in former.items():
+        for name, asked in former.items():
             # What it asks for no more is to be asked for once more.
-            if left := failed.keys() & set(keys):
+            if left := failed.keys() & set(asked):
                 self._asked_last[name] = left.union(self._asked_last.get(name, ()))
-        again = frozenset([name for name in sorted(names) if not await self._write_all(name)])
+        again = frozenset([name for name in sorted(keys) if not await self._write_all(name)])
         if any(passes(error.reason) for error in errors):
-            return names
-        for name in names if errors else ():
+            return keys
+        for name in keys if errors else ():
             self._queue.add_later(name, REFUSED_SECONDS)
         return again
 
@@ -167,14 +150,14 @@ class StatusSummarizer:
         """
         obj = self._translator.workloads.objects.get(name)
         before = self._before(name, obj) if obj is not None else None
-        count = self._relay.count(self._translator.source(name).key) or UNCOUNTED
         known = before.get("held") if isinstance(before, Mapping) else None
-        return as_status(holds(self._standing(name), count), known, self._clock.now().wall_ms)
+        return as_status(
+            holds(self._facts(name), self._count(name)), known, self._clock.now().wall_ms
+        )
 
     def readiness(self, name: str) -> tuple[Condition, ...]:
         """Whether a placement is ready now, and else whether it goes on by itself."""
-        count = self._relay.count(self._translator.source(name).key) or UNCOUNTED
-        return standing(self._facts(name), count)
+        return standing(self._facts(name), self._count(name))
 
     def unreturned(self, name: str) -> tuple[Fault, ...]:
         """Which statuses the space does not take, and why: its own, and those it wants back."""
@@ -188,14 +171,15 @@ class StatusSummarizer:
     def kept_back(self, name: str) -> int | None:
         """How many destinations the waves keep from the newest content; None if nobody can tell."""
         steered = self._translator.steered(name)
-        count = self._relay.count(self._translator.source(name).key) or UNCOUNTED
-        return kept(steered, count) if steered is not None else 0
+        return kept(steered, self._count(name)) if steered is not None else 0
 
     def lacking(self, name: str) -> int | None:
         """How many destinations lack the newest content of a placement; None if nobody can tell."""
         steered = self._translator.steered(name)
-        count = self._relay.count(self._translator.source(name).key) or UNCOUNTED
-        return lacking(steered, count) if steered is not None else 0
+        return lacking(steered, self._count(name)) if steered is not None else 0
+
+    def _count(self, name: str) -> Count:
+        return self._relay.count(self._translator.source(name).key) or UNCOUNTED
 
     def _empty_selectors(self, name: str) -> tuple[str, ...]:
         placement, places = self._translator.workloads.placements.get(name), self._translator.places
@@ -205,46 +189,39 @@ class StatusSummarizer:
             alternatives_of(placement.spec), lambda each: places.takes_any((each,))
         )
 
-    def _standing(self, name: str) -> PlacementFacts:
-        """What may hold a placement."""
-        workloads, placements = self._translator.workloads, self._translator.placements
+    def _facts(self, name: str) -> PlacementFacts:
+        """What the centre knows of a placement; counts are of the spec that was looked at last."""
+        translator = self._translator
+        workloads, placements = translator.workloads, translator.placements
+        placement, key = workloads.placements.get(name), translator.source(name).key
+        selectors = (
+            placement.spec.location_selectors if isinstance(placement, EdgePlacement) else ()
+        )
         return PlacementFacts(
-            generation=self._translator.observed.get(name, 0),
-            locations=0,
+            generation=translator.observed.get(name, 0),
+            locations=sum(
+                any(selector.matches(item.metadata.labels) for selector in selectors)
+                for item in (self._inventories.locations if selectors else ())
+            ),
             name=name,
             invalid=workloads.invalid.get(name, ""),
             in_force=name in workloads.placements or placements.in_force(name),
             removal_held=placements.held.get(name, ""),
-            removal_goes_at=self._translator.removal_goes_at(name),
+            removal_goes_at=translator.removal_goes_at(name),
             faults=placements.faults.get(name, ()),
             lack=workloads.lack(name),
             differing=workloads.resolver.differing(name),
             is_gone=name in placements.gone,
-            keeping=len(self._holds.of(self._translator.source(name).key)),
-            keyless=self._translator.keyless(name),
-            steered=self._translator.steered(name),
-        )
-
-    def _facts(self, name: str) -> PlacementFacts:
-        workloads = self._translator.workloads
-        placement = workloads.placements.get(name)
-        selectors = (
-            placement.spec.location_selectors if isinstance(placement, EdgePlacement) else ()
-        )
-        return dataclasses.replace(
-            # What is counted is of the spec that was looked at last, not of one that just came.
-            self._standing(name),
-            locations=sum(
-                any(selector.matches(item.metadata.labels) for selector in selectors)
-                for item in self._locations()
-            ),
+            keeping=len(self._inventories.holds.of(key)),
+            keyless=translator.keyless(name),
+            steered=translator.steered(name),
             ambiguous={
-                key: self._ambiguous[key] for key in self._asked(name) & self._ambiguous.keys()
+                each: self._ambiguous[each] for each in self._asked(name) & self._ambiguous.keys()
             },
             unreturned=self.unreturned(name),
             selected=workloads.resolver.count(name),
             uncustomized=workloads.resolver.customizers.missing(name),
-            undenatured=self._translator.undenatured_text(name),
+            undenatured=translator.undenatured_text(name),
             missing_collectors=workloads.collectors.missing(name),
             sourceless_collectors=workloads.collectors.sourceless(name),
             left_out_collectors=workloads.left_out_collectors(name),
@@ -255,7 +232,7 @@ class StatusSummarizer:
             absent=workloads.dependencies.absent(name, workloads.placements),
             circle=workloads.dependencies.circle(name),
             readiness=placement.spec.readiness if placement is not None else Readiness(),
-            away=self._away(self._translator.source(name).key),
+            away=self._away(key),
         )
 
     def _away(self, key: MailKey) -> tuple[str, ...]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from controllers.core.workloads.space import Workloads
 from controllers.core.workloads.unread_kinds import UNAVAILABLE, UnreadKind, narrowed_to
 from relay.ports import NOT_FOUND, Clock, Kind, Space, SpaceError, Unserved
+from schemas.objects.objects import GroupResource
 
 NOT_LISTED_SECONDS = 1.0
 """So long a kind may take to be listed until placements say that it is not."""
@@ -18,29 +19,21 @@ NAMESPACES_MAX = 64
 """In so many at most, in the order of their names: in others there may be something."""
 LOOKS_AT_ONCE = 8
 
-KindName = tuple[str, str]
 
-
+@dataclass(eq=False)
 class KindReading:
-    """Of one space; `tell` hears that placements are concerned in another way."""
+    """Of one space; `_tell` hears that placements are concerned in another way."""
 
-    def __init__(
-        self,
-        space: Space,
-        clock: Clock,
-        workloads: Callable[[], Workloads],
-        tell: Callable[[], None],
-    ) -> None:
-        self._space = space
-        self._clock = clock
-        self._workloads = workloads
-        self._tell = tell
-        self._namespaced: dict[KindName, bool] = {}
-        self._listed: set[KindName] = set()
-        # Since when kinds are waited for.
-        self._waited: dict[KindName, float] = {}
-        self._some = asyncio.Event()
-        self._looked_at = float("-inf")
+    _space: Space
+    _clock: Clock
+    _workloads: Callable[[], Workloads]
+    _tell: Callable[[], None]
+    _namespaced: dict[GroupResource, bool] = field(default_factory=dict)
+    _listed: set[GroupResource] = field(default_factory=set)
+    # Since when kinds are waited for.
+    _waited: dict[GroupResource, float] = field(default_factory=dict)
+    _some: asyncio.Event = field(default_factory=asyncio.Event)
+    _looked_at: float = float("-inf")
 
     def followed(self, kinds: Iterable[Kind]) -> None:
         """Wait for these kinds, which are served, if they were not listed yet."""
@@ -52,7 +45,7 @@ class KindReading:
                 self._waited.setdefault(name, now)
                 self._some.set()
 
-    def listed(self, kinds: Iterable[KindName]) -> None:
+    def listed(self, kinds: Iterable[GroupResource]) -> None:
         """Take it that these kinds were listed, and are told of."""
         unread = self._workloads().unread
         for kind in kinds:
@@ -117,7 +110,7 @@ class KindReading:
                 changed = True
         return changed
 
-    async def _empty(self, kind: KindName, unread: UnreadKind) -> frozenset[str]:
+    async def _empty(self, kind: GroupResource, unread: UnreadKind) -> frozenset[str]:
         workloads = self._workloads()
         resolver = workloads.resolver
         rules = [resolver.rules(name) for name in workloads.placements]

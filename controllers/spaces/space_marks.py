@@ -10,14 +10,14 @@ from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING
 
 from controllers.ports import CentreRelay, RecordingSpace
-from relay.ports import ObjectChange, Space, number_of
-from schemas.objects.objects import BUILT_IN_KINDS, ObjectKey
+from relay.ports import ObjectChange, Space
+from schemas.objects.objects import BUILT_IN_KINDS, GroupResource, ObjectKey
+from schemas.objects.source_objects import number_of
 from schemas.records.records import SpaceMark
 
 if TYPE_CHECKING:
     from controllers.core.workloads.space import Workloads
 
-KindName = tuple[str, str]
 _BUILT_IN = frozenset((group, entry.resource) for (group, _), entry in BUILT_IN_KINDS.items())
 
 
@@ -40,8 +40,8 @@ class SpaceContinuity:
     def listed(
         self,
         revision: str,
-        kind: KindName | None,
-        shown: AbstractSet[KindName],
+        kind: GroupResource | None,
+        shown: AbstractSet[GroupResource],
         workloads: Workloads,
     ) -> None:
         """Trust a list of this revision, of a kind or of all shown, if the space went on."""

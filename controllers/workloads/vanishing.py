@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from typing import Any
 
 from controllers.core.translation.placements import Placements
-from controllers.core.workloads.space import CONTROL_KINDS, Object, is_terminating
-from controllers.definitions import Definitions, KindName, outlived
-from relay.ports import ObjectChange, SpaceError
-from schemas.objects.objects import ObjectKey
-from schemas.records.placements import placement_key
+from controllers.core.workloads.space import CONTROL_KINDS
+from relay.ports import NOT_FOUND, ObjectChange, Space, SpaceError
+from schemas.objects.objects import DEFINITIONS, GroupResource, Object, ObjectKey, is_terminating
+from schemas.records.placements import KINDS, placement_key
 
 
 class Vanishing:
@@ -19,7 +19,7 @@ class Vanishing:
         self._definitions = definitions
         self._changes: dict[ObjectKey, ObjectChange] = {}
         # Kinds that are not served any more: of what there was of them no deletion is told.
-        self._lacking: set[KindName] = set()
+        self._lacking: set[GroupResource] = set()
 
     def doubted(self, change: ObjectChange, placements: Placements) -> Collection[str]:
         """The placements that have what goes by this change, if it is to be asked first why."""
@@ -32,7 +32,7 @@ class Vanishing:
             self._changes[key] = change
         return holding
 
-    def lacks(self, kind: KindName) -> None:
+    def lacks(self, kind: GroupResource) -> None:
         """Take it that the space does not serve a kind, at least for a moment."""
         self._lacking.add(kind)
 
@@ -52,7 +52,7 @@ class Vanishing:
         gone = dict(self._changes)
         asked = _leaving(placements, names)
         asked |= {key: change.object for key, change in gone.items()}
-        defined: dict[KindName, str | None] = {}
+        defined: dict[GroupResource, str | None] = {}
         for key, obj in asked.items():
             kind = self._definitions.kind_of(key)
             try:
@@ -103,3 +103,67 @@ def _leaving(placements: Placements, names: frozenset[str]) -> dict[ObjectKey, O
         for name in names & workloads.leaving.keys()
         if placements.in_force(name) and not workloads.is_undefined(name)
     }
+
+
+_OURS = frozenset((kind.group, kind.resource) for kind in KINDS)
+
+
+class Definitions:
+    """What a space was seen to define, and whether it does so still."""
+
+    def __init__(self, space: Space) -> None:
+        self._space = space
+        # By kind, the key of its definition.
+        self._seen: dict[GroupResource, ObjectKey] = {}
+
+    def saw(self, key: ObjectKey, obj: Mapping[str, Any]) -> None:
+        """Take it that there is such an object; others than definitions are none of it."""
+        spec = obj.get("spec") or {}
+        if key.group_resource == DEFINITIONS and "group" in spec:
+            self._seen[spec["group"], (spec.get("names") or {}).get("plural", "")] = key
+
+    def may_vanish(self, key: ObjectKey) -> bool:
+        """Whether an object may be gone for its definition's sake: built-in kinds have none."""
+        if key.group_resource == DEFINITIONS:
+            return True
+        return key.group_resource in self._seen or key.group_resource in _OURS
+
+    @staticmethod
+    def kind_of(key: ObjectKey) -> GroupResource:
+        """The kind to ask for: of a definition, the one that it defines."""
+        if key.group_resource != DEFINITIONS:
+            return key.group_resource
+        resource, _, group = key.name.partition(".")
+        return group, resource
+
+    async def made(self, kind: GroupResource) -> str | None:
+        """When the definition of a kind was made, "" if it has none; None if it is gone or goes.
+
+        Raises SpaceError if the space cannot tell.
+        """
+        key = self._seen.get(kind, ObjectKey(*DEFINITIONS, "", f"{kind[1]}.{kind[0]}"))
+        found = await self._space.get(key)
+        if found is not None:
+            return None if is_terminating(found) else made(found)
+        if kind in self._seen:
+            return None
+        try:
+            await self._space.list(*kind)
+        except SpaceError as error:
+            if error.reason != NOT_FOUND:
+                raise
+            return None
+        return ""
+
+
+def made(obj: Object) -> str:
+    """When an object was made, as Kubernetes writes it; "" if that is not known."""
+    return str((obj.get("metadata") or {}).get("creationTimestamp") or "")
+
+
+def outlived(defined: str | None, obj: Object) -> bool:
+    """Whether an object was deleted under the very definition by which it was made.
+
+    A definition that is younger than the object took the place of another, with all it had.
+    """
+    return defined is not None and not defined > made(obj) > ""

@@ -8,18 +8,15 @@ from typing import Any
 
 from controllers.core.status.combined import (
     REPORT_NAMESPACE,
-    CombinedSubject,
     combined_status,
 )
 from controllers.core.workloads.collectors import COMBINED
 from controllers.core.workloads.selection import STAYS_LABEL
-from controllers.core.workloads.space import Object
-from controllers.placement_translator import PlacementTranslator
-from controllers.ports import CentreRelay
 from controllers.work_queue import WorkQueue
+from controllers.workloads.placement_translator import PlacementTranslator
 from relay.core.collectors.collected_results import Result
-from relay.ports import UNAVAILABLE, Clock, Space, SpaceError
-from schemas.objects.objects import ObjectKey
+from relay.ports import UNAVAILABLE, SpaceError
+from schemas.objects.objects import Object, ObjectKey, texts_of
 from schemas.records.placements import placement_key, title
 from schemas.reports.collectors import COMPLETE_ANNOTATION, PLACEMENT_ANNOTATION, WHOLE
 
@@ -33,19 +30,10 @@ _Written = dict[ObjectKey, Mapping[str, Any]]
 class CombinedStatuses:
     """Keeps the CombinedStatuses of one workload description space."""
 
-    def __init__(
-        self,
-        relay: CentreRelay,
-        space: Space,
-        clock: Clock,
-        queue: WorkQueue[str],
-        translator: PlacementTranslator,
-    ) -> None:
-        self._relay = relay
-        self._space = space
-        self._clock = clock
-        self._queue = queue
+    def __init__(self, translator: PlacementTranslator, queue: WorkQueue[str]) -> None:
         self._translator = translator
+        self._queue = queue
+        self._relay, self._space, self._clock = translator.relay, translator.space, translator.clock
         # What lies in the space, by the placement's title; None before that was looked at.
         self._written: dict[str, _Written] | None = None
         self._written_at: dict[str, float] = {}
@@ -103,14 +91,12 @@ class CombinedStatuses:
         for result in self._relay.collected(self._translator.source(name).key):
             program, whole = result.program, result.key == WHOLE
             of_object = result.program.name in named.get(result.key, ())
-            if program == workloads.collectors.programs.get(program.name) and (whole or of_object):
+            if program == workloads.collectors.values.get(program.name) and (whole or of_object):
                 found[result.key].append(result)
-        whole_subject = _subject(placement_key(name), placement)
+        whole_subject = placement_key(name), placement
         wanted: dict[ObjectKey, Object] = {}
         for key, results in found.items():
-            about = whole_subject
-            if key != WHOLE:
-                about = _subject(key, workloads.resolver.objects[key])
+            about = whole_subject if key == WHOLE else (key, workloads.resolver.objects[key])
             obj = combined_status(
                 about, whole_subject, results, title=title(name), complete=complete
             )
@@ -159,7 +145,7 @@ class CombinedStatuses:
             resolver = self._translator.workloads.resolver
             for key in resolver.of_kind(COMBINED):
                 obj = resolver.objects[key]
-                named = (obj["metadata"].get("annotations") or {}).get(PLACEMENT_ANNOTATION)
+                named = texts_of(obj, "annotations").get(PLACEMENT_ANNOTATION)
                 if named is not None:
                     self._written.setdefault(named, {})[key] = _said(obj)
         return self._written
@@ -167,13 +153,5 @@ class CombinedStatuses:
 
 def _said(obj: Object) -> Mapping[str, Any]:
     """What makes a CombinedStatus another one."""
-    metadata = obj["metadata"]
-    complete = (metadata.get("annotations") or {}).get(COMPLETE_ANNOTATION)
+    complete = texts_of(obj, "annotations").get(COMPLETE_ANNOTATION)
     return {"results": obj.get("results"), "complete": complete}
-
-
-def _subject(key: ObjectKey, obj: Object) -> CombinedSubject:
-    _, _, version = str(obj.get("apiVersion", "")).rpartition("/")
-    uid = str(obj["metadata"].get("uid", ""))
-    kind = str(obj.get("kind", ""))
-    return CombinedSubject(key.group, version, kind, key.resource, key.namespace, key.name, uid)

@@ -18,26 +18,25 @@ from controllers.core.status.unsealable import UnsealableDestinations
 from controllers.core.translation.placements import Placements
 from controllers.core.translation.reading import read_arm, read_issued
 from controllers.core.translation.translate import IssuedDelta
-from controllers.core.workloads.known import knows
 from controllers.core.workloads.own_statuses import concerned, of_served_kinds
 from controllers.core.workloads.selection import KindScope
 from controllers.core.workloads.space import (
     CONTROL_KINDS,
+    Placement,
     Workloads,
     reaches_among,
     slices_among,
 )
 from controllers.core.workloads.undenatured import undenatured, undenatured_text
-from controllers.definitions import Definitions
-from controllers.following import CONTROL, EVERYTHING, interests_of, kinds_of, listed_objects
-from controllers.informer import NOT_LISTED, KindName, SpaceInformer, identity_of
-from controllers.issuer import Issuer, read_all
+from controllers.issuing.issuer import Issuer, read_all
 from controllers.ports import CentreRelay, FinalizingSpace
-from controllers.preparation import Preparation
-from controllers.rollout_notes import RolloutNotes
-from controllers.unread_kinds import KindReading
-from controllers.vanishing import Vanishing
+from controllers.spaces.following import CONTROL, EVERYTHING, interests_of, kinds_of, listed_objects
+from controllers.spaces.informer import SpaceInformer, SpaceReconciler, identity_of
 from controllers.work_queue import PlacementQueues
+from controllers.workloads.preparation import Preparation
+from controllers.workloads.rollout_notes import RolloutNotes
+from controllers.workloads.unread_kinds import KindReading
+from controllers.workloads.vanishing import Definitions, Vanishing
 from relay.ports import (
     NOT_FOUND,
     Clock,
@@ -50,10 +49,9 @@ from relay.ports import (
     Unserved,
 )
 from relay.waiting import in_turns
-from schemas.objects.objects import ObjectKey
+from schemas.objects.objects import GroupResource, ObjectKey
 from schemas.records.placements import KINDS, placement_of, title
-from schemas.records.placing import grace_seconds, move_seconds
-from schemas.records.records import DeltaHead, Gate, LocationRecord, Profile, Record, Source
+from schemas.records.records import DeltaHead, LocationRecord, Profile, Record, Source
 from schemas.values.identity import MailKey
 
 Note = Callable[[str, str, str], None]
@@ -65,7 +63,7 @@ LISTED_MIN = 32
 _SECRETS = ("", "secrets")
 
 
-class PlacementTranslator:
+class PlacementTranslator(SpaceReconciler[str]):
     """The reconciler of one workload description space; what it decides is in `Placements`."""
 
     def __init__(
@@ -77,12 +75,10 @@ class PlacementTranslator:
         queues: PlacementQueues,
         note: Note,
     ) -> None:
-        self._issuer = issuer
-        self._relay = relay
-        self._space = space
-        self._clock = clock
+        super().__init__(space, clock, queues.translations)
+        self.issuer = issuer
+        self.relay = relay
         self._queues = queues
-        self._queue = queues.translations
         # Hears of a removal that is held and that no status can tell.
         self.note = note
         issuer.listen(self._ledger_changed)
@@ -97,23 +93,23 @@ class PlacementTranslator:
         self._falls = 0
         self._interests = Interests()
         self._kinds: tuple[Kind, ...] = ()
-        self._informer: SpaceInformer | None = None
         self._reached: tuple[frozenset[KindScope], tuple[Kind, ...]] = (frozenset(), ())
-        self._ever: dict[KindName, Kind] = {}
+        self._ever: dict[GroupResource, Kind] = {}
         self._deferred: set[str] = set()
         self._definitions = Definitions(space)
         self._vanishing = Vanishing(self._definitions)
         self._preparation = Preparation(clock)
         # What is in the queue again, as it takes long to prepare.
         self._unprepared: frozenset[str] = frozenset()
-        self._reading = KindReading(space, clock, lambda: self.workloads, self._tell_all)
+        self._reading = KindReading(
+            space,
+            clock,
+            lambda: self.workloads,
+            # All statuses are to say what is not seen now.
+            lambda: queues.statuses.add(self.workloads.objects),
+        )
         # By name, which metadata.generation of a placement the ledger says, or refuses.
         self.observed: dict[str, int] = {}
-
-    @property
-    def identity(self) -> str:
-        """Who the space is; "" until it was asked."""
-        return self._placements.identity
 
     @property
     def kinds(self) -> tuple[Kind, ...]:
@@ -138,38 +134,37 @@ class PlacementTranslator:
     @property
     def unready(self) -> str:
         """What keeps it from being told of placements now; "" if nothing does."""
-        kinds = [(kind.group, kind.resource) for kind in KINDS]
-        return self._informer.unready(kinds) if self._informer else NOT_LISTED
+        return self.unread((kind.group, kind.resource) for kind in KINDS)
 
     async def run(self) -> None:
         """Reconcile until cancelled; raises BusBroken, and SpaceError if the space is another."""
-        self._preparation, self._unprepared = Preparation(self._clock), frozenset()
-        identity = await identity_of(self._space, self._clock)
+        self._preparation, self._unprepared = Preparation(self.clock), frozenset()
+        identity = await identity_of(self.space, self.clock)
         known = await self._read_ledger(Placements(identity, {}))
-        holds = self._issuer.ledger.contains
+        holds = self.issuer.ledger.contains
         self._placements = Placements(
             identity,
             known,
-            self._issuer.records,
+            self.issuer.records,
             holds,
             self.keys_of,
-            self._issuer.brakes,
+            self.issuer.brakes,
         )
-        self._notes = RolloutNotes(self._relay, self._placements)
+        self._notes = RolloutNotes(self.relay, self._placements)
         self._notes.restore(self.name_of)
-        self._continuity, self._falls = self._issuer.continuity(identity), 0
-        self.workloads.marks.by_tools = isinstance(self._space, FinalizingSpace)
+        self._continuity, self._falls = self.issuer.continuity(identity), 0
+        self.workloads.settings.by_tools = isinstance(self.space, FinalizingSpace)
         self._interests = Interests(CONTROL)
         self._ever = kinds_of(key for each in known.values() for key in each.entries or ())
         async with asyncio.TaskGroup() as group:
-            self._informer = SpaceInformer(self._space, self._interests, self, self._clock)
+            self._informer = SpaceInformer(self.space, identity, self._interests, self, self.clock)
             group.create_task(self._informer.run(), name="workloads")
             group.create_task(self._reading.run(), name="kinds")
             group.create_task(self._queue.work(self.reconcile), name="translate")
 
     def keys_of(self, placement: MailKey) -> PlacementKeys:
         """Under which keys a placement's content is sealed now."""
-        return self._issuer.keys.sealing.ring.keys(placement)
+        return self.issuer.keys.sealing.ring.keys(placement)
 
     def source(self, name: str) -> Source:
         """The clear key of a placement of this space."""
@@ -177,53 +172,36 @@ class PlacementTranslator:
 
     def name_of(self, key: MailKey) -> str | None:
         """The placement of this space that a mail key means."""
-        record = self._issuer.records.get(key)
+        record = self.issuer.records.get(key)
         ours = record is not None and self._placements.is_ours(record)
         return placement_of(record.source) if record is not None and ours else None
 
-    def move_seconds(self, key: MailKey) -> float | None:
-        """How long the move of a placement of this space may take; None of one that just moves.
-
-        Raises LookupError while the space was not listed.
-        """
-        if not self.known:
-            raise LookupError(key)
-        name = self.name_of(key)
-        placement = self.workloads.placements.get(name) if name is not None else None
-        return move_seconds(placement.metadata.annotations) if placement is not None else None
-
-    def grace_seconds(self, key: MailKey) -> float | None:
-        """How long what an edit takes of a placement of this space waits; None: till accepted."""
-        name = self.name_of(key)
-        placement = self.workloads.placements.get(name) if name is not None else None
-        return grace_seconds(placement.metadata.annotations) if placement is not None else None
+    def placement_at(self, key: MailKey) -> Placement | None:
+        """The placement of this space that a mail key means, as it was valid last."""
+        return self.workloads.placements.get(self.name_of(key) or "")
 
     def removal_goes_at(self, name: str) -> int | None:
         """When a held removal goes by itself, in ms since 1970; None if it waits for a person."""
         key, said = self.source(name).key, self._placements.held.get(name, "")
-        brakes = (self._placements.brake, self._issuer.brakes.brake)
+        brakes = (self._placements.brake, self.issuer.brakes.brake)
         found = (brake.goes_at(key, name, said) for brake in brakes)
         return next((at for at in found if at is not None), None)
 
     def undenatured_text(self, name: str) -> str:
         """What a placement selects that acts on its own API server; "" if nothing does."""
-        if not isinstance(self._space, FinalizingSpace):
+        if not isinstance(self.space, FinalizingSpace):
             return ""
         return undenatured_text(undenatured(self.workloads, name))
 
     def keyless(self, name: str) -> tuple[str, ...]:
         """The destinations that can open none of the Secrets that a placement sends them."""
-        record = self._issuer.records.get(self.source(name).key)
-        if not self._issuer.keys.sealing.seals or not isinstance(record, DeltaHead):
+        record = self.issuer.records.get(self.source(name).key)
+        if not self.issuer.keys.sealing.seals or not isinstance(record, DeltaHead):
             return ()
         selected = self.workloads.resolver.selection(name)
         if not any(key.group_resource == _SECRETS for key in selected):
             return ()
         return self._keyless.of(record.alternatives)
-
-    def gates(self, name: str) -> tuple[Gate, ...] | None:
-        """Who gets what of a placement by the ledger; None if that does not have it."""
-        return self._placements.gates(name)
 
     def steered(self, name: str) -> Steered | None:
         """What its Rollout makes of a placement, or made before it was deleted."""
@@ -234,7 +212,7 @@ class PlacementTranslator:
         return replace(
             steered,
             places=self.places.of(self.source(name).key, gates),
-            opens=self.places.opens(gates, self._clock.now().wall_ms),
+            opens=self.places.opens(gates, self.clock.now().wall_ms),
         )
 
     def release(self, name: str) -> None:
@@ -259,7 +237,7 @@ class PlacementTranslator:
     def rotate_key(self, name: str) -> MailKey:
         """Seal a placement of the space with another key from now on; its mail key."""
         key = self.source(name).key
-        self._issuer.keys.sealing.renew(key)
+        self.issuer.keys.sealing.renew(key)
         self._queue.add([name])
         return key
 
@@ -269,12 +247,12 @@ class PlacementTranslator:
 
     def is_kept(self, name: str) -> bool:
         """Whether it is in force, or deleted and still listed by a snapshot."""
-        return self._issuer.ledger.contains(self.source(name).key)
+        return self.issuer.ledger.contains(self.source(name).key)
 
     def accept_removals(self, name: str) -> None:
         """Let a placement's held removals pass, those that are held now and no later ones."""
         self._queue.add(self._placements.accept(name))
-        self._issuer.brakes.accept(self.source(name).key)
+        self.issuer.brakes.accept(self.source(name).key)
 
     async def listing(self, changed: Iterable[Object]) -> dict[ObjectKey, Object]:
         """All that the space shows of what placements may select, these written ones, too.
@@ -288,32 +266,24 @@ class PlacementTranslator:
         for kind in sorted(served & {item.group_resource for item in wanted}):
             if kind in self.workloads.unread:
                 # It goes on with what was seen of it.
-                found |= self.workloads.resolver.shown([kind])
+                found |= self.workloads.shown(kind)
             else:
-                found |= await listed_objects(self._space, *kind)
+                found |= await listed_objects(self.space, *kind)
         return found
-
-    async def seen(self) -> None:
-        """Wait until what the space holds now is known; the ledger may not say it yet."""
-        await self._queue.read(await self._space.revision())
 
     def knows(self, written: Mapping[ObjectKey, str]) -> bool:
         """Whether what was written is known at these revisions, and all that it may select."""
         if self._informer is None or self._widen():
             return False
         followed = {item.group_resource for item in self._interests.wanted or ()}
-        return knows(self.workloads, followed, written)
+        return self.workloads.knows(followed, written)
 
     async def caught_up(self) -> None:
         """Wait until the ledger says what the space holds now."""
-        await self._queue.wait_caught_up(await self._space.revision())
+        await super().caught_up()
         left = self._unprepared
         while left := left & self._unprepared:
             await self._queue.wait_caught_up()
-
-    def believes(self, identity: str) -> bool:
-        """Whether a list of the space of this identity says what is there."""
-        return self._placements.believes(identity)
 
     def served(self, kinds: tuple[Kind, ...]) -> None:
         """Take the kinds that the space serves now."""
@@ -334,17 +304,17 @@ class PlacementTranslator:
             self._vanishing.lacks(event.interest.group_resource)
         self._look(self.workloads.objects, frozenset())
 
-    async def ready(self, first: Mapping[ObjectKey, Object]) -> bool:
+    async def ready(self, first: Mapping[ObjectKey, Object], /) -> bool:
         """Whether all that placements among these may select was listed, too."""
         ours = [(key, obj) for key, obj in first.items() if key.group_resource in CONTROL_KINDS]
         # To read expressions and paths takes long, and all are read at a start.
-        async for key, obj in in_turns(ours, self._clock):
+        async for key, obj in in_turns(ours, self.clock):
             self.workloads.put(key, obj)
         before = self._interests.wanted
         self._widen()
         return before == self._interests.wanted
 
-    def listed(self, objects: Mapping[ObjectKey, Object], kind: KindName | None) -> None:
+    def listed(self, objects: Mapping[ObjectKey, Object], kind: GroupResource | None) -> None:
         """Take all objects of the space, or all of one kind."""
         rollouts = self.workloads.rollouts
         before = set(rollouts.objects)
@@ -402,14 +372,10 @@ class PlacementTranslator:
             deferred, self._deferred = self._deferred, set()
             self._queue.add(deferred)
 
-    def read_to(self, revision: str) -> None:
-        """Note that all that the space held at this revision was told."""
-        self._queue.read_to(revision)
-
     def _ledger_changed(self, records: Sequence[Record]) -> None:
         """Look again at what waits for placements that no snapshot lists any more."""
         sources = [record.source for record in records if self._placements.is_ours(record)]
-        gone = [source for source in sources if not self._issuer.ledger.contains(source.key)]
+        gone = [source for source in sources if not self.issuer.ledger.contains(source.key)]
         names = [name for name in map(placement_of, gone) if name is not None]
         self._queue.add(self.workloads.dependencies.waiting(names))
         if any(isinstance(record, Profile | LocationRecord) for record in records):
@@ -450,10 +416,6 @@ class PlacementTranslator:
         followed = {item.group_resource for item in self._interests.wanted or ()}
         self._reading.followed(kind for kind in self._kinds if kind.group_resource in followed)
 
-    def _tell_all(self) -> None:
-        """Have all statuses say what is not seen now."""
-        self._queues.statuses.add(self.workloads.objects)
-
     async def reconcile(self, names: frozenset[str]) -> frozenset[str]:
         """Bring what the ledger says of these up to date; those to be looked at again."""
         names, undecided = await self._vanishing.judge(self._placements, names)
@@ -466,7 +428,7 @@ class PlacementTranslator:
         await self._read_targets(names)
         try:
             self.workloads.lost = await self._continuity.lost(
-                self._space, lambda: self.workloads.unseen_keys
+                self.space, lambda: self.workloads.unseen_keys
             )
         except SpaceError:
             return names | again
@@ -475,7 +437,7 @@ class PlacementTranslator:
             self._placements.doubt()
         todo, issued = names, False
         while todo:
-            works = self._placements.next(todo, self._clock.now().wall_ms)
+            works = self._placements.next(todo, self.clock.now().wall_ms)
             todo, issued = self._placements.deferred, issued or bool(works)
             for work in works:
                 if work.unsent:
@@ -483,7 +445,7 @@ class PlacementTranslator:
             drafts = [work.draft for work in works if work.draft is not None]
             deleted = [work.key for work in works if work.translation is None]
             if works:
-                self._placements.issued(works, await self._issuer.issue(drafts, deleted))
+                self._placements.issued(works, await self.issuer.issue(drafts, deleted))
                 # What is held may be given by one of these now.
                 self._queue.add({*self._placements.braked} - names)
             for work in works:
@@ -502,7 +464,7 @@ class PlacementTranslator:
 
     def _look_later(self, names: frozenset[str]) -> None:
         """Look again at what is held when it is to go by itself."""
-        due, now_ms = self._placements.brake.due, self._clock.now().wall_ms
+        due, now_ms = self._placements.brake.due, self.clock.now().wall_ms
         for name in names:
             if (at := due.get(self.source(name).key)) is not None:
                 self._queue.add_later(name, max(at - now_ms, 0) / 1000)
@@ -516,7 +478,7 @@ class PlacementTranslator:
         for name in sorted(names):
             keys = self.keys_of(self.source(name).key)
             for root in self._placements.rejections.unread(name):
-                read = await read_all(self._relay, read_arm(root, keys))
+                read = await read_all(self.relay, read_arm(root, keys))
                 self._placements.rejections.put_arm(name, root, read)
             if not self._placements.lacks_target(name):
                 continue
@@ -524,7 +486,7 @@ class PlacementTranslator:
             target = target_of(state) if state is not None else None
             if target is None:
                 continue
-            read = await read_all(self._relay, read_arm(target, keys))
+            read = await read_all(self.relay, read_arm(target, keys))
             if read is not None:
                 self._placements.put_target(name, read)
 
@@ -541,7 +503,7 @@ class PlacementTranslator:
 
     async def _complete_by_lists(self, names: Iterable[str]) -> None:
         """Read at once what is most of a kind in a namespace."""
-        grouped: dict[tuple[KindName, str], set[ObjectKey]] = defaultdict(set)
+        grouped: dict[tuple[GroupResource, str], set[ObjectKey]] = defaultdict(set)
         for key in {key for name in names for key in self.workloads.partial(name)}:
             grouped[key.group_resource, key.namespace].add(key)
         for (kind, namespace), keys in grouped.items():
@@ -551,7 +513,7 @@ class PlacementTranslator:
             if 2 * len(keys) < sum(key.namespace == namespace for key in known):
                 continue
             with suppress(SpaceError):
-                listing = await self._space.list(*kind, namespace=namespace)
+                listing = await self.space.list(*kind, namespace=namespace)
                 for obj in listing.objects:
                     key = ObjectKey(*kind, namespace, obj["metadata"]["name"])
                     if key in keys:
@@ -559,7 +521,7 @@ class PlacementTranslator:
 
     async def _complete_one(self, key: ObjectKey) -> None:
         try:
-            obj = await self._space.get(key)
+            obj = await self.space.get(key)
         except SpaceError:
             return
         known = {**self.workloads.resolver.objects.get(key, {})}
@@ -577,7 +539,7 @@ class PlacementTranslator:
 
     async def _read_ledger(self, placements: Placements) -> dict[str, IssuedDelta]:
         """Take in all that the ledger holds, many at once: each takes two round trips."""
-        records = [record for record in self._issuer.records.values() if placements.is_ours(record)]
+        records = [record for record in self.issuer.records.values() if placements.is_ours(record)]
         heads = [record for record in records if isinstance(record, DeltaHead)]
         known: dict[str, IssuedDelta] = {}
         for at in range(0, len(heads), READS_AT_ONCE):
@@ -589,9 +551,9 @@ class PlacementTranslator:
         return known
 
     async def _read(self, head: DeltaHead) -> IssuedDelta:
-        body = self._issuer.ledger.bodies[head.source.key].value
+        body = self.issuer.ledger.bodies[head.source.key].value
         keys = self.keys_of(head.source.key)
-        issued = await read_all(self._relay, read_issued(head, body, keys))
+        issued = await read_all(self.relay, read_issued(head, body, keys))
         entries = (issued.entries or {}).values()
         addresses = [it.address for entry in entries for it in entry.references]
-        return replace(issued, lost=self._relay.lacks(addresses))
+        return replace(issued, lost=self.relay.lacks(addresses))

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from controllers.placement_translator import PlacementTranslator
 from controllers.ports import FinalizingSpace
 from controllers.work_queue import WorkQueue
+from controllers.workloads.placement_translator import PlacementTranslator
+from controllers.workloads.queue_reconciler import QueueReconciler
 from relay.ports import NOT_FOUND, Conflict, SpaceError
 from schemas.records.placements import placement_key
 
@@ -19,36 +20,26 @@ FINALIZER = "leafcast.io/placement"
 MANAGER = "leafcast-finalizer"
 
 
-class Finalizers:
+class Finalizers(QueueReconciler[str]):
     """Sets and releases the finalizer of one workload description space's placements."""
 
     def __init__(
-        self, space: FinalizingSpace, queue: WorkQueue[str], translator: PlacementTranslator
+        self, translator: PlacementTranslator, queue: WorkQueue[str], space: FinalizingSpace
     ) -> None:
-        self._space = space
-        self._queue = queue
-        self._translator = translator
+        super().__init__(translator, queue)
+        self._finalizing = space
 
-    async def run(self) -> None:
-        """Reconcile until cancelled."""
-        await self._queue.work(self.reconcile)
-
-    async def reconcile(self, names: frozenset[str]) -> list[str]:
-        """Bring the finalizers of these placements up to date; those to be tried again."""
-        return [name for name in sorted(names) if not await self._settle(name)]
-
-    async def _settle(self, name: str) -> bool:
-        """Bring one placement's finalizer up to date; False if that is to be tried again."""
-        workloads, kept = self._translator.workloads, self._translator.is_kept(name)
-        obj, leaving = workloads.objects.get(name), workloads.leaving.get(name)
+    async def _settle(self, key: str) -> bool:
+        workloads, kept = self._translator.workloads, self._translator.is_kept(key)
+        obj, leaving = workloads.objects.get(key), workloads.leaving.get(key)
         try:
             if obj is not None and kept and not _has(obj):
                 await self._space.apply(_wish(obj), MANAGER)
             # What went with the definition of its kind is held, and the definition waits for it.
-            lets_go = not kept or workloads.is_undefined(name)
+            lets_go = not kept or workloads.is_undefined(key)
             if leaving is not None and lets_go and self._translator.known and _has(leaving):
                 uid = leaving["metadata"].get("uid", "")
-                await self._space.release(placement_key(name), FINALIZER, uid)
+                await self._finalizing.release(placement_key(key), FINALIZER, uid)
         except SpaceError as error:
             # A conflict is with another version of it, of which we are told.
             return isinstance(error, Conflict) or error.reason == NOT_FOUND

@@ -5,9 +5,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
-from typing import Protocol
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
 
-from controllers.work_queue import RETRY_SECONDS
+from controllers.work_queue import RETRY_SECONDS, WorkQueue
 from relay.ports import (
     NOT_FOUND,
     AnotherSpace,
@@ -26,51 +27,64 @@ from relay.ports import (
     SpaceEvent,
     Synced,
     Unserved,
-    number_of,
 )
-from schemas.objects.objects import ObjectKey
+from schemas.objects.objects import GroupResource, ObjectKey
+from schemas.objects.source_objects import number_of
 
 log = logging.getLogger("leafcast.controllers")
 
 AWAY_SECONDS = 2.0
 NOT_LISTED = "the space is not read yet"
 
-KindName = tuple[str, str]
-"""Group and resource."""
+T = TypeVar("T")
 
 
-class SpaceHandler(Protocol):
-    """Who wants to know a space: first all of it, then each change."""
+class SpaceReconciler(Generic[T]):
+    """Who reconciles what a space says: it is told first all of it, then each change."""
 
-    def believes(self, identity: str) -> bool:
-        """Whether a space of this identity is the one to be followed."""
-        ...
+    def __init__(self, space: Space, clock: Clock, queue: WorkQueue[T]) -> None:
+        self.space = space
+        self.clock = clock
+        self._queue = queue
+        # Of the present run.
+        self._informer: SpaceInformer | None = None
 
     def served(self, kinds: tuple[Kind, ...]) -> None:
         """Take the kinds that the space serves now."""
-        ...
 
     def not_served(self, event: Unserved) -> None:
         """Take it that nothing can be told of a kind now."""
-        ...
 
-    async def ready(self, first: Mapping[ObjectKey, Object], /) -> bool:
+    async def ready(self, _first: Mapping[ObjectKey, Object], /) -> bool:
         """Whether these are all that is of interest: they may tell of more, to be listed first."""
-        ...
+        return True
 
-    def listed(self, objects: Mapping[ObjectKey, Object], kind: KindName | None) -> None:
+    def listed(self, objects: Mapping[ObjectKey, Object], kind: GroupResource | None) -> None:
         """Take all objects of a kind, or, if none is named, all that the interests cover."""
-        ...
+        raise NotImplementedError
 
-    def changed(self, change: ObjectChange) -> None: ...
+    def changed(self, change: ObjectChange) -> None:
+        """Take a change of the space."""
+        raise NotImplementedError
 
     def synced(self) -> None:
         """All that is of interest now was told."""
-        ...
 
     def read_to(self, revision: str) -> None:
-        """All that had happened at this revision was told."""
-        ...
+        """Note that all that the space held at this revision was told."""
+        self._queue.read_to(revision)
+
+    async def seen(self) -> None:
+        """Wait until what the space holds now is known; the ledger may not say it yet."""
+        await self._queue.read(await self.space.revision())
+
+    async def caught_up(self) -> None:
+        """Wait until the ledger says what the space holds now."""
+        await self._queue.wait_caught_up(await self.space.revision())
+
+    def unread(self, kinds: Iterable[GroupResource]) -> str:
+        """What keeps it from being told of these kinds now; "" if nothing does."""
+        return self._informer.unready(kinds) if self._informer else NOT_LISTED
 
 
 async def identity_of(space: Space, clock: Clock) -> str:
@@ -86,29 +100,28 @@ async def identity_of(space: Space, clock: Clock) -> str:
             await clock.sleep(AWAY_SECONDS)
 
 
+@dataclass(eq=False)
 class SpaceInformer:
-    """Follows a space for a handler; what comes before the first sync is told as one list.
+    """Follows the space of an identity; what comes before the first sync is told as one list.
 
     That something is not there any more is believed only of the space itself: a server whose store
     was emptied tells deletions, too, and has lost its identity with the rest.
     """
 
-    def __init__(
-        self, space: Space, interests: Interests, handler: SpaceHandler, clock: Clock
-    ) -> None:
-        self._space = space
-        self._interests = interests
-        self._handler = handler
-        self._clock = clock
-        self._first: dict[ObjectKey, Object] | None = {}
-        self._synced: frozenset[Interest] | None = frozenset()
-        self._read = ""
-        self._unserved: dict[KindName, str] = {}
-        # Kinds that are shown now; of a space that is told whole all are.
-        self._shown: set[KindName] = set()
-        self._is_whole = False
-        self.listed_at = ""
-        """A revision of the space at which it was asked who it is because of a list."""
+    _space: Space
+    _identity: str
+    _interests: Interests
+    _handler: SpaceReconciler[Any]
+    _clock: Clock
+    _first: dict[ObjectKey, Object] | None = field(default_factory=dict)
+    _synced: frozenset[Interest] | None = frozenset()
+    _read: str = ""
+    _unserved: dict[GroupResource, str] = field(default_factory=dict)
+    # Kinds that are shown now; of a space that is told whole all are.
+    _shown: set[GroupResource] = field(default_factory=set)
+    _is_whole: bool = False
+    listed_at: str = ""
+    """A revision of the space at which it was asked who it is because of a list."""
 
     async def run(self) -> None:
         """Follow until cancelled; raises AnotherSpace."""
@@ -119,11 +132,11 @@ class SpaceInformer:
         """Whether all that is of interest now was told."""
         return self._synced == self._interests.wanted
 
-    def shown(self, kinds: AbstractSet[KindName]) -> AbstractSet[KindName]:
+    def shown(self, kinds: AbstractSet[GroupResource]) -> AbstractSet[GroupResource]:
         """Which of these kinds were listed whole, and are told of since."""
         return kinds if self._is_whole else kinds & self._shown
 
-    def unready(self, kinds: Iterable[KindName]) -> str:
+    def unready(self, kinds: Iterable[GroupResource]) -> str:
         """What keeps the space, or one of these kinds, from being told of; "" if nothing does."""
         if self._first is not None:
             return NOT_LISTED
@@ -209,5 +222,5 @@ class SpaceInformer:
 
     async def _believe(self) -> None:
         """Raises AnotherSpace, and SpaceError if it cannot be asked."""
-        if not self._handler.believes(await self._space.identity()):
+        if await self._space.identity() != self._identity:
             raise AnotherSpace("AnotherSpace", "another space stands in its place")

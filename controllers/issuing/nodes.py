@@ -5,24 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from controllers.core.ledger.drafts import Draft
+from controllers.core.ledger.ledger import Draft
 from controllers.core.ledger.node_moves import move_fault, node_in, nodes_below
-from controllers.issuer import Issuer
+from controllers.issuing.issuer import Issuer
 from schemas.records.records import API_NODE, NodeRecord, Source
+from schemas.values.faults import Unusable
 from schemas.values.identity import MailKey, NodePath, TreeId
 
 NewNkey = Callable[[bytes], tuple[str, str]]
 """Entropy (32 bytes) to (seed, public nkey)."""
 
 
-class NodeRefused(ValueError):
+class NodeRefused(Unusable, ValueError):
     """A node that cannot be added or removed; names its path and the remedy."""
 
-    def __init__(self, path: NodePath, reason: str, remedy: str) -> None:
-        super().__init__(f"node {path}: {reason}; {remedy}")
-        self.path = path
-        self.reason = reason
-        self.remedy = remedy
+    word = "node "
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
 from controllers.core.inventory.make_before_break import GATHER_SECONDS, GuardIndex, HealthBaseline
-from controllers.mailbox_controller import MailboxController
+from controllers.inventory.mailbox_controller import MailboxController
 from controllers.ports import CentreRelay
 from controllers.work_queue import WorkQueue
 from relay.ports import Clock
@@ -13,27 +14,20 @@ from schemas.records.records import DeltaHead, Record
 from schemas.values.identity import MailKey
 
 
+@dataclass(eq=False)
 class Moves:
     """The reconciler of placements that move so, by mail key; `HealthBaseline` decides."""
 
-    def __init__(
-        self,
-        relay: CentreRelay,
-        holds: GuardIndex,
-        inventories: Sequence[MailboxController],
-        deadline_of: Callable[[MailKey], float | None],
-        clock: Clock,
-    ) -> None:
-        """`deadline_of` says how long a placement's move may take; None of what does not move so.
+    _relay: CentreRelay
+    _holds: GuardIndex
+    _inventories: Sequence[MailboxController]
+    # How long a placement's move may take; None of what does not move so. It raises LookupError
+    # while nobody knows.
+    _deadline_of: Callable[[MailKey], float | None]
+    _clock: Clock
 
-        It raises LookupError while nobody knows.
-        """
-        self._relay = relay
-        self._holds = holds
-        self._inventories = inventories
-        self._deadline_of = deadline_of
-        self._clock = clock
-        self._queue: WorkQueue[MailKey] = WorkQueue(clock)
+    def __post_init__(self) -> None:
+        self._queue: WorkQueue[MailKey] = WorkQueue(self._clock)
         self._usual: dict[MailKey, HealthBaseline] = {}
 
     def ledger_changed(self, records: Sequence[Record]) -> None:

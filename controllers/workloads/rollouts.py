@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from controllers.core.conditions import condition, merged, stalled
-from controllers.core.rollout import history, layers
+from controllers.core.rollout import layers, revisions
 from controllers.core.rollout.culprits import members_at
 from controllers.core.rollout.decision import Run, begin_run, decide
 from controllers.core.rollout.empty_waves import empty_condition
@@ -23,16 +23,17 @@ from controllers.core.rollout.requests import answered, is_news
 from controllers.core.rollout.rollouts import Rollouts, rollout_key
 from controllers.core.rollout.state import ChangeCause, changed, is_under_way, present
 from controllers.core.translation.reading import read_arm
-from controllers.issuer import Issuer, read_all
-from controllers.placement_translator import PlacementTranslator
-from controllers.ports import CentreRelay
-from controllers.status_writing import write_status
+from controllers.issuing.issuer import read_all
+from controllers.spaces.status_writing import write_status
 from controllers.work_queue import WorkQueue
-from relay.ports import Clock, Space
+from controllers.workloads.placement_translator import PlacementTranslator
+from controllers.workloads.queue_reconciler import QueueReconciler
 from schemas.api import RolloutSpec, RolloutStatus
 from schemas.api.shared import Condition
 from schemas.content.blobs import Reference
 from schemas.objects.annotations import ROLLOUT_REQUEST
+from schemas.objects.objects import texts_of
+from schemas.objects.source_objects import generation_of
 from schemas.records.records import LocationRecord, NodeRecord, Profile, Record
 
 COUNTS_SECONDS = 1.0
@@ -58,59 +59,39 @@ class _Known:
     revision: str = ""
 
 
-class RolloutController:
+class RolloutController(QueueReconciler[str]):
     """The reconciler of the Rollouts of one workload description space."""
 
-    def __init__(
-        self,
-        issuer: Issuer,
-        relay: CentreRelay,
-        space: Space,
-        clock: Clock,
-        queue: WorkQueue[str],
-        translator: PlacementTranslator,
-    ) -> None:
-        self._issuer = issuer
-        self._relay = relay
-        self._space = space
-        self._clock = clock
-        self._queue = queue
-        self._translator = translator
+    def __init__(self, translator: PlacementTranslator, queue: WorkQueue[str]) -> None:
+        super().__init__(translator, queue)
+        self._issuer = translator.issuer
         self._known: dict[str, _Known] = {}
         # Those that have waves, or keep places, of nobody: who comes is no news of theirs else.
         self._empty: set[str] = set()
-        issuer.listen(self._inventory_changed)
+        self._issuer.listen(self._inventory_changed)
 
     @property
     def _rollouts(self) -> Rollouts:
         return self._translator.workloads.rollouts
 
-    async def run(self) -> None:
-        """Reconcile until cancelled; raises BusBroken."""
-        await self._queue.work(self.reconcile)
-
-    async def reconcile(self, names: frozenset[str]) -> list[str]:
-        """Go on with these as far as may be; those to be tried again."""
-        return [name for name in sorted(names) if not await self._reconcile(name)]
-
-    async def _reconcile(self, name: str) -> bool:
-        spec = self._rollouts.specs.get(name)
+    async def _settle(self, key: str) -> bool:
+        spec = self._rollouts.specs.get(key)
         if spec is None:
-            await self._forget(name)
-        if name in self._rollouts.invalid:
+            await self._forget(key)
+        if key in self._rollouts.invalid:
             # What is open stays so; the time until it is valid again does not count.
-            self._known.pop(name, None)
+            self._known.pop(key, None)
             if spec is not None:
                 self._translator.tell_of([spec.placement.placement])
-            return await self._say_invalid(name)
+            return await self._say_invalid(key)
         if spec is None:
             return True
         if not self._translator.known:
             return False
         placement = spec.placement.placement
-        if self._rollouts.of(placement) != name:
-            return await self._say_superfluous(name, placement)
-        return await self._go_on(name, spec)
+        if self._rollouts.of(placement) != key:
+            return await self._say_superfluous(key, placement)
+        return await self._go_on(key, spec)
 
     async def _forget(self, name: str) -> None:
         """Nobody goes back any more to contents of a Rollout that is gone."""
@@ -166,7 +147,7 @@ class RolloutController:
 
     async def _keep_history(self, placement: str, state: RolloutStatus) -> None:
         """Keep all contents that the state names, and what the placement wants meanwhile."""
-        key, roots = self._translator.source(placement).key, history.roots(state)
+        key, roots = self._translator.source(placement).key, revisions.roots(state)
         if (wanted := self._rollouts.targets.get(placement)) is not None:
             roots |= {wanted.target, wanted.wish or wanted.target}
         known, rejected = self._translator.placements.rejections.known, rejection_of(state)
@@ -192,7 +173,7 @@ class RolloutController:
         obj = self._rollouts.objects[name]
         source = translator.source(placement).key
         head = self._issuer.records.get(source)
-        gates = translator.gates(placement)
+        gates = translator.placements.gates(placement)
         count = self._relay.count(source)
         fresh = head is not None and count is not None and count.generation == head.generation
         is_first = name not in self._rollouts.fresh and self._issuer.is_new
@@ -204,7 +185,7 @@ class RolloutController:
             gates=gates,
             count=count if fresh else None,
             is_lost=is_lost,
-            is_gone=gates is None and not is_lost and self._is_deleted(placement),
+            is_gone=gates is None and not is_lost and placement not in translator.workloads.objects,
             uid=self._known[name].uid,
             request=_request(obj),
             members=lambda wave: translator.places.members(source, wave),
@@ -216,9 +197,6 @@ class RolloutController:
             is_place=translator.places.is_place,
         )
 
-    def _is_deleted(self, placement: str) -> bool:
-        return placement not in self._translator.workloads.objects
-
     async def _lost(self, name: str, state: RolloutStatus | None) -> frozenset[Reference]:
         """Former contents of which something is not kept; looked for when a request comes."""
         text = _request(self._rollouts.objects[name])
@@ -227,7 +205,7 @@ class RolloutController:
         found = set()
         placement = self._rollouts.specs[name].placement.placement
         keys = self._translator.keys_of(self._translator.source(placement).key)
-        for root in sorted(history.roots(state), key=lambda each: each.address):
+        for root in sorted(revisions.roots(state), key=lambda each: each.address):
             read = await read_all(self._relay, read_arm(root, keys))
             entries = read.entries.values() if read is not None else ()
             needed = [it.address for entry in entries for it in entry.references]
@@ -265,7 +243,7 @@ class RolloutController:
         """Say what is wrong with one that steers nothing, and refuse what is asked of it."""
         obj = self._rollouts.objects.get(name)
         status = dict((obj or {}).get("status") or {})
-        status["observedGeneration"] = _generation(obj or {})
+        status["observedGeneration"] = generation_of(obj or {})
         if text := _request(obj or {}):
             refused = answered(text, "Refused", why)
             if (status.get("request") or {}).get("id") != refused.id:
@@ -281,7 +259,7 @@ class RolloutController:
         revision = str((obj.get("metadata") or {}).get("resourceVersion", ""))
         before = known.written if known.revision == revision else obj.get("status") or {}
         before = before or {}
-        state = changed(state, observed_generation=_generation(obj), placement=known.placement)
+        state = changed(state, observed_generation=generation_of(obj), placement=known.placement)
         status = state.to_mapping()
         listed = merged(before.get("conditions"), said, now.wall_ms, OWNED)
         status["conditions"] = listed
@@ -332,19 +310,15 @@ def _without(status: Mapping[str, Any], fields: Sequence[str]) -> dict[str, Any]
     return {**rest, "waves": listed}
 
 
-def _generation(obj: Mapping[str, Any]) -> int:
-    return int((obj.get("metadata") or {}).get("generation") or 0)
-
-
 def _request(obj: Mapping[str, Any]) -> str:
-    metadata = obj.get("metadata") or {}
-    return str((metadata.get("annotations") or {}).get(ROLLOUT_REQUEST) or "")
+    return str(texts_of(obj, "annotations").get(ROLLOUT_REQUEST) or "")
 
 
 def _change(placement: Mapping[str, Any] | None) -> ChangeCause:
-    metadata = (placement or {}).get("metadata") or {}
-    cause = (metadata.get("annotations") or {}).get(_CHANGE_CAUSE) or ""
-    entries = [item for item in metadata.get("managedFields") or () if isinstance(item, Mapping)]
+    obj = placement or {}
+    cause = texts_of(obj, "annotations").get(_CHANGE_CAUSE) or ""
+    managed = (obj.get("metadata") or {}).get("managedFields") or ()
+    entries = [item for item in managed if isinstance(item, Mapping)]
     ours = [item for item in entries if not str(item.get("manager", "")).startswith("leafcast-")]
     latest = max(ours, key=lambda item: str(item.get("time", "")), default={})
     return ChangeCause(str(latest.get("manager", "")), str(cause))

@@ -21,15 +21,14 @@ from controllers.core.access.keys import (
 )
 from controllers.core.blob_reading import Reading
 from controllers.core.inventory.label_brakes import LabelBrakes
-from controllers.core.ledger.drafts import Draft
-from controllers.core.ledger.ledger import Ledger
+from controllers.core.ledger.ledger import Draft, Ledger
 from controllers.core.ledger.ledger_issuer import LedgerIssuer
 from controllers.core.ledger.rivals import Rival, judge_shown, new_term
 from controllers.core.ledger.start import read_stored_ledger
 from controllers.core.ledger.weighing import Confirmations
-from controllers.keys import CentreKeys, KeysUnusable
+from controllers.issuing.keys import CentreKeys, KeysUnusable
 from controllers.ports import CentreRelay
-from controllers.space_marks import SpaceContinuity
+from controllers.spaces.space_marks import SpaceContinuity
 from relay.core.records.trust import RootsRefused, Trust
 from relay.ports import Clock, Dice
 from relay.waiting import until_due
@@ -180,10 +179,10 @@ class Issuer:
 
     def pause(self, name: str) -> None:
         """Drop and settle nothing until `resume`, for a minute at most: an apply is under way."""
-        self._core.pause(name, self._clock.now())
+        self._core.snapshots.pause(name, now=self._clock.now().seconds)
 
     def resume(self, name: str) -> None:
-        self._core.resume(name)
+        self._core.snapshots.resume(name)
         self._changed.set()
 
     # Keys.
@@ -297,9 +296,9 @@ class Issuer:
             self._told(gone)
 
     async def _until_due(self) -> None:
-        while self._core.due > self._clock.now().seconds:
+        while self._core.snapshots.due > self._clock.now().seconds:
             self._changed.clear()
-            await until_due(self._changed, self._clock, self._core.due)
+            await until_due(self._changed, self._clock, self._core.snapshots.due)
 
     async def _follow_shown(self) -> None:
         """Go above a snapshot of this tree that someone has and the ledger lost."""

@@ -1,0 +1,1 @@
+"""The reconcilers of inventory spaces, and of what moves between destinations."""
