@@ -9,7 +9,8 @@ import asyncio
 import hashlib
 import json
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -24,7 +25,7 @@ from leafcast.backups.backup_index import (
 from leafcast.backups.backup_settings import FILE as SETTINGS_FILE
 from leafcast.backups.backup_settings import BackupSettings
 from leafcast.backups.centre_files import centre_files, tree_of
-from leafcast.backups.centre_streams import STREAMS, CentreServer, account
+from leafcast.backups.centre_streams import RELAY, SPACE, STREAMS, CentreServer, account
 from leafcast.backups.segments import (
     SEGMENT_BYTES,
     Segment,
@@ -42,6 +43,9 @@ from relay.ports import Clock
 from schemas.content.operator_box import box_name, close_box, open_box, public_half
 from schemas.content.sealing import NotOpened
 from schemas.values.codec import from_json
+
+PASSES_MAX = 5
+"""So often a backup looks whether all stood still meanwhile; a centre that never does is taken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,32 +97,75 @@ async def write_piecewise(
     Raises BackupUnusable, OSError, BusBroken; then the folder holds the backups that it held.
     """
     tree = tree_of(place)
-    folder.check(tree)
-    with folder.alone():
+    with ExitStack() as stack:
+        # Whatever touches the folder may hang with its disk, and the centre must not.
+        await asyncio.to_thread(folder.check, tree)
+        await asyncio.to_thread(stack.enter_context, folder.alone())
         before = await asyncio.to_thread(_read_catalog, folder, settings)
         pieces = _Pieces(folder, settings, await asyncio.to_thread(folder.sizes))
-        catalogs, streams = dict[str, StreamCatalog](), dict[str, StreamIndex]()
-        for holder, stream in STREAMS:
-            name = f"{holder}/{stream}"
-            async with account(server, holder, "backup") as connection:
-                copied = await _copy(connection, clock, stream, before.get(name), pieces)
-            if copied is not None:
-                catalogs[name], streams[name] = copied
+        began_ms, copied = await _copy_all(server, clock, before, pieces)
         # Settings are kept once a first backup by them is there.
         files = {**centre_files(place), SETTINGS_FILE: settings.encoded().encode()}
-        index = BackupIndex(streams, files)
+        index = BackupIndex({name: it.index for name, it in copied.items()}, files)
         kept = await asyncio.to_thread(folder.backups)
         number = 1 + max((it.line.number for it in kept if it.line), default=0)
-        now_ms = clock.now().wall_ms
-        line = IndexLine(tree, number, now_ms, settings.key, index.pieces)
+        line = IndexLine(tree, number, began_ms, settings.key, index.pieces)
         data = close_index(index, line, settings.secret, settings.public)
         file = _file_name(line)
         await asyncio.to_thread(folder.write, file, data)
-        catalog = _encode_catalog(settings, catalogs)
+        catalog = _encode_catalog(settings, {name: it.catalog for name, it in copied.items()})
         await asyncio.to_thread(folder.write, CATALOG, catalog)
         await asyncio.to_thread(folder.keep_newest, settings.keep)
-    messages = sum(len(it.alive) for stream in streams.values() for it in stream.segments)
-    return WrittenBackup(file, now_ms, pieces.written + len(data), messages)
+    messages = sum(len(it.alive) for stream in index.streams.values() for it in stream.segments)
+    return WrittenBackup(file, began_ms, pieces.written + len(data), messages)
+
+
+@dataclass(frozen=True, slots=True)
+class _CopiedStream:
+    """A stream in pieces: what is known of these from now on, and which messages count."""
+
+    catalog: StreamCatalog
+    index: StreamIndex
+
+
+async def _copy_all(
+    server: CentreServer,
+    clock: Clock,
+    known: Mapping[str, StreamCatalog],
+    pieces: _Pieces,
+) -> tuple[int, dict[str, _CopiedStream]]:
+    """All streams as they were at one moment, if it comes within some passes; and that moment.
+
+    A ledger and a space of two moments differ, and a centre restored of them would issue what
+    differs: perhaps over something newer at the edges. Each pass but the first reads little.
+    """
+    async with account(server, RELAY, "backup") as relay, account(server, SPACE, "backup") as space:
+        connections = {RELAY: relay, SPACE: space}
+        began_ms, copied = 0, dict[str, _CopiedStream]()
+        for _ in range(PASSES_MAX):
+            began_ms = clock.now().wall_ms
+            copied = {}
+            for holder, stream in STREAMS:
+                name, connection = f"{holder}/{stream}", connections[holder]
+                found = await _copy(connection, clock, stream, known.get(name), pieces)
+                if found is not None:
+                    copied[name] = found
+            known = {name: it.catalog for name, it in copied.items()}
+            if await _stood_still(connections, copied):
+                break
+    return began_ms, copied
+
+
+async def _stood_still(
+    connections: Mapping[str, Connection], copied: Mapping[str, _CopiedStream]
+) -> bool:
+    """Whether no stream took anything since it was copied."""
+    for name, it in copied.items():
+        holder, _, stream = name.partition("/")
+        form = await stream_form(connections[holder], stream)
+        if form is None or form.last != it.index.last:
+            return False
+    return True
 
 
 async def _copy(
@@ -127,7 +174,7 @@ async def _copy(
     stream: str,
     known: StreamCatalog | None,
     pieces: _Pieces,
-) -> tuple[StreamCatalog, StreamIndex] | None:
+) -> _CopiedStream | None:
     """A stream's messages, as far as no piece has them, into pieces; None without a stream."""
     form = await stream_form(connection, stream)
     if form is None:
@@ -143,7 +190,7 @@ async def _copy(
     alive, last = set(newest.values()), max(form.last, copy.last)
     used = [UsedSegment(it.piece, it.digest, alive_in(it, alive)) for it in segments]
     index = StreamIndex(form.config, last, [it for it in used if it.alive])
-    return StreamCatalog(form.created, segments), index
+    return _CopiedStream(StreamCatalog(form.created, segments), index)
 
 
 @dataclass(slots=True)

@@ -33,6 +33,10 @@ from schemas.content.operator_box import KEY_BYTES
 
 AGAIN_SECONDS_MIN = 60.0
 """After a backup that failed; then twice as long each time, up to the interval."""
+LATE_SECONDS = 600.0
+"""After so long, or after the interval, a backup that is being written is told of."""
+SEE_DISK = "see whether its disk answers, or is mounted from a machine that does"
+FOLDER_SECONDS = 5.0
 LATEST_SECONDS = 3600.0
 """So long it sleeps at most: a clock that is set is noticed then."""
 
@@ -87,11 +91,14 @@ class BackupTimer:
             return ""
         return f"{standing.reason}; {standing.remedy}"
 
-    def facts(self) -> dict[str, Any]:
-        """What people are told; see leafcast.doctor.findings.BackupFacts. It reads the folder."""
+    async def facts(self) -> dict[str, Any]:
+        """What people are told; see leafcast.doctor.findings.BackupFacts."""
         standing, verified = self.standing, dict[str, Any]()
-        with suppress(OSError):
-            verified = BackupFolder(Path(self.settings.to)).verified() if self.settings.to else {}
+        if self.settings.to:
+            folder = BackupFolder(Path(self.settings.to))
+            with suppress(OSError, TimeoutError):
+                async with asyncio.timeout(FOLDER_SECONDS):
+                    verified = await asyncio.to_thread(folder.verified)
         return {
             **self.settings.form(),
             "made_ms": standing.made_ms,
@@ -165,6 +172,15 @@ class BackupTimer:
         return settings.seconds - since if since >= 0 else 0.0
 
     async def _write_due(self) -> None:
+        """Write one; of a disk that does not answer it is told meanwhile, and waited for."""
+        late = max(LATE_SECONDS, float(self.settings.seconds))
+        async with asyncio.TaskGroup() as group:
+            writing = group.create_task(self._try_to_write())
+            done, _ = await asyncio.wait([writing], timeout=late)
+            if not done:
+                self._failed(f"{self.settings.to}: it does not answer", SEE_DISK)
+
+    async def _try_to_write(self) -> None:
         settings = self.settings
         try:
             async with self._writing:

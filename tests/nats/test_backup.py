@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from controllers.core.access.issued_tokens import IssuedToken
+from leafcast.backups import piecewise
 from leafcast.backups.backup_folder import BackupFolder
 from leafcast.backups.refusals import BackupUnusable
 from leafcast.backups.restoring import PENDING, place_backup, restore_pending
@@ -103,6 +104,29 @@ async def test_a_second_backup_writes_only_what_is_new(grove, tmp_path):
         for file in (second, third):
             await centre.restore(file)
             assert await centre.ledger() == held
+
+
+async def test_a_backup_holds_ledger_and_space_of_one_moment(grove, tmp_path, monkeypatch):
+    """What comes after the ledger was read and before the space was has it look once more."""
+    folder, late = BackupFolder(tmp_path / "backups"), ["first", "second"]
+    async with grove:
+        centre = await BackedUpCentre(grove, tmp_path / "tree").start()
+        await centre.make_ledger(*RECORDS)
+        await centre.space.open()
+        plain = piecewise.stream_form
+
+        async def form_of(connection, stream):
+            if stream == "KV_inventory" and late:
+                await centre.put(7, late.pop(0).encode())
+            return await plain(connection, stream)
+
+        monkeypatch.setattr(piecewise, "stream_form", form_of)
+        file = await centre.back_up(folder)
+        assert not late
+        held = await centre.ledger()
+        assert held["lc._own.r7"] == b"second"
+        await centre.restore(file)
+        assert await centre.ledger() == held
 
 
 async def test_many_small_backups_stay_few_pieces(grove, tmp_path):

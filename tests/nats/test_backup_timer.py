@@ -1,6 +1,7 @@
 """Backups on a timer: made when they are due, told of when they fail, never two at once."""
 
 import asyncio
+import threading
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 from leafcast.backups.backup_folder import BackupFolder
 from leafcast.backups.backup_settings import kept_settings
 from leafcast.backups.refusals import BackupUnusable
+from leafcast.daemon import backup_timer
 from leafcast.daemon.backup_timer import BackupTimer
 from relay.adapters.clock import SystemDice
 from relay.ports import BusBroken
@@ -94,7 +96,7 @@ async def test_a_setting_that_does_not_work_is_refused_and_changes_nothing(grove
             await centre.timer(reached=False).change(900, None, str(to), PUBLIC)
         assert not timer.settings.seconds
         assert not kept_settings(centre.place.folder).to
-        assert timer.facts()["made_ms"] == 0
+        assert (await timer.facts())["made_ms"] == 0
 
 
 async def test_a_folder_that_goes_is_told_of_and_written_again_once_it_is_back(grove, tmp_path, to):
@@ -114,6 +116,31 @@ async def test_a_folder_that_goes_is_told_of_and_written_again_once_it_is_back(g
             await eventually(lambda: not timer.trouble)
             assert timer.standing.made_ms > since
             assert len(centre.notes) == 1
+
+
+async def test_a_disk_that_does_not_answer_is_told_of_and_waited_for(
+    grove, tmp_path, to, monkeypatch
+):
+    monkeypatch.setattr(backup_timer, "LATE_SECONDS", 0.5)
+    answers = threading.Event()
+
+    def hangs(folder):
+        answers.wait(60)
+        return plain(folder)
+
+    async with grove:
+        centre = await Timed(grove, tmp_path / "tree").start()
+        await centre.make_ledger(b"a record")
+        plain = BackupFolder.sizes
+        async with running(centre.timer()) as timer:
+            await timer.change(1, 9, str(to), PUBLIC)
+            made_ms = timer.standing.made_ms
+            monkeypatch.setattr(BackupFolder, "sizes", hangs)
+            await eventually(lambda: "it does not answer" in timer.trouble)
+            # Whoever asks is answered meanwhile.
+            assert (await timer.facts())["made_ms"] >= made_ms
+            answers.set()
+            await eventually(lambda: not timer.trouble and timer.standing.made_ms > made_ms)
 
 
 async def test_two_that_write_at_once_do_it_one_after_the_other_or_are_told(grove, tmp_path, to):

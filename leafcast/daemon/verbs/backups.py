@@ -48,11 +48,11 @@ class Backups:
             "bytes": written.bytes,
             "messages": written.messages,
         }
-        return {"written": said, "facts": self._timer.facts()}
+        return {"written": said, "facts": await self._timer.facts()}
 
     async def facts(self) -> dict[str, Any]:
         """How the timer is set, and how the last backups went."""
-        return self._timer.facts()
+        return await self._timer.facts()
 
 
 def register_backups(

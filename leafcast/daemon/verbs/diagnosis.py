@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -33,6 +32,10 @@ from schemas.reports.reports import AT_WORK
 from schemas.values.identity import NodePath
 
 
+async def no_backups() -> None:
+    """Where nobody writes any."""
+
+
 class Diagnosis:
     """The verb `doctor` of a daemon: its nodes and placements, as `Facts` has them."""
 
@@ -43,7 +46,7 @@ class Diagnosis:
         clock: Clock,
         expiries: Callable[[], Iterable[Expiry]],
         troubles: Callable[[], Iterable[Trouble]],
-        backups: Callable[[], Mapping[str, Any] | None] = lambda: None,
+        backups: Callable[[], Awaitable[Mapping[str, Any] | None]] = no_backups,
     ) -> None:
         self._centre = centre
         self._backups = backups
@@ -75,7 +78,7 @@ class Diagnosis:
             "troubles": [asdict(it) for it in self._troubles()],
             "sealed": controllers is None or controllers.keys.sealing.seals,
             "hubs": self._centre.hub_troubles(),
-            "backups": await asyncio.to_thread(self._backups),
+            "backups": await self._backups(),
         }
 
     def _all_expiries(self, answers: Mapping[NodePath, Form]) -> Iterator[Expiry]:
@@ -121,7 +124,7 @@ def register_diagnosis(
     clock: Clock,
     expiries: Callable[[], Iterable[Expiry]] = list,
     troubles: Callable[[], Iterable[Trouble]] = list,
-    backups: Callable[[], Mapping[str, Any] | None] = lambda: None,
+    backups: Callable[[], Awaitable[Mapping[str, Any] | None]] = no_backups,
 ) -> None:
     """Answer the verb `doctor`; of what expires, of certificates and backups others tell."""
     facts = Diagnosis(centre, asks, clock, expiries, troubles, backups).facts
