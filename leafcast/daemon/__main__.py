@@ -1,17 +1,30 @@
-"""`python -m leafcast.daemon FOLDER REGIONS SITES DEPTH [KUBE] [--take-over]` runs that tree."""
+"""`python -m leafcast.daemon FOLDER REGIONS SITES DEPTH [KUBE] [--take-over] [--members]`.
+
+It runs that tree; with a FOLDER alone it runs the member of a node whose folder it is.
+"""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
 
-from leafcast.daemon.local_daemon import run_daemon
-from leafcast.daemon.process import TAKE_OVER
+from leafcast.daemon.local_daemon import run_daemon, run_member
+from leafcast.daemon.process import OF_MEMBERS, TAKE_OVER
 from leafcast.data_dir import DataDir
 from leafcast.local.views import TreeShape
 
-if __name__ == "__main__":
-    folder, regions, sites, depth, *more = sys.argv[1:]
+
+def main(folder: str, *wanted: str) -> int:
+    """Run what the arguments say; the exit code."""
+    place = DataDir(Path(folder))
+    if not wanted:
+        return run_member(place)
+    regions, sites, depth, *more = wanted
     shape = TreeShape(int(regions), int(sites), int(depth))
-    kube = next((word for word in more if word != TAKE_OVER), None)
-    sys.exit(run_daemon(DataDir(Path(folder)), shape, kube, take_over=TAKE_OVER in more))
+    kube = next((word for word in more if not word.startswith("--")), None)
+    take_over, trios = TAKE_OVER in more, OF_MEMBERS in more
+    return run_daemon(place, shape, kube, take_over=take_over, trios=trios)
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

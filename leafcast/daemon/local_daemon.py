@@ -5,24 +5,31 @@ from __future__ import annotations
 import logging
 import os
 import sys
+from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
 from logging.handlers import RotatingFileHandler
+from pathlib import Path
+from typing import Any
 
 from leafcast.centre.centre import Centre, CentreOptions
 from leafcast.daemon.centre_member import CentreMember
 from leafcast.daemon.daemon import Daemon
 from leafcast.daemon.logs import set_up_logs
-from leafcast.data_dir import DataDir
+from leafcast.daemon.trio_daemon import TrioDaemon
+from leafcast.data_dir import DataDir, DataDirUnusable
 from leafcast.errors import said
+from leafcast.join.relay_member import RelayMember
 from leafcast.local.tree import LocalTree
 from leafcast.local.tree_kube import TreeKube
-from leafcast.local.views import TreeShape
+from leafcast.local.views import DEPTH_MIN, TreeShape
 from leafcast.members.member import Member
+from leafcast.members.settings import FILE as MEMBER_FILE
 from leafcast.members.settings import MemberSettings, kept_member
 from leafcast.node.options import ActiveMember
 from leafcast.signals import EndedBySignal, run_until_signal
 from leafcast.space_settings import CentreSpaces
 from relay.adapters.clock import SystemClock, SystemDice
+from relay.adapters.server.cluster_settings import MEMBERS
 from schemas.values.identity import NodePath
 
 LOG_BYTES_MAX = 2_000_000
@@ -68,29 +75,66 @@ def centre_member(place: DataDir, settings: MemberSettings, *, take_over: bool =
     return Member(settings, CentreMember(place, settings, dice, start), clock, dice)
 
 
+def relay_member(folder: Path, settings: MemberSettings) -> Member:
+    """One member of a relay on its directory, which must be locked."""
+    clock, dice = SystemClock(), SystemDice()
+    return Member(settings, RelayMember(folder, settings, clock, dice), clock, dice)
+
+
 def run_daemon(
-    place: DataDir, shape: TreeShape, kube: str | None = None, *, take_over: bool = False
+    place: DataDir,
+    shape: TreeShape,
+    kube: str | None = None,
+    *,
+    take_over: bool = False,
+    trios: bool = False,
 ) -> int:
-    """Run on the directory until a signal; the exit code. Errors are in the log."""
+    """Run on the directory until a signal; the exit code. Errors are in the log.
+
+    With `trios` the centre and the relays are processes of their own, three each.
+    """
+
+    def run() -> Coroutine[Any, Any, None]:
+        if place.tree() is None:
+            form: dict[str, Any] = {"shape": [shape.regions, shape.sites, shape.depth]}
+            form |= {"kube": kube} if kube else {}
+            place.write_tree(form | ({"members": MEMBERS} if trios else {}))
+        if trios:
+            return TrioDaemon(place, shape).run()
+        settings = kept_member(place.folder)
+        if settings is not None:
+            return centre_member(place, settings, take_over=take_over).run()
+        return local_daemon(place, shape, kube, take_over=take_over).run()
+
+    return _run_logged(place, run)
+
+
+def run_member(place: DataDir) -> int:
+    """Run the member of a node whose directory it is, as `run_daemon`."""
+
+    def run() -> Coroutine[Any, Any, None]:
+        settings = kept_member(place.folder)
+        if settings is None:
+            reason, remedy = f"it has no {MEMBER_FILE}", "name the data directory of a member"
+            raise DataDirUnusable(place.folder, reason, remedy)
+        if not settings.path.is_root:
+            return relay_member(place.folder, settings).run()
+        if place.tree() is None:
+            place.write_tree({"shape": [0, 1, DEPTH_MIN]})
+        return centre_member(place, settings).run()
+
+    return _run_logged(place, run)
+
+
+def _run_logged(place: DataDir, run: Callable[[], Coroutine[Any, Any, None]]) -> int:
     # A log that cannot be written must not hide why.
     logging.raiseExceptions = False
     handler = RotatingFileHandler(place.log, maxBytes=LOG_BYTES_MAX, backupCount=1)
     set_up_logs("text", [handler])
     try:
         with place.locked():
-            if place.tree() is None:
-                place.write_tree(
-                    {
-                        "shape": [shape.regions, shape.sites, shape.depth],
-                        **({"kube": kube} if kube else {}),
-                    }
-                )
             log.info("starting, process %d", os.getpid())
-            settings = kept_member(place.folder)
-            if settings is None:
-                run_until_signal(local_daemon(place, shape, kube, take_over=take_over).run())
-            else:
-                run_until_signal(centre_member(place, settings, take_over=take_over).run())
+            run_until_signal(run())
     except EndedBySignal as end:
         log.info("stopped: %s", end)
         return 0

@@ -21,7 +21,7 @@ LOOK_SECONDS = 0.1
 STOP_SECONDS = 30.0
 STRANGE_SECONDS = 3.0
 LOG_LINES_SHOWN = 8
-TAKE_OVER = "--take-over"
+TAKE_OVER, OF_MEMBERS = "--take-over", "--members"
 OTHERS = 0o077
 """What is taken from the rights of all that a program writes: nobody but its owner sees it."""
 _OURS = frozenset(
@@ -84,7 +84,12 @@ def check_room(folder: Path, free: int) -> None:
 
 
 def start_daemon(
-    place: DataDir, shape: TreeShape, kube: str | None = None, *, take_over: bool = False
+    place: DataDir,
+    shape: TreeShape,
+    kube: str | None = None,
+    *,
+    take_over: bool = False,
+    trios: bool = False,
 ) -> subprocess.Popen[bytes]:
     """Start it in a session of its own, so that it outlives this terminal."""
     package = str(Path(__file__).resolve().parents[2])
@@ -92,6 +97,7 @@ def start_daemon(
     wanted = [str(figure) for figure in (shape.regions, shape.sites, shape.depth)]
     wanted += [kube] if kube else []
     wanted += [TAKE_OVER] if take_over else []
+    wanted += [OF_MEMBERS] if trios else []
     with private_log(place.log) as output:
         return subprocess.Popen(  # noqa: S603 - our own program
             [sys.executable, "-P", "-m", "leafcast.daemon", str(place.folder), *wanted],

@@ -239,7 +239,8 @@ class Member:
         tenure = Tenure(token, keeper.confirm, settled)
         async with asyncio.TaskGroup() as group:
             group.create_task(self._keep_settled(state), name="settling")
-            await self._node.run(ActiveMember(tenure, server, self._settings.leaf_urls, presence))
+            leaf_urls, others = self._settings.leaf_urls, self._settings.others
+            await self._node.run(ActiveMember(tenure, server, leaf_urls, others, presence))
         raise BusBroken("the node ended its run")
 
     async def _keep_settled(self, state: _State) -> None:

@@ -31,13 +31,15 @@ class MemberUnusable(Exception):
 class MemberSettings:
     """One member: of which node, how its server reaches the others', and who they are.
 
-    `leaf_urls` are where servers of children dial in, at all members; `keys` are the public keys of
-    all by name, 32 bytes each, and `key` is this one's private half.
+    `leaf_urls` are where servers of children dial in, at all members, and `client_urls` where their
+    own clients do, by name; `keys` are the public keys of all by name, 32 bytes each, and `key` is
+    this one's private half.
     """
 
     path: NodePath
     cluster: ClusterSettings
     leaf_urls: tuple[str, ...]
+    client_urls: Mapping[str, str]
     keys: Mapping[str, bytes]
     key: bytes = field(repr=False)
 
@@ -45,6 +47,11 @@ class MemberSettings:
     def name(self) -> str:
         """Of this member, within its node."""
         return self.cluster.member
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        """Where clients reach the servers of the other members."""
+        return tuple(url for name, url in self.client_urls.items() if name != self.name)
 
 
 def kept_member(folder: Path) -> MemberSettings | None:
@@ -61,7 +68,8 @@ def kept_member(folder: Path) -> MemberSettings | None:
         )
         keys = {name: _key(text) for name, text in form["keys"].items()}
         path, leaf_urls = NodePath.parse(form["path"]), tuple(form["leafUrls"])
-        return MemberSettings(path, cluster, leaf_urls, keys, _key(form["key"]))
+        clients = {str(name): str(url) for name, url in form["clientUrls"].items()}
+        return MemberSettings(path, cluster, leaf_urls, clients, keys, _key(form["key"]))
     except FileNotFoundError:
         return None
     except KeyError as error:
@@ -81,6 +89,7 @@ def keep_member(folder: Path, settings: MemberSettings) -> None:
         "routes": list(cluster.routes),
         "password": cluster.password,
         "leafUrls": list(settings.leaf_urls),
+        "clientUrls": dict(settings.client_urls),
         "keys": {name: key.hex() for name, key in settings.keys.items()},
         "key": settings.key.hex(),
     }

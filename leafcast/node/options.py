@@ -30,12 +30,14 @@ from schemas.values.identity import NodePath, TreeId
 class ActiveMember:
     """A member of a node while it is the active one: its server runs already, and goes on.
 
-    `leaf_urls` are where servers of children dial in: at any member's. `presence` asks the others.
+    `leaf_urls` are where servers of children dial in: at any member's. `others` are where clients
+    reach the other members' servers. `presence` asks the other members.
     """
 
     tenure: Tenure
     server: EmbeddedServer
     leaf_urls: tuple[str, ...]
+    others: tuple[str, ...]
     presence: MemberPresence
 
 

@@ -287,7 +287,8 @@ class NodeRuntime:
                 self._announce_change()
                 group.create_task(self._server.until_wiped(), name=f"wiped {path}")
                 # A laid-out node has its children's accounts before it has heard of any of them.
-                is_told = not self._server.is_external and not path.is_root
+                is_laid_out = self._server.is_external or self._world.member is not None
+                is_told = not is_laid_out and not path.is_root
                 if is_told or driver.node.children():
                     await server.forget_others(driver.node.children())
                 group.create_task(run.asker.run(), name=f"asker {path}")
@@ -310,6 +311,7 @@ class NodeRuntime:
             self._uplink_seed,
             seeds.system,
             world.replicas,
+            world.member.others if world.member is not None else (),
             parent_servers=len(self._uplink.link.urls) if self._uplink is not None else 1,
         )
         bus = JetStreamBus(

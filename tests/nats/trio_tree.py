@@ -10,10 +10,10 @@ from controllers.issuing.keys import load_or_make_keys
 from leafcast.ask.session import open_session
 from leafcast.daemon.centre_member import CENTRE_STATE
 from leafcast.data_dir import DataDir
+from leafcast.members.layout import PortPool, copy_state, lay_out_members
 from leafcast.node.credentials.account_seeds import account_seeds
 from relay.adapters.clock import SystemDice
 from schemas.values.identity import NodePath
-from tests.member_layout import copy_state, lay_out_members
 from tests.nats.chaos_member import Member, until
 from tests.nats.chaos_tree import ChaosTree
 
@@ -39,7 +39,7 @@ class TrioTree(ChaosTree):
             if place is not first:
                 copy_state(first.folder, place.folder, CENTRE_STATE)
         folders = {name: place.folder for name, place in places.items()}
-        lay_out_members(folders, "centre", tree, ROOT_PATH, dice)
+        lay_out_members(folders, "centre", tree, ROOT_PATH, dice, PortPool())
         for name, place in places.items():
             command = ["leafcast.daemon", str(place.folder), "0", "1", "3"]
             self.centres[name] = Member("/", place.folder, command, dict(self.settings))

@@ -34,6 +34,7 @@ RUN_ELSEWHERE = {
         "tests/kube/test_install.py"
     ),
     "leafcast up --kube=all": "tests/kube/test_up.py",
+    "leafcast up --members 3": "tests/e2e/test_trios.py",
     "kubectl annotate rollout shop --overwrite leafcast.io/rollout-request='"
     '{"id": "7f3a", "action": "approve", "wave": "rest", "user": "jane"}\'': (
         "tests/kube/test_rollout_kind.py"

@@ -5,12 +5,12 @@ import json
 import pytest
 from nacl.public import PrivateKey
 
+from leafcast.members.layout import PortPool, copy_state, lay_out_members
 from leafcast.members.sealed_state import StateUnreadable, opened, sealed
 from leafcast.members.settings import FILE, MemberUnusable, kept_member
 from leafcast.members.state_files import StateFiles
 from relay.adapters.clock import SystemDice
 from schemas.values.identity import NodePath, TreeId
-from tests.member_layout import copy_state, lay_out_members
 
 DICE = SystemDice()
 PATTERNS = ("keys/*.json", "tree.json")
@@ -19,7 +19,7 @@ PATTERNS = ("keys/*.json", "tree.json")
 @pytest.fixture
 def folders(tmp_path):
     made = {name: tmp_path / name for name in ("m1", "m2", "m3")}
-    lay_out_members(made, "centre", TreeId("t" * 26), NodePath(), DICE)
+    lay_out_members(made, "centre", TreeId("t" * 26), NodePath(), DICE, PortPool())
     return made
 
 

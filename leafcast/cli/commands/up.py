@@ -53,6 +53,7 @@ from leafcast.node.listen_settings import (
 from leafcast.signals import EndedBySignal, run_until_signal
 from leafcast.space_settings import CentreSpaces
 from relay.adapters.clock import SystemClock, SystemDice
+from relay.adapters.server.cluster_settings import MEMBERS
 from relay.adapters.server.store_key import check_key
 from schemas.values.identity import NodePath
 from schemas.values.wording import many
@@ -76,6 +77,11 @@ SHOP = Path(__file__).resolve().parents[2] / "shop"
     "--depth",
     type=click.IntRange(DEPTH_MIN, DEPTH_MAX),
     help="Tiers in all: 3 are centre, regions and sites.  [default: 3]",
+)
+@click.option(
+    "--members",
+    type=click.Choice(["1", "3"]),
+    help="On how many servers the centre and each relay run: with 3 one may fail.  [default: 1]",
 )
 @click.option(
     "--kube",
@@ -108,6 +114,7 @@ def up(  # noqa: PLR0913 - its options
     regions: int | None,
     sites: int | None,
     depth: int | None,
+    members: str | None,
     kube: str | None,
     spaces: CentreSpaces | None,
     take_over: bool,
@@ -121,6 +128,8 @@ def up(  # noqa: PLR0913 - its options
 
     A nats-server for the centre, for each region and for each site, with a simulated cluster at
     each site. `leafcast down` stops it and keeps its data; the next `up` finds all as it was.
+
+    With --members 3 the centre and each region run three times, as one node: one may be lost.
 
     With --kube people write workloads with kubectl into a real API server. It needs the programs
     etcd, kube-apiserver and kube-controller-manager, and 0.4 GB; with --kube=all kube-scheduler and
@@ -144,22 +153,19 @@ def up(  # noqa: PLR0913 - its options
     kept = place.tree() if place.folder.is_dir() else None
     shape = _shape(place, kept, {"--regions": regions, "--sites": sites, "--depth": depth})
     kube = _kube(place, kept, kube)
+    trios = _trios(place, kept, shape, members, kube, listens, store, spaces)
     running = place.in_use()
-    if kube and not running:
-        binaries_for(kube)
-    if spaces is not None:
-        _check_spaces(place, kube, spaces, running=running, take_over=take_over)
+    _check_spaces(place, kube, spaces, running=running, take_over=take_over)
     if running:
         _check_running(place, listens, store)
     else:
         _prepare(place, shape, spaces, listens, store)
-    if running and (place.daemon() or {}).get("ready"):
+    start = partial(start_daemon, place, shape, kube, take_over=take_over, trios=trios)
+    if is_up := running and bool((place.daemon() or {}).get("ready")):
         _already_up(place, shape, foreground=foreground)
-        click.echo(_next_steps(place, shape, kube, data_dir))
-        return
-    start = None if running else partial(start_daemon, place, shape, kube, take_over=take_over)
-    _bring_up(place, shape, timeout_seconds, start, known=bool(kept))
-    if foreground:
+    else:
+        _bring_up(place, shape, timeout_seconds, None if running else start, known=bool(kept))
+    if foreground and not is_up:
         _stay(place)
     else:
         click.echo(_next_steps(place, shape, kube, data_dir))
@@ -267,13 +273,7 @@ def _shape(
     """The shape of the tree there is, or the one asked for."""
     if kept is None:
         regions, sites, depth = asked.values()
-        shape = TreeShape(regions or 2, sites or 3, depth or 3)
-        if shape.nodes > SERVERS_MAX:
-            raise click.UsageError(
-                f"this tree has {shape.nodes} nats-servers; one machine carries about "
-                f"{SERVERS_MAX}: lower --regions, --sites or --depth"
-            )
-        return shape
+        return TreeShape(regions or 2, sites or 3, depth or 3)
     figures = kept["shape"]
     assert isinstance(figures, list)
     for (option, wanted), had in zip(asked.items(), figures, strict=True):
@@ -284,6 +284,49 @@ def _shape(
                 "and remove the folder for a new one"
             )
     return TreeShape(*figures)
+
+
+def _check_size(shape: TreeShape, *, trios: bool) -> None:
+    """Refuse a tree of more servers than one machine carries."""
+    servers = shape.nodes + (MEMBERS - 1) * (1 + len(shape.relays())) if trios else shape.nodes
+    if servers > SERVERS_MAX:
+        raise click.UsageError(
+            f"this tree has {servers} nats-servers; one machine carries about {SERVERS_MAX}: lower "
+            "--regions, --sites, --depth or --members"
+        )
+
+
+def _trios(  # noqa: PLR0913, PLR0917 - what was said to options
+    place: DataDir,
+    kept: dict[str, object] | None,
+    shape: TreeShape,
+    asked: str | None,
+    kube: str | None,
+    listens: ListenSettings | None,
+    store: StoreOptions,
+    spaces: CentreSpaces | None,
+) -> bool:
+    """Whether the centre and the relays of the tree have three members each."""
+    had = str(kept.get("members", 1)) if kept is not None else None
+    if asked is not None and had is not None and asked != had:
+        raise click.ClickException(
+            f"the tree in {place.folder} was made with --members {had}, not {asked}; leave "
+            "--members out, or make another tree with --data-dir"
+        )
+    trios = (had or asked) == str(MEMBERS)
+    others = {
+        "--kube": kube,
+        "--listen": listens,
+        "--store-key-file": store.key_file,
+        "--durability": store.durability,
+        "--workloads-kubeconfig": spaces,
+    }
+    given = [option for option, said in others.items() if said]
+    if trios and given:
+        said = f"a tree with --members 3 cannot have {' and '.join(given)} yet; leave that out"
+        raise click.UsageError(said)
+    _check_size(shape, trios=trios)
+    return trios
 
 
 def _kube(place: DataDir, kept: dict[str, object] | None, asked: str | None) -> str | None:
@@ -357,12 +400,16 @@ def _check_listening(place: DataDir) -> None:
 def _check_spaces(
     place: DataDir,
     kube: str | None,
-    spaces: CentreSpaces,
+    spaces: CentreSpaces | None,
     *,
     running: bool,
     take_over: bool,
 ) -> None:
     """Refuse spaces with which the tree cannot work, before anything is started."""
+    if kube and not running:
+        binaries_for(kube)
+    if spaces is None:
+        return
     if kube is not None:
         said = "--kube brings an API server of its own; leave it out, or name no other"
         raise click.UsageError(said)

@@ -21,7 +21,12 @@ from relay.adapters.jetstream.reconnecting_client import (
     PINGS_UNANSWERED_MAX,
     ReconnectingClient,
 )
-from relay.adapters.jetstream.server_floor import ServerTooOld, refuse_old_server, server_version
+from relay.adapters.jetstream.server_floor import (
+    ServerTooOld,
+    refuse_old_server,
+    server_id,
+    server_version,
+)
 from relay.adapters.jetstream.server_url import connect_options
 from relay.ports import BusBroken
 from schemas.values.codec import from_json
@@ -138,7 +143,7 @@ class Connection:
     @property
     def server_id(self) -> str:
         """Of the server that it is connected to, or was last; each start of one has another."""
-        return str(self.client._server_info.get("server_id", ""))  # noqa: SLF001 - nobody else says it
+        return server_id(self.client)
 
     async def move_on(self) -> None:
         """Go on at the next one of its servers; `when_lost` and `when_back` tell of it."""

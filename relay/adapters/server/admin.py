@@ -11,6 +11,7 @@ from typing import Any
 from nats.aio.client import Client
 
 from relay.adapters.jetstream.backpressure_client import close
+from relay.adapters.jetstream.server_floor import server_id
 from relay.adapters.jetstream.server_url import connect_options
 
 REQUEST_SECONDS = 5.0
@@ -52,17 +53,16 @@ async def cut_links(system: Client, account: str, keep: Collection[str] = ()) ->
 
     A reload leaves the links of keys that are good no more open, only deaf.
     """
-    found = await _asked(system, "PING.LEAFZ", account=account)
-    server = found["server"]["id"]
+    found = await _asked(system, "LEAFZ", account=account)
     kept = await _links_of(system, account, keep) if keep else frozenset()
     for link in found["data"].get("leafs") or ():
         if link["id"] not in kept:
-            await _asked(system, f"{server}.KICK", cid=link["id"])
+            await _asked(system, "KICK", cid=link["id"])
 
 
 async def _links_of(system: Client, account: str, keys: Collection[str]) -> Collection[int]:
     """The links that were let in by one of these keys; only an account that is there has any."""
-    found = await _asked(system, "PING.CONNZ", acc=account, auth=True, limit=LINKS_MAX)
+    found = await _asked(system, "CONNZ", acc=account, auth=True, limit=LINKS_MAX)
     links = found["data"].get("connections") or ()
     return {link["cid"] for link in links if link.get("authorized_user") in keys}
 
@@ -79,8 +79,7 @@ async def sync_seconds(system: Client) -> int | None:
 
 async def reload_config(system: Client) -> None:
     """Have the server read its configuration file; raises ConfigRefused."""
-    found = await _asked(system, "PING.IDZ")
-    answer = await _asked(system, f"{found['id']}.RELOAD", RELOAD_SECONDS)
+    answer = await _asked(system, "RELOAD", RELOAD_SECONDS)
     error = answer.get("error")
     if error:
         raise ConfigRefused(str(error.get("description", error)))
@@ -89,7 +88,9 @@ async def reload_config(system: Client) -> None:
 async def _asked(
     system: Client, verb: str, seconds: float = REQUEST_SECONDS, **body: Any
 ) -> dict[str, Any]:
+    """What the server that the client is connected to answers; of a cluster others would, too."""
     data = json.dumps(body).encode() if body else b""
-    answer = await system.request(f"$SYS.REQ.SERVER.{verb}", data, timeout=seconds)
+    server = server_id(system)
+    answer = await system.request(f"$SYS.REQ.SERVER.{server}.{verb}", data, timeout=seconds)
     form: dict[str, Any] = json.loads(answer.data)
     return form

@@ -1,0 +1,137 @@
+"""The process behind `up --members 3`: it keeps all members' processes, and runs the sites.
+
+Members need nothing of it once they run: it starts those again that ended, and ends them with it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import sys
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from leafcast.daemon.trios import MemberPlace, TrioPlaces
+from leafcast.data_dir import DataDir
+from leafcast.join.folder import GRANT_FILE
+from leafcast.join.kept_grant import read_grant
+from leafcast.local.views import TreeShape
+from leafcast.node.attached_cluster import attachment
+from leafcast.node.credentials.account_seeds import account_seeds
+from leafcast.node.credentials.files import keep_seed
+from leafcast.node.freed_memory import give_back_freed
+from leafcast.node.options import EdgeCluster, NodeEnvironment, NodeIdentity, ParentAccess
+from leafcast.node.runtime import NodeRuntime
+from leafcast.space_settings import SIMULATED
+from relay.adapters.clock import SystemClock, SystemDice
+from relay.adapters.server.guard import ProcessGuard
+from relay.adapters.server.logged_process import LoggedProcess
+from relay.adapters.server.nats_config import ParentRemote
+from schemas.values.identity import NodePath
+from schemas.values.wording import many
+
+AGAIN_SECONDS_MIN, AGAIN_SECONDS_MAX, CALM_SECONDS = 0.25, 10.0, 30.0
+_PACKAGE = str(Path(__file__).resolve().parents[2])
+_NOT_AWAITED = "\0"
+
+log = logging.getLogger("leafcast.daemon")
+
+
+class TrioDaemon:
+    """One run of a tree of trios on one data directory, which must be locked."""
+
+    def __init__(self, place: DataDir, shape: TreeShape) -> None:
+        self._place, self._shape = place, shape
+        self._clock, self._dice = SystemClock(), SystemDice()
+        self._places = TrioPlaces(place, shape)
+        self._sites: dict[NodePath, NodeRuntime] = {}
+        self._state: dict[str, Any] = {"pid": os.getpid(), "ready": False, "doing": "starting"}
+
+    async def run(self) -> None:
+        """Keep the tree running until cancelled; raises what ends it, in groups."""
+        self._say()
+        self._places.lay_out(self._dice)
+        self._let_commands_in()
+        try:
+            async with ProcessGuard() as guard, asyncio.TaskGroup() as group:
+                for member in self._places.each():
+                    group.create_task(self._keep(guard, member), name=str(member))
+                for path in self._shape.edges():
+                    site = self._sites[path] = self._site(guard, path)
+                    group.create_task(site.run(), name=str(path))
+                group.create_task(self._announce(), name="announce")
+                group.create_task(give_back_freed(self._clock), name="memory")
+        finally:
+            self._place.forget_daemon()
+
+    def _let_commands_in(self) -> None:
+        """Commands ask at any member of the centre: whichever is active answers."""
+        members = self._places.members(NodePath())
+        folder = DataDir(members[0].folder).node(NodePath())
+        seed = account_seeds(folder, self._dice).commands
+        url = ",".join(members[0].settings().client_urls.values())
+        self._place.write_admin({"url": url, "seed": seed})
+
+    async def _keep(self, guard: ProcessGuard, member: MemberPlace) -> None:
+        """Run a member's process, and again soon after it ended."""
+        pause = AGAIN_SECONDS_MIN
+        paths = [_PACKAGE, *filter(None, [os.environ.get("PYTHONPATH")])]
+        while True:
+            began = self._clock.now().seconds
+            process = LoggedProcess(
+                guard,
+                [sys.executable, "-P", "-m", "leafcast.daemon", str(member.folder)],
+                name=str(member),
+                cwd=member.folder,
+                says_ready=_NOT_AWAITED,
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+            )
+            try:
+                await process.ended.wait()
+            finally:
+                await process.stop()
+            for line in process.log:
+                log.error("%s: %s", member, line)
+            if self._clock.now().seconds - began > CALM_SECONDS:
+                pause = AGAIN_SECONDS_MIN
+            log.warning("%s ended; starting it again in %.1f s", member, pause)
+            await self._clock.sleep(pause)
+            pause = min(2 * pause, AGAIN_SECONDS_MAX)
+
+    def _site(self, guard: ProcessGuard, path: NodePath) -> NodeRuntime:
+        """An edge with a simulated cluster, which runs in this process."""
+        above = self._places.members(path.parent)
+        grant = read_grant(above[0].folder / GRANT_FILE)
+        credentials = self._places.credentials(path)
+        assert credentials is not None, f"{path} was laid out"
+        world = NodeEnvironment(guard, self._clock, self._dice, grant.tree, grant.roots)
+        folder = self._place.node(path)
+        link = ParentRemote(self._places.leaf_urls(path.parent), credentials.seed)
+        return NodeRuntime(
+            world,
+            NodeIdentity(path, folder),
+            ParentAccess(link, partial(keep_seed, folder, path)),
+            EdgeCluster(attachment(SIMULATED)),
+        )
+
+    async def _announce(self) -> None:
+        """Say how far the start is, and that the tree is up."""
+        members = sum(1 for _ in self._places.each())
+        self._doing(f"{many(members, 'member')} of the centre and the relays")
+        for path, site in self._sites.items():
+            await site.until(lambda node: node.ready)
+            log.info("%s is in session with its parent", path)
+        self._state["nodes"] = [len(tier) for tier in self._shape.tiers()]
+        self._state.update(ready=True, doing="running")
+        self._say()
+        log.info("the tree is up: %s", many(self._shape.nodes, "node"))
+
+    def _doing(self, doing: str) -> None:
+        log.info("%s", doing)
+        self._state["doing"] = doing
+        self._say()
+
+    def _say(self) -> None:
+        self._place.write_daemon(self._state)

@@ -1,0 +1,98 @@
+"""A relay of several members: what of its folder is the relay's, and how it is run."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+from hashlib import blake2b
+from pathlib import Path
+
+from leafcast.join.folder import GRANT_FILE
+from leafcast.join.kept_grant import KeptGrant, read_grant, write_grant
+from leafcast.members.member import Standing
+from leafcast.members.settings import MemberSettings
+from leafcast.node.credentials.account_seeds import SEEDS_FILE
+from leafcast.node.known_children import FILE as CHILDREN_FILE
+from leafcast.node.known_children import KnownChildren
+from leafcast.node.options import (
+    ActiveMember,
+    NodeEnvironment,
+    NodeHooks,
+    NodeIdentity,
+    ParentAccess,
+)
+from leafcast.node.runtime import NodeRuntime
+from relay.adapters.server.guard import ProcessGuard
+from relay.adapters.server.nats_config import AccountSeeds, Neighbours, ParentRemote
+from relay.adapters.server.nats_server import EmbeddedServer
+from relay.adapters.server.nkey_pairs import entrance_pair
+from relay.core.effects import Noted
+from relay.ports import Clock, Dice
+from schemas.values.identity import NodePath
+
+_HOME_BYTES = 16
+
+log = logging.getLogger("leafcast")
+
+
+def relay_state(path: NodePath) -> tuple[str, ...]:
+    """Patterns of the files of a member's folder that are the relay's, and not one member's."""
+    return (GRANT_FILE, f"{path.domain}/{SEEDS_FILE}", f"{path.domain}/{CHILDREN_FILE}")
+
+
+class RelayMember:
+    """The relay in one member's folder; see leafcast.members.member.MemberNode."""
+
+    def __init__(self, folder: Path, settings: MemberSettings, clock: Clock, dice: Dice) -> None:
+        self.folder = folder
+        self.server_folder = folder / settings.path.domain
+        self.state = relay_state(settings.path)
+        self._settings = settings
+        self._clock, self._dice = clock, dice
+
+    @property
+    def _grant(self) -> KeptGrant:
+        """As the file says now: another member may have changed it while it was active."""
+        return read_grant(self.folder / GRANT_FILE)
+
+    @property
+    def _home(self) -> str:
+        """The same for all members, so that the parent takes one for the successor of another."""
+        secret = self._settings.cluster.password.encode()
+        return blake2b(secret, digest_size=_HOME_BYTES, person=b"home").hexdigest()
+
+    def neighbours(self) -> Neighbours:
+        grant = self._grant
+        return Neighbours(
+            ParentRemote(grant.parents, grant.seed),
+            KnownChildren(self.server_folder).nkeys,
+            entrance_pair(grant.tree)[1],
+            self._settings.cluster,
+        )
+
+    async def stand(
+        self, server: EmbeddedServer, seeds: AccountSeeds, standing: Callable[[], Standing]
+    ) -> None:
+        """No command asks at a relay's server."""
+
+    async def run(self, member: ActiveMember) -> None:
+        grant = self._grant
+        async with ProcessGuard() as guard:
+            world = NodeEnvironment(
+                guard, self._clock, self._dice, grant.tree, grant.roots, member=member
+            )
+            runtime = NodeRuntime(
+                world,
+                NodeIdentity(grant.path, self.server_folder, self._home, grant.former),
+                ParentAccess(ParentRemote(grant.parents, grant.seed), self._keep_seed),
+                hooks=NodeHooks(note=self._note),
+            )
+            await runtime.run()
+
+    def _keep_seed(self, seed: str) -> None:
+        """Be known to the parent by another key from the next start on; raises OSError."""
+        write_grant(self.folder / GRANT_FILE, replace(self._grant, seed=seed))
+
+    def _note(self, noted: Noted) -> None:
+        log.info("%s: %s %s: %s", self._settings.path, noted.reason, noted.subject, noted.detail)

@@ -1,0 +1,100 @@
+"""A tree of trios as its user runs it: who is active, and changes without a pause."""
+
+import os
+import re
+import signal
+import threading
+from pathlib import Path
+
+from leafcast.daemon.trios import MEMBER_NAMES
+from tests.awaiting import until
+from tests.e2e.program import Program
+from tests.processes import alive
+
+ROLES = re.compile(
+    r"^(\S+ \S+) .* member (\S+) of \S+ (is active|stands by|has lost)", re.MULTILINE
+)
+STARTS = re.compile(r"starting, process (\d+)")
+
+
+class TrioProgram(Program):
+    """The program on a data directory of trios; a node is `centre`, or as in `lc_region-1`."""
+
+    def log(self, node: str, member: str) -> str:
+        file = self.folder(node, member) / "daemon.log"
+        return file.read_text() if file.exists() else ""
+
+    def folder(self, node: str, member: str) -> Path:
+        return self.place.folder / "members" / f"{node}-{member}"
+
+    def pid(self, node: str, member: str) -> int:
+        """Of the process of a member that started last; 0 if it does not run."""
+        found = STARTS.findall(self.log(node, member))
+        return int(found[-1]) if found and alive(int(found[-1])) else 0
+
+    def active(self, node: str) -> str:
+        """The member that became active last, if it is so still; "" if none is."""
+        times = {}
+        for member in MEMBER_NAMES:
+            last = (ROLES.findall(self.log(node, member)) or [("", "", "")])[-1]
+            if self.pid(node, member) and last[2] == "is active":
+                times[member] = last[0]
+        return max(times, key=times.__getitem__, default="")
+
+    def until_active(self, node: str, beside: str = "") -> str:
+        """Wait until a member is active, another one than that named."""
+        until(lambda: self.active(node) not in ("", beside), f"nobody of {node} is active")
+        return self.active(node)
+
+    def kill(self, node: str, member: str) -> None:
+        """End a member's process at once; its server goes with it."""
+        os.kill(self.pid(node, member), signal.SIGKILL)
+
+    def kill_server(self, node: str, member: str) -> None:
+        """End a member's server at once; its process starts it again."""
+        config = str(self.folder(node, member))
+        for entry in Path("/proc").glob("[0-9]*"):
+            try:
+                words = (entry / "cmdline").read_bytes().decode().split("\0")
+            except OSError:
+                continue
+            if "nats-server" in words[0] and any(config in word for word in words):
+                os.kill(int(entry.name), signal.SIGKILL)
+                return
+        raise AssertionError(f"no server runs in {config}")
+
+
+class Applies:
+    """Applies an object after the other, and notes which of them were acknowledged."""
+
+    def __init__(self, program: Program, folder: Path) -> None:
+        self._program, self._file = program, folder / "object.yaml"
+        self.acknowledged: list[str] = []
+        self._attempts = 0
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+
+    def __enter__(self) -> "Applies":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *error) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._over.is_set():
+            name = f"o{self._attempts}"
+            self._attempts += 1
+            self._file.write_text(
+                "apiVersion: v1\nkind: ConfigMap\n"
+                f"metadata: {{name: {name}, namespace: shop}}\ndata: {{at: {name}}}\n"
+            )
+            done = self._program.run("apply", "-f", str(self._file))
+            if done.returncode == 0:
+                self.acknowledged.append(name)
+
+    def more(self, count: int = 3) -> None:
+        """Wait for so many more to be acknowledged."""
+        before = len(self.acknowledged)
+        until(lambda: len(self.acknowledged) >= before + count, "nothing is acknowledged")
