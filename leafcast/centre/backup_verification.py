@@ -22,7 +22,7 @@ from leafcast.centre.centre import Centre, running
 from leafcast.data_dir import DataDir
 from leafcast.node.listen_settings import FILE as LISTENING
 from relay.adapters.clock import SystemClock
-from relay.waiting import work_group
+from relay.ports import first_of
 
 START_SECONDS = 600.0
 SPACES = "spaces.json"
@@ -96,7 +96,7 @@ async def _run(file: Path, centre: Centre) -> tuple[int, int, int]:
         await centre.run()
 
     try:
-        async with asyncio.timeout(START_SECONDS), work_group() as group:
+        async with asyncio.timeout(START_SECONDS), asyncio.TaskGroup() as group:
             task = group.create_task(run())
             await centre.started.wait()
             controllers = running(centre.controllers)
@@ -107,4 +107,6 @@ async def _run(file: Path, centre: Centre) -> tuple[int, int, int]:
     except TimeoutError as error:
         reason = f"what was restored does not start within {START_SECONDS:g} s"
         raise NotVerified(file, reason, "verify another one") from error
+    except BaseExceptionGroup as group_error:
+        raise first_of(group_error) from group_error
     return counts

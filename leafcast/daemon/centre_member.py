@@ -7,6 +7,8 @@ from collections.abc import Awaitable, Callable
 
 from controllers.issuing.keys import load_or_make_keys
 from leafcast.ask.session import API_PREFIX, STANDING
+from leafcast.backups.backup_settings import FILE as BACKUP_FILE
+from leafcast.backups.backup_settings import STANDING_FILE
 from leafcast.centre.planned_nodes import FILE as PLANNED_FILE
 from leafcast.data_dir import DataDir
 from leafcast.members.member import Standing
@@ -35,6 +37,8 @@ CENTRE_STATE = (
     "spaces.json",
     "listen.json",
     PLANNED_FILE,
+    BACKUP_FILE,
+    STANDING_FILE,
     f"centre/{SEEDS_FILE}",
     f"centre/{CHILDREN_FILE}",
 )

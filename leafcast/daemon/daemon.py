@@ -139,7 +139,9 @@ class Daemon:
 
     async def _decide(self, request: bytes) -> bytes:
         answer = await self._admission.decide(request)
-        await self._settled()
+        if (member := self.centre.options.member) is not None:
+            # Who is let in may dial any member's server.
+            await member.children_let_in()
         return answer
 
     async def _answered(self, subject: str, question: bytes) -> bytes:

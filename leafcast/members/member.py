@@ -18,7 +18,7 @@ from leafcast.members.sealed_state import opened, sealed
 from leafcast.members.settings import MemberSettings
 from leafcast.members.state_files import StateFiles
 from leafcast.node.credentials.account_seeds import account_seeds
-from leafcast.node.options import ActiveMember
+from leafcast.node.options import CHILDREN, ActiveMember
 from relay.adapters.jetstream.connection import Connection
 from relay.adapters.jetstream.fence import Tenure
 from relay.adapters.jetstream.jetstream_leader import until_led
@@ -138,7 +138,7 @@ class Member:
                 settings.path,
                 settings.name,
                 self._clock,
-                lambda: self._standing().facts(),
+                lambda: {**self._standing().facts(), CHILDREN: server.served},
             )
             await presence.start()
             async with asyncio.TaskGroup() as group:

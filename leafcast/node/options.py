@@ -25,6 +25,10 @@ from relay.shell.driver import Driver
 from schemas.records.roots import Roots
 from schemas.values.identity import NodePath, TreeId
 
+CHILDREN = "children"
+"""The fact of a member that says which children its server lets in."""
+LET_IN_SECONDS = 5.0
+
 
 @dataclass(frozen=True, slots=True)
 class ActiveMember:
@@ -39,6 +43,11 @@ class ActiveMember:
     leaf_urls: tuple[str, ...]
     others: tuple[str, ...]
     presence: MemberPresence
+
+    async def children_let_in(self) -> None:
+        """Wait, if that is soon, until every member that answers lets the same children in."""
+        await self.tenure.settled()
+        await self.presence.until_alike(CHILDREN, LET_IN_SECONDS)
 
 
 @dataclass(frozen=True, slots=True)

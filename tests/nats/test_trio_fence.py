@@ -1,6 +1,7 @@
 """Of two members that both think that they are active, the one that came later is right."""
 
 import asyncio
+from base64 import b64decode
 from contextlib import AsyncExitStack
 
 import pytest
@@ -16,9 +17,12 @@ from relay.core.effects import StoreOwn, WriteMail
 from relay.ports import BusBroken, SpaceError
 from schemas.content.blobs import OBJECT, store
 from schemas.objects.objects import ObjectKey
+from schemas.values import subjects
 from schemas.values.identity import mail_key
 from tests.nats.conftest import Grove
 from tests.nats.trio import asked, client_at, trio
+
+pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(120)]
 
 KEY, OTHER = (mail_key("P", "s", "d", name) for name in ("x", "y"))
 
@@ -94,6 +98,50 @@ async def test_nothing_of_a_deposed_member_lands_and_nothing_that_it_wrote_is_lo
         assert own(remembered) == {KEY: b"2", "_note": b"n"}
         assert remembered.blobs == {content}
         await third.close()
+
+
+async def test_without_a_fence_late_writes_would_land(tmp_path, monkeypatch):
+    async with Grove(tmp_path) as grove, trio(grove, tmp_path) as members:
+        first, second = bus_of(members, "m1", "one"), bus_of(members, "m2", "two")
+        await first.start()
+        await second.start()
+        monkeypatch.setattr(fence.Fence, "headers", {})
+        await first.write(own=[StoreOwn(KEY, b"late")])
+        await first.close()
+        await second.close()
+        third = bus_of(members, "m3", "three")
+        assert own(await third.start()) == {KEY: b"late"}
+        await third.close()
+
+
+async def test_who_is_stopped_between_reading_a_fence_and_writing_it_takes_it_from_nobody(tmp_path):
+    async with (
+        Grove(tmp_path) as grove,
+        trio(grove, tmp_path) as members,
+        AsyncExitStack() as stack,
+    ):
+        connection = Connection(members.url("m1"), members.seeds.relay, "m1", "_INBOX.fence")
+        await connection.open()
+        stack.push_async_callback(connection.close)
+        bus = bus_of(members, "m1", "zero")
+        await bus.start()
+        await bus.close()
+        subject, calls = subjects.fence(members.path, "OWN"), []
+
+        async def confirm():
+            calls.append(1)
+            if len(calls) > 1:
+                raise BusBroken("the lease is another's")
+            # It was confirmed, and meanwhile another one became active.
+            await fence.take_fence(
+                connection, Tenure("two", always, always), "OWN", subject, replaces=True
+            )
+
+        stopped = Tenure("one", confirm, always)
+        with pytest.raises(BusBroken, match="the lease is another's"):
+            await fence.take_fence(connection, stopped, "OWN", subject, replaces=True)
+        lies_there = await connection.api("STREAM.MSG.GET.OWN", last_by_subj=subject)
+        assert b64decode(lies_there["message"]["data"]) == b"two"
 
 
 async def test_a_run_that_ends_between_an_erasure_and_its_sweep_leaves_nothing(

@@ -1,7 +1,7 @@
 """The lease on real servers: taken, renewed, confirmed, given back, and held over elections."""
 
 import asyncio
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
 
@@ -14,8 +14,10 @@ from relay.ports import BusBroken
 from schemas.values.identity import NodePath
 from tests.awaiting import eventually
 from tests.memory_tree import LeapingClock
-from tests.nats.conftest import Grove
-from tests.nats.trio import asked, client_at, trio
+from tests.nats.conftest import Grove, new_seeds
+from tests.nats.trio import NAMES, Trio, asked, client_at, cluster_settings, trio, until_led
+
+pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(120)]
 
 CLOCK, PATH = SystemClock(), NodePath()
 ELECTION_SECONDS = 12.0
@@ -162,6 +164,9 @@ async def test_a_holder_stays_it_over_the_election_of_the_leader_of_its_stream(t
                     return ""
                 return leader.rpartition(".")[2]
 
+            # What has a leader is left as it is.
+            await streams[1].mend()
+            assert await streams[1].look()
             await eventually(leads_elsewhere)
             members.kill(await leads_elsewhere())
             await asyncio.wait([keeping, taking], timeout=ELECTION_SECONDS)
@@ -169,3 +174,22 @@ async def test_a_holder_stays_it_over_the_election_of_the_leader_of_its_stream(t
             assert not taking.done()
             for task in (keeping, taking):
                 task.cancel()
+
+
+@pytest.mark.long
+async def test_a_lease_that_two_members_elect_no_leader_of_is_made_anew(tmp_path):
+    members = Trio(PATH, new_seeds(), tmp_path, cluster_settings())
+    async with Grove(tmp_path) as grove, AsyncExitStack() as stack:
+        ends = {}
+        for name in NAMES:
+            ends[name] = await stack.enter_async_context(AsyncExitStack())
+            await ends[name].enter_async_context(members.server(grove, name))
+        await until_led(members)
+        relay = connection_to(members.url("m2"), members.seeds.relay)
+        stream = LeaseStream(await stack.enter_async_context(relay), PATH, 3)
+        await given_back(stream)
+        # One comes back with an empty memory, and another goes before it has caught up.
+        await ends["m1"].aclose()
+        await ends["m1"].enter_async_context(members.server(grove, "m1"))
+        await ends["m3"].aclose()
+        await asyncio.wait_for(keeper_of(stream, "m2").take(), 60)

@@ -11,6 +11,8 @@ import pytest
 from tests.nats.chaos_member import GOES_ON, PAUSED, until
 from tests.nats.trio_tree import TrioTree
 
+pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(240)]
+
 EDGE = "/edge"
 
 
@@ -97,14 +99,14 @@ async def test_the_server_of_the_active_member_is_killed(tmp_path):
 async def test_the_server_of_a_standby_is_killed_and_nobody_takes_over(tmp_path):
     async with changing_tree(tmp_path) as (tree, applies):
         active = tree.active()
-        for name in tree.centres.keys() - {active}:
-            for pid in tree.centres[name].server_pids():
-                os.kill(pid, signal.SIGKILL)
-            await applies.more(10)
-            await until(lambda name=name: tree.stands_by(name), lambda: str(tree.said()))
+        standby = min(tree.centres.keys() - {active})
+        for pid in tree.centres[standby].server_pids():
+            os.kill(pid, signal.SIGKILL)
+        await applies.more(20)
         assert tree.active() == active
 
 
+@pytest.mark.long
 async def test_without_an_active_member_nothing_is_accepted_and_that_is_said(tmp_path):
     tree = TrioTree(tmp_path)
     try:
@@ -122,7 +124,28 @@ async def test_without_an_active_member_nothing_is_accepted_and_that_is_said(tmp
 
 async def matches(said, tree):
     """Whether the tree refuses what is asked, and says so."""
-    return re.match(said, await tree.refused("tree")) is not None
+    try:
+        return re.match(said, await tree.refused("tree")) is not None
+    except AssertionError:
+        return False  # Of the last two one may have become active for a moment.
+
+
+@pytest.mark.long
+async def test_what_a_dead_member_handed_out_and_changed_is_good_at_the_next_one(tmp_path):
+    async with changing_tree(tmp_path) as (tree, applies):
+        for what in ("signing", "root", "signing"):
+            token = await tree.invite(f"/new-{what}-{len(applies.attempted)}")
+            assert (await tree.call("keys-change", what=what))["request"] is None
+            first = tree.active()
+            # At once: nothing but what was answered is known to anyone.
+            tree.centres[first].kill()
+            await tree.until_active(beside=first)
+            tree.centres[first].start()
+            path = "/" + token.name.rpartition("-")[0]
+            member = tree.joined_with(path, token)
+            await until(lambda its=member: "is in session" in its.said, lambda its=member: its.said)
+            await member.stop()
+            await until(lambda first=first: tree.stands_by(first), lambda: str(tree.said()))
 
 
 async def test_a_stopped_member_that_goes_on_later_changes_nothing(tmp_path):

@@ -5,6 +5,7 @@ import re
 from collections.abc import Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from controllers.issuing.keys import load_or_make_keys
 from leafcast.ask.session import open_session
@@ -59,6 +60,14 @@ class TrioTree(ChaosTree):
         alive = [it for it in self.centres.values() if it.process.poll() is None]
         async with open_session(alive[0].folder) as session:
             yield session
+
+    def joined_with(self, path: str, token: Path) -> Member:
+        """An edge that joins with a token, started."""
+        folder = self.folder / path.strip("/")
+        command = ["leafcast", "join", str(token), "--data-dir", str(folder)]
+        member = self.add(path, folder, command)
+        member.start()
+        return member
 
     async def restart(self, *names: str) -> None:
         for name in names:

@@ -15,7 +15,13 @@ from dataclasses import dataclass
 from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
 
-from relay.adapters.jetstream.connection import Connection, JetStreamRefused, checked, counts_in
+from relay.adapters.jetstream.connection import (
+    Connection,
+    JetStreamRefused,
+    checked,
+    counts_in,
+    status_of,
+)
 from relay.adapters.jetstream.publish import (
     ANSWER_SECONDS,
     EXPECTED_SEQUENCE,
@@ -181,6 +187,8 @@ class FencedPublisher:
                 await subscription.unsubscribe()
         except (NatsError, OSError, TimeoutError) as error:
             raise BusBroken(f"{window[0].subject}: no stream has confirmed it in time") from error
+        if status_of(answer) == "503":
+            raise BusBroken(f"{window[0].subject}: no stream takes it")
         try:
             (last,) = counts_in(identity, checked(window[0].subject, answer), "seq")
         except JetStreamRefused as error:

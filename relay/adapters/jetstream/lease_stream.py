@@ -22,6 +22,8 @@ from schemas.values.identity import NodePath
 
 STREAM = "LEASE"
 ANSWER_SECONDS = 1.5
+WEDGED_SECONDS = 12.0
+"""So long without an answer is longer than an election takes."""
 NOTES_MAX = 64
 _NO_MESSAGE, _NO_STREAM = 10037, 10059
 
@@ -73,6 +75,24 @@ class LeaseStream:
             return await self.look() if error.code in WRONG_SEQUENCES else None
         return sequence
 
+    async def mend(self) -> None:
+        """Delete the stream if its servers agree on no leader, so that it is made anew.
+
+        A server that was started anew has an empty memory, and its vote does not count until it
+        has caught up: if another one goes before that, the two that are left elect nobody. What is
+        deleted is nobody's loss: whoever held the lease cannot have renewed it for long.
+        """
+        subject = f"$JS.API.STREAM.INFO.{STREAM}"
+        answer = await self._request(subject, b"")
+        try:
+            cluster = checked(subject, answer).get("cluster") if answer is not None else None
+        except JetStreamRefused as error:
+            logger.debug("the lease of %s: %s", self._path, error)
+            return
+        if cluster is not None and not cluster.get("leader"):
+            logger.warning("the lease of %s is made anew: its stream has no leader", self._path)
+            await self._request(f"$JS.API.STREAM.DELETE.{STREAM}", b"")
+
     async def _make(self) -> None:
         """Have the stream made; whether it is shows the next look."""
         config = {
@@ -111,9 +131,10 @@ class LeaseKeeper:
     ) -> None:
         """`hindered` says why this member must not be active; "" if it may."""
         self.lease = lease
-        self._hindered, self._hindrance = hindered, ""
         self._stream = stream
         self._clock = clock
+        self._hindered, self._hindrance = hindered, ""
+        self._answered_at = self._now()
         self._wanted, self._renewed = asyncio.Event(), asyncio.Event()
 
     async def take(self) -> None:
@@ -166,10 +187,17 @@ class LeaseKeeper:
         seen = await self._stream.look()
         if seen is None:
             self.lease.saw_nothing()
+            await self._mend_in_time()
             return
+        self._answered_at = self._now()
         self.lease.saw(seen, self._now())
         if self.lease.lacks_mark or (self.lease.may_take() and self._is_fit()):
             await self._put(self.lease.write(self._now()))
+
+    async def _mend_in_time(self) -> None:
+        if self._now() - self._answered_at > WEDGED_SECONDS:
+            self._answered_at = self._now()
+            await self._stream.mend()
 
     def _is_fit(self) -> bool:
         """Whether this member may be active; why not is said once."""

@@ -20,7 +20,7 @@ from schemas.values.identity import NodePath
 
 LOOK_SECONDS = 0.5
 """A member that does not answer within it is not there."""
-COMPARE_SECONDS = 5.0
+COMPARE_SECONDS, ALIKE_LOOK_SECONDS = 5.0, 0.1
 MEMBERS = 3
 MEMBER, WALL_MS = "member", "wallMs"
 
@@ -82,6 +82,19 @@ class MemberPresence:
         except (NatsError, OSError, TimeoutError) as error:
             logger.debug("not all members answer: %s", error)
         return found
+
+    async def until_alike(self, fact: str, seconds: float) -> frozenset[str]:
+        """Wait until all members that answer say the same of this fact as this one does.
+
+        Returns the names of those that do not in time.
+        """
+        until = self._clock.now().seconds + seconds
+        while True:
+            found, mine = await self.look(), self.own().get(fact)
+            others = frozenset(name for name, facts in found.items() if facts.get(fact) != mine)
+            if not others or self._clock.now().seconds > until:
+                return others
+            await self._clock.sleep(ALIKE_LOOK_SECONDS)
 
     async def compare_clocks(self) -> None:
         """Look again and again how far the others' wall clocks are ahead of this one."""

@@ -27,7 +27,6 @@ from relay.ports import (
     Synced,
     Tell,
 )
-from relay.waiting import work_group
 from schemas.objects.objects import DEFINITIONS
 from schemas.objects.source_objects import number_of
 
@@ -70,7 +69,7 @@ class Follower:
 
     async def run(self) -> None:
         """Follow until cancelled."""
-        async with work_group() as group:
+        async with asyncio.TaskGroup() as group:
             group.create_task(self._keep_kinds(), name="space:kinds")
             for sign in self._signs:
                 name = f"space:{sign.interest.resource}"

@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections.abc import Collection, Mapping
 from dataclasses import replace
+from hashlib import blake2b
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -102,7 +103,8 @@ class EmbeddedServer:
         self._supervisor: asyncio.Task[None] | None = None
         self._reload_lock = asyncio.Lock()
         self._changes_wanted = self._changes_done = 0
-        self._served = frozenset[str]()
+        # The children's keys as the server read them last.
+        self._served: dict[str, str] = {}
 
     @property
     def url(self) -> str:
@@ -128,6 +130,11 @@ class EmbeddedServer:
             if leaf_address is not None and leaf_address.tls is not None
             else self._ports.leaf
         )
+
+    @property
+    def served(self) -> str:
+        """A digest of the children that it lets in now, and of their keys."""
+        return blake2b(repr(sorted(self._served.items())).encode(), digest_size=8).hexdigest()
 
     @property
     def pid(self) -> int:
@@ -208,10 +215,10 @@ class EmbeddedServer:
                 return
             process = await self._up()
             including = self._changes_wanted
-            children = frozenset(self._children)
+            children = dict(self._children)
             self._write_config()
             # A new account's imports are dead until the reload after the one that made it (2.15.1).
-            for _ in range(2 if children - self._served else 1):
+            for _ in range(2 if children.keys() - self._served.keys() else 1):
                 if not await self._read_again(process):
                     await self._up()  # It crashed; what it starts with is what was written.
                     break
@@ -363,7 +370,7 @@ class EmbeddedServer:
         admit_store(self._folder, self._store_dir, self._mark)
         admit_key(self._folder, self._store.key)
         self._write_config()
-        self._served = frozenset(self._children)
+        self._served = dict(self._children)
         environment = self._store.key.environment if self._store.key is not None else {}
         process = self._process = ServerProcess(
             self._guard, server_binary(), self._config, environment
