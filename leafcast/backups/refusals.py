@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from schemas.values.faults import Unusable
 
 NO_BACKUP = "name a file that `leafcast backup` wrote"
 
 
-class BackupUnusable(Exception):
+class BackupUnusable(Unusable):
     """A backup that cannot be written or restored; says which file, why, and what to do."""
-
-    def __init__(self, file: Path, reason: str, remedy: str) -> None:
-        super().__init__(f"{file}: {reason}; {remedy}")
-        self.file = file
-        self.reason = reason
-        self.remedy = remedy

@@ -23,17 +23,15 @@ from leafcast.data_dir import DataDir
 from leafcast.node.listen_settings import FILE as LISTENING
 from relay.adapters.clock import SystemClock
 from relay.ports import first_of
+from schemas.values.faults import Unusable
 
 START_SECONDS = 600.0
 SPACES = "spaces.json"
 log = logging.getLogger("leafcast")
 
 
-class NotVerified(Exception):
+class NotVerified(Unusable):
     """A backup was restored, and what came of it is not what it should be."""
-
-    def __init__(self, file: Path, reason: str, remedy: str) -> None:
-        super().__init__(f"{file}: {reason}; {remedy}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -186,7 +186,7 @@ class BackupTimer:
             async with self._writing:
                 await self._write(BackupFolder(Path(settings.to)), settings)
         except BackupUnusable as error:
-            self._failed(f"{error.file}: {error.reason}", error.remedy)
+            self._failed(f"{error.what}: {error.reason}", error.remedy)
         except BusBroken as error:
             self._failed(str(error), "it is tried again")
         except OSError as error:

@@ -67,7 +67,7 @@ def register_backups(
 
 def _refusal(error: BackupUnusable | BusBroken | OSError) -> ApiError:
     if isinstance(error, BackupUnusable):
-        return ApiError("BackupUnusable", f"{error.file}: {error.reason}", error.remedy)
+        return ApiError("BackupUnusable", f"{error.what}: {error.reason}", error.remedy)
     if isinstance(error, OSError):
         where = error.filename or "the folder of backups"
         message = f"{where}: {error.strerror or error}"
