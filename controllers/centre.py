@@ -138,12 +138,12 @@ class Controllers:
     @property
     def errors(self) -> dict[str, str]:
         """What is wrong now, by object: `edgeplacement/shop`, `synctarget/s1`, `location/l1`."""
-        found: dict[str, str] = {}
+        errors: dict[str, str] = {}
         for one in self.workload_spaces:
-            found |= one.errors
+            errors |= one.errors
         for mailboxes in self.inventories:
-            found |= mailboxes.errors
-        return found
+            errors |= mailboxes.errors
+        return errors
 
     def unready(self) -> dict[str, str]:
         """What keeps each part from its work now, by name; "" if nothing does."""
@@ -161,14 +161,14 @@ class Controllers:
         """
         followed = {one.translator.placements.identity for one in self.workload_spaces}
         followed |= self._inventory_spaces
-        found: dict[str, list[Record]] = defaultdict(list)
-        known = [one.translator.known for one in self.workload_spaces]
-        if all(known) and all(one.known for one in self.inventories):
+        lost: dict[str, list[Record]] = defaultdict(list)
+        listed = [one.translator.known for one in self.workload_spaces]
+        if all(listed) and all(one.known for one in self.inventories):
             for record in self.issuer.records.values():
-                said = isinstance(record, DeltaHead | Profile | LocationRecord)
-                if said and record.source.space not in followed:
-                    found[record.source.space].append(record)
-        return found
+                is_said = isinstance(record, DeltaHead | Profile | LocationRecord)
+                if is_said and record.source.space not in followed:
+                    lost[record.source.space].append(record)
+        return lost
 
     async def accept_lost_space(self, space: str) -> int:
         """Let go of what a lost space said; how many records. Raises BusBroken.

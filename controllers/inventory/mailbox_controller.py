@@ -86,10 +86,10 @@ class MailboxController(SpaceReconciler[InventoryKey]):
 
     async def listing(self) -> dict[ObjectKey, Object]:
         """All that the space shows of SyncTargets, Locations and properties; raises SpaceError."""
-        found: dict[ObjectKey, Object] = {}
+        objects: dict[ObjectKey, Object] = {}
         for item in _INTERESTS:
-            found |= await listed_objects(self.space, item.group, item.resource, item.namespace)
-        return found
+            objects |= await listed_objects(self.space, item.group, item.resource, item.namespace)
+        return objects
 
     @property
     def known(self) -> bool:

@@ -86,16 +86,17 @@ class CombinedStatuses:
 
     def _wanted(self, name: str, placement: Object, *, complete: bool) -> dict[ObjectKey, Object]:
         """What the collectors say of each object that is still selected, and of the placement."""
-        workloads, found = self._translator.workloads, defaultdict[ObjectKey, list[Result]](list)
-        named = workloads.resolver.collectors(name)
+        workloads = self._translator.workloads
+        results_of = defaultdict[ObjectKey, list[Result]](list)
+        collectors_of = workloads.resolver.collectors(name)
         for result in self._relay.collected(self._translator.source(name).key):
             program, whole = result.program, result.key == WHOLE
-            of_object = result.program.name in named.get(result.key, ())
+            of_object = result.program.name in collectors_of.get(result.key, ())
             if program == workloads.collectors.values.get(program.name) and (whole or of_object):
-                found[result.key].append(result)
+                results_of[result.key].append(result)
         whole_subject = placement_key(name), placement
         wanted: dict[ObjectKey, Object] = {}
-        for key, results in found.items():
+        for key, results in results_of.items():
             about = whole_subject if key == WHOLE else (key, workloads.resolver.objects[key])
             obj = combined_status(
                 about, whole_subject, results, title=title(name), complete=complete

@@ -262,14 +262,14 @@ class PlacementTranslator(SpaceReconciler[str]):
         reaches = self.workloads.resolver.reaches | reaches_among(changed)
         wanted = CONTROL | interests_of(reaches, self._kinds)
         served = {kind.group_resource for kind in self._kinds}
-        found: dict[ObjectKey, Object] = {}
+        objects: dict[ObjectKey, Object] = {}
         for kind in sorted(served & {item.group_resource for item in wanted}):
             if kind in self.workloads.unread:
                 # It goes on with what was seen of it.
-                found |= self.workloads.shown(kind)
+                objects |= self.workloads.shown(kind)
             else:
-                found |= await listed_objects(self.space, *kind)
-        return found
+                objects |= await listed_objects(self.space, *kind)
+        return objects
 
     def knows(self, written: Mapping[ObjectKey, str]) -> bool:
         """Whether what was written is known at these revisions, and all that it may select."""
@@ -541,14 +541,14 @@ class PlacementTranslator(SpaceReconciler[str]):
         """Take in all that the ledger holds, many at once: each takes two round trips."""
         records = [record for record in self.issuer.records.values() if placements.is_ours(record)]
         heads = [record for record in records if isinstance(record, DeltaHead)]
-        known: dict[str, IssuedDelta] = {}
+        by_name: dict[str, IssuedDelta] = {}
         for at in range(0, len(heads), READS_AT_ONCE):
             async with asyncio.TaskGroup() as group:
                 reads = [group.create_task(self._read(h)) for h in heads[at : at + READS_AT_ONCE]]
-            found = [read.result() for read in reads]
-            named = ((placement_of(issued.head.source), issued) for issued in found)
-            known |= {name: issued for name, issued in named if name is not None}
-        return known
+            deltas = [read.result() for read in reads]
+            with_names = ((placement_of(issued.head.source), issued) for issued in deltas)
+            by_name |= {name: issued for name, issued in with_names if name is not None}
+        return by_name
 
     async def _read(self, head: DeltaHead) -> IssuedDelta:
         body = self.issuer.ledger.bodies[head.source.key].value

@@ -77,13 +77,13 @@ class StatusSummarizer(QueueReconciler[str]):
         if ALL in keys:
             keys = keys - {ALL} | self._translator.workloads.objects.keys()
         former = {name: self._asked_last.get(name, ()) for name in keys}
-        found = {key: await self._return(key) for key in sorted(self._concerned(keys))}
-        failed = {key: error for key, error in found.items() if error is not None}
+        outcomes = {key: await self._return(key) for key in sorted(self._concerned(keys))}
+        failed = {key: error for key, error in outcomes.items() if error is not None}
         errors = failed.values()
         for name, asked in former.items():
             # What it asks for no more is to be asked for once more.
-            if left := failed.keys() & set(asked):
-                self._asked_last[name] = left.union(self._asked_last.get(name, ()))
+            if unwritten := failed.keys() & set(asked):
+                self._asked_last[name] = unwritten.union(self._asked_last.get(name, ()))
         again = frozenset([name for name in sorted(keys) if not await self._write_all(name)])
         if any(passes(error.reason) for error in errors):
             return keys
@@ -250,13 +250,13 @@ class StatusSummarizer(QueueReconciler[str]):
         Not those that others ask for: each change of one would look at all.
         """
         resolver = self._translator.workloads.resolver
-        found = {key for key in resolver.counted if not resolver.selecting_with(key, _WANTED_BACK)}
+        keys = {key for key in resolver.counted if not resolver.selecting_with(key, _WANTED_BACK)}
         for name in names:
             asked = self._asked(name)
-            found.update(asked, self._asked_last.pop(name, ()))
+            keys.update(asked, self._asked_last.pop(name, ()))
             if asked:
                 self._asked_last[name] = asked
-        return found
+        return keys
 
     def _asked(self, name: str) -> set[ObjectKey]:
         """Objects whose status this placement wants back: of one copy, or of all."""
@@ -292,16 +292,16 @@ class StatusSummarizer(QueueReconciler[str]):
         if not asking:
             error = await put_status(self._space, key, obj, {})
             return error or await self._say_count(obj, 0, ())
-        found = [(self._relay.count(item), self._results(item, key)) for item in asking]
+        counted = [(self._relay.count(item), self._results(item, key)) for item in asking]
         hub = self._at_hub(key, obj)
-        judged = singleton(key, found, hub)
+        judged = singleton(key, counted, hub)
         status = judged.status
         if judged.count != 1 and status is not None:
             if resolver.selecting_with(key, WANT_MULTI):
                 collected = [result for item in asking for result in self._relay.collected(item)]
                 of_key = [each for each in collected if each.key == key]
                 rows = [each.rows for each in of_key if each.program.is_aggregate]
-                expected = copies_expected(judged.count, [count for count, _ in found])
+                expected = copies_expected(judged.count, [count for count, _ in counted])
                 status = of_all_copies(key, rows, hub, expected, obj.get("status"))
             else:
                 self._ambiguous[key] = judged.count
@@ -321,14 +321,14 @@ class StatusSummarizer(QueueReconciler[str]):
 
     def _results(self, placement: MailKey, key: ObjectKey) -> list[ObjectResult]:
         """What is returned of one object; a state that nobody with the key said is none."""
-        keys, found = self._translator.keys_of(placement).keys, []
+        keys, results = self._translator.keys_of(placement).keys, []
         for result in self._relay.results(placement):
             if result.key == key:
                 try:
-                    found.append(opened_state(result, keys))
+                    results.append(opened_state(result, keys))
                 except BlobRefused:
-                    found.append(replace(result, status=None))
-        return found
+                    results.append(replace(result, status=None))
+        return results
 
     async def _say_count(
         self, obj: Mapping[str, Any], count: int, placements: Collection[str]

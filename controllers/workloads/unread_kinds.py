@@ -114,17 +114,17 @@ class KindReading:
         workloads = self._workloads()
         resolver = workloads.resolver
         rules = [resolver.rules(name) for name in workloads.placements]
-        known = {key.namespace for key in resolver.of_kind(kind)}
-        asked = narrowed_to(rules, kind, unread, resolver.namespaces) - known
+        occupied = {key.namespace for key in resolver.of_kind(kind)}
+        asked = narrowed_to(rules, kind, unread, resolver.namespaces) - occupied
         at_once = asyncio.Semaphore(LOOKS_AT_ONCE)
 
         async def is_empty(namespace: str) -> bool:
             async with at_once:
                 try:
-                    found = await self._space.list(*kind, namespace=namespace)
+                    listing = await self._space.list(*kind, namespace=namespace)
                 except SpaceError:
                     return False
-            return not found.objects
+            return not listing.objects
 
         async with asyncio.TaskGroup() as group:
             looks = {

@@ -102,8 +102,8 @@ class RolledPlaces:
         if not windows:
             return ""
         labels = [{ZONE_LABEL: zone} for zone in self._known_zones(windows)] or [{}]
-        found = (next_opening(windows, each, now_ms) for each in labels)
-        first = min((at for at in found if at is not None), default=None)
+        openings = (next_opening(windows, each, now_ms) for each in labels)
+        first = min((at for at in openings if at is not None), default=None)
         return timestamp(first) if first is not None else ""
 
     def _known_zones(self, windows: Iterable[Window]) -> tuple[str, ...]:
