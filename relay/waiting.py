@@ -1,13 +1,14 @@
-"""Waiting: for what comes first, in turns with others, or until others have nothing to do."""
+"""Waiting: for the first or for all, in turns with others, or until these have nothing to do."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Callable, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
 from typing import TypeVar
 
-from relay.ports import Clock
+from relay.ports import Clock, first_of
 
 
 async def until_due(wake: asyncio.Event, clock: Clock, due: float | None) -> None:
@@ -24,6 +25,41 @@ async def until_due(wake: asyncio.Event, clock: Clock, due: float | None) -> Non
 
 
 T = TypeVar("T")
+R = TypeVar("R")
+
+
+@asynccontextmanager
+async def work_group() -> AsyncIterator[asyncio.TaskGroup]:
+    """A group of tasks that raises what broke first, and no group of that."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            yield group
+    except BaseExceptionGroup as broken:
+        raise first_of(broken) from None
+
+
+AT_ONCE = 16
+
+
+async def some_at_once(
+    items: Sequence[T], work: Callable[[T], Awaitable[R]], most: int = AT_ONCE
+) -> list[R]:
+    """Work on all of them, so many at a time; the results in the items' order.
+
+    Raises what the work raises, and begins no more then.
+    """
+    waiting = iter(enumerate(items))
+    results: dict[int, R] = {}
+
+    async def worker() -> None:
+        for number, item in waiting:
+            results[number] = await work(item)
+
+    async with work_group() as group:
+        for _ in range(min(most, len(items))):
+            group.create_task(worker())
+    return [results[number] for number in range(len(items))]
+
 
 TURN_SECONDS = 0.01
 

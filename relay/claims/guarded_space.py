@@ -15,8 +15,8 @@ from relay.ports import (
     Space,
     SpaceError,
     Tell,
-    first_of,
 )
+from relay.waiting import work_group
 from relay.wrapped_space import WrappedSpace
 from schemas.objects.objects import ObjectKey
 
@@ -37,13 +37,10 @@ class ClaimedSpace(WrappedSpace[Space]):
         """As Space.follow; raises AnotherSpace, too, without the claim, and as soon as it goes."""
         claim = self._claim
         if claim.held:
-            try:
-                async with asyncio.TaskGroup() as group:
-                    following = group.create_task(self._space.follow(interests, tell))
-                    await self._lost()
-                    following.cancel()
-            except BaseExceptionGroup as group_of_errors:
-                raise first_of(group_of_errors) from None
+            async with work_group() as group:
+                following = group.create_task(self._space.follow(interests, tell))
+                await self._lost()
+                following.cancel()
         raise AnotherSpace(claim.reason, claim.trouble)
 
     async def _reading(self, call: Coroutine[Any, Any, T]) -> T:
@@ -83,14 +80,11 @@ class LeasedSpace(WrappedSpace[FinalizedSpace]):
         while True:
             while lease.trouble:
                 await lease.changed()
-            try:
-                async with asyncio.TaskGroup() as group:
-                    following = group.create_task(self._space.follow(interests, tell))
-                    while not lease.is_anothers:
-                        await lease.changed()
-                    following.cancel()
-            except BaseExceptionGroup as errors:
-                raise first_of(errors) from None
+            async with work_group() as group:
+                following = group.create_task(self._space.follow(interests, tell))
+                while not lease.is_anothers:
+                    await lease.changed()
+                following.cancel()
 
     async def release(self, key: ObjectKey, finalizer: str, uid: str) -> None:
         await self._writing(self._space.release(key, finalizer, uid))

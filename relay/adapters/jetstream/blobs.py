@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from base64 import b64decode
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 
 from relay.adapters.jetstream.connection import Connection
 from relay.adapters.jetstream.fenced_streams import FencedStreams
@@ -16,6 +16,7 @@ from relay.adapters.jetstream.streams import purge
 from relay.adapters.jetstream.uplink import Unheard, Uplink, blob_value
 from relay.core.events import BlobArrived
 from relay.ports import BusBroken, Clock
+from relay.waiting import some_at_once
 from schemas.content.blobs import Reference, parts_of
 from schemas.values import subjects
 from schemas.values.identity import ContentHash, NodePath
@@ -79,15 +80,11 @@ class Blobs:
             gone = [subjects.blob(self._path, address) for address in addresses]
             await self._fenced.drop_blobs(gone)
             return
-        places = asyncio.Semaphore(DROPS_AT_ONCE)
 
         async def erase(address: ContentHash) -> None:
-            async with places:
-                await purge(self._connection, "BLOB", subjects.blob(self._path, address))
+            await purge(self._connection, "BLOB", subjects.blob(self._path, address))
 
-        async with asyncio.TaskGroup() as group:
-            for address in addresses:
-                group.create_task(erase(address))
+        await some_at_once(addresses, erase, DROPS_AT_ONCE)
 
     async def load(self, reference: Reference, *, fresh: bool = False) -> BlobArrived:
         """From the own store, unless `fresh`, or from the parent."""
@@ -110,17 +107,9 @@ class Blobs:
     async def _find_all(
         self, addresses: list[ContentHash], *, fresh: bool
     ) -> dict[ContentHash, _Found]:
-        found = dict.fromkeys(addresses, _Found(None, local=False))
-        places = asyncio.Semaphore(PARTS_AT_ONCE)
-
-        async def find(address: ContentHash) -> None:
-            async with places:
-                found[address] = await self._find(address, fresh=fresh)
-
-        async with asyncio.TaskGroup() as group:
-            for address in found:
-                group.create_task(find(address))
-        return found
+        wanted = list(dict.fromkeys(addresses))
+        found = await some_at_once(wanted, partial(self._find, fresh=fresh), PARTS_AT_ONCE)
+        return dict(zip(wanted, found, strict=True))
 
     async def _find(self, address: ContentHash, *, fresh: bool) -> _Found:
         """A stored value, from here or from the parent."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, NamedTuple, TypeVar
 
@@ -10,7 +9,8 @@ from nats.errors import Error as NatsError
 
 from relay.adapters.jetstream.connection import Connection, JetStreamRefused
 from relay.adapters.jetstream.publish import REPLACED_MAX
-from relay.ports import BusBroken, first_of
+from relay.ports import BusBroken
+from relay.waiting import some_at_once
 from schemas.reports.reports import PART_MAX_BYTES
 from schemas.reports.upsync import EDGE_MAX_BYTES, EDGE_MAX_OBJECTS
 from schemas.values import subjects
@@ -291,21 +291,7 @@ async def stream_names(connection: Connection, subject: str = "") -> list[str]:
 
 async def each(act: Callable[[T], Awaitable[object]], those: Iterable[T]) -> None:
     """Do this with each of those, with some at once; raises BusBroken."""
-    limit = asyncio.Semaphore(AT_ONCE_MAX)
-
-    async def limited(one: T) -> None:
-        async with limit:
-            await act(one)
-
-    broken = None
-    try:
-        async with asyncio.TaskGroup() as group:
-            for one in those:
-                group.create_task(limited(one))
-    except* BusBroken as failed:
-        broken = first_of(failed)
-    if broken is not None:
-        raise broken
+    await some_at_once(list(those), act, AT_ONCE_MAX)
 
 
 class ChildrenHeard(NamedTuple):

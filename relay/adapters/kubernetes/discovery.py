@@ -10,6 +10,7 @@ from typing import Any
 from relay.adapters.kubernetes import answers, paths, refusals
 from relay.adapters.kubernetes.api_client import ApiClient
 from relay.ports import Clock, Kind, SpaceError
+from relay.waiting import some_at_once
 from schemas.values.fields import list_at, mapping_at, mappings_at
 
 ASK_AGAIN_SECONDS = 1.0
@@ -156,21 +157,18 @@ class Discovery:
 
     async def _plain(self, named: list[tuple[str, str]]) -> list[GroupVersion]:
         """Each version asked on its own, as servers older than 1.26 need it."""
-        at_once = asyncio.Semaphore(PLAIN_AT_ONCE)
 
-        async def one(group: str, version: str) -> GroupVersion:
-            async with at_once:
-                try:
-                    answer = await self._api.request("GET", paths.version_path(group, version))
-                    document = answers.mapping(answer)
-                except SpaceError:
-                    # The server behind this group may be down: that hides no other group.
-                    return GroupVersion(group, version, None)
-            return resources(group, version, document)
+        async def one(name: tuple[str, str]) -> GroupVersion:
+            try:
+                document = answers.mapping(
+                    await self._api.request("GET", paths.version_path(*name))
+                )
+            except SpaceError:
+                # The server behind this group may be down: that hides no other group.
+                return GroupVersion(*name, None)
+            return resources(*name, document)
 
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(one(*name)) for name in named]
-        return [task.result() for task in tasks]
+        return await some_at_once(named, one, PLAIN_AT_ONCE)
 
 
 AGGREGATED = "APIGroupDiscoveryList"

@@ -27,6 +27,7 @@ from relay.ports import (
     Synced,
     Tell,
 )
+from relay.waiting import work_group
 from schemas.objects.objects import DEFINITIONS
 from schemas.objects.source_objects import number_of
 
@@ -69,7 +70,7 @@ class Follower:
 
     async def run(self) -> None:
         """Follow until cancelled."""
-        async with asyncio.TaskGroup() as group:
+        async with work_group() as group:
             group.create_task(self._keep_kinds(), name="space:kinds")
             for sign in self._signs:
                 name = f"space:{sign.interest.resource}"

@@ -26,9 +26,8 @@ from relay.ports import (
     SpaceError,
     Tell,
     Unserved,
-    first_of,
 )
-from relay.waiting import until_due
+from relay.waiting import until_due, work_group
 from schemas.objects.objects import ObjectKey, kind_name
 from schemas.objects.source_objects import number_of
 
@@ -178,13 +177,10 @@ class KindInformer:
             await self._watch_in(kind, query)
             return
         guard.told = self.position
-        try:
-            async with asyncio.TaskGroup() as group:
-                guarding = group.create_task(guard.watch(self.interest.namespace, query))
-                await self._watch_in(kind, query)
-                guarding.cancel()
-        except BaseExceptionGroup as failed:
-            raise first_of(failed) from None
+        async with work_group() as group:
+            guarding = group.create_task(guard.watch(self.interest.namespace, query))
+            await self._watch_in(kind, query)
+            guarding.cancel()
 
     def _query(self) -> list[tuple[str, str]]:
         seconds = WATCH_SECONDS_MIN * (1 + self._context.dice.fraction())

@@ -33,9 +33,9 @@ from relay.ports import (
     Object,
     SpaceError,
     Tell,
-    first_of,
 )
 from relay.space_errors import reason_suppressed
+from relay.waiting import some_at_once
 from schemas.objects.objects import DEFAULT_NAMESPACE, ObjectKey, group_of
 from schemas.objects.selectors import LabelSelector
 from schemas.objects.source_objects import number_of
@@ -106,8 +106,6 @@ class KubernetesSpace:
         self._followers.append(follower)
         try:
             await follower.run()
-        except BaseExceptionGroup as group:
-            raise first_of(group) from None
         finally:
             self._followers.remove(follower)
 
@@ -386,18 +384,13 @@ class KubernetesSpace:
     async def _list_all(self, selector: str, namespace: str) -> Listing:
         served = [kind for kind in await self._discovery.all() if kind.namespaced or not namespace]
         kinds = [self._discovery.resource(*kind.group_resource) or kind for kind in served]
-        at_once = asyncio.Semaphore(LISTS_AT_ONCE)
 
-        async def one(kind: Kind) -> Listing:
-            async with at_once:
-                found = await list_pages(self._api, kind, selector, namespace=namespace)
-                return Listing(tuple(found[0]), found[1])
+        async def one(kind: Kind) -> tuple[list[Object], str]:
+            return await list_pages(self._api, kind, selector, namespace=namespace)
 
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(one(kind)) for kind in kinds]
-        found = [task.result() for task in tasks]
-        revisions = (listing.revision for listing in found if listing.revision)
-        objects = tuple(obj for listing in found for obj in listing.objects)
+        found = await some_at_once(kinds, one, LISTS_AT_ONCE)
+        revisions = (revision for _, revision in found if revision)
+        objects = tuple(obj for listed, _ in found for obj in listed)
         return Listing(objects, min(revisions, key=number_of, default=""))
 
 

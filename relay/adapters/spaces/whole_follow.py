@@ -23,8 +23,8 @@ from relay.ports import (
     SpaceError,
     Synced,
     Tell,
-    first_of,
 )
+from relay.waiting import work_group
 from schemas.objects.objects import (
     BUILT_IN_KINDS,
     DEFINITIONS,
@@ -54,10 +54,9 @@ async def follow_whole(space: WholeSpace, interests: Interests, clock: Clock, te
     while True:
         try:
             await follower.run()
-        except BaseExceptionGroup as group:
-            broken = first_of(group)
-            if isinstance(broken, AnotherSpace) or not isinstance(broken, SpaceError):
-                raise broken from None
+        except AnotherSpace:
+            raise
+        except SpaceError as broken:
             if follower.synced:
                 pause = RETRY_SECONDS_MIN
             if not isinstance(broken, ResumeTooOld):
@@ -81,9 +80,9 @@ class _Follower:
         self._telling = asyncio.Lock()
 
     async def run(self) -> None:
-        """List, then tell changes until the watch breaks; raises SpaceError in a group."""
+        """List, then tell changes until the watch breaks; raises SpaceError."""
         self.synced = False
-        async with asyncio.TaskGroup() as group:
+        async with work_group() as group:
             wanted = self._interests.wanted
             listing = await self._list()
             found = by_key(listing.objects)
