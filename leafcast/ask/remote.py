@@ -11,6 +11,7 @@ from leafcast.ask.client import CentreAsks
 from relay.core.link.session import CATCHING_UP, ChildStatus
 from relay.ports import BusBroken, Clock
 from relay.shell.asker import AskFailed
+from relay.waiting import some_at_once
 from schemas.records.answer_bounds import TEXT_MAX_CHARACTERS
 from schemas.records.asks import NODE, AskFault
 from schemas.values.identity import NodePath
@@ -58,31 +59,28 @@ async def ask_nodes(
     was not asked, or was too late.
     """
     found: dict[NodePath, Form | AskFault] = {}
-    limit = asyncio.Semaphore(ASKED_AT_ONCE)
 
     async def ask(path: NodePath) -> None:
-        async with limit:
-            before = clock.now().wall_ms
-            try:
-                answer = await asks.ask(path, NODE, {})
-            except AskFailed as failed:
-                found[path] = failed.fault
-            except BusBroken as broken:
-                found[path] = AskFault("Restarting", str(broken), str(path))
-            else:
-                middle = (before + clock.now().wall_ms) // 2
-                form = checked_answer(path, answer)
-                if not isinstance(form, AskFault):
-                    form = {**form, "clockMs": form.get("nowMs", middle) - middle}
-                found[path] = form
+        before = clock.now().wall_ms
+        try:
+            answer = await asks.ask(path, NODE, {})
+        except AskFailed as failed:
+            found[path] = failed.fault
+        except BusBroken as broken:
+            found[path] = AskFault("Restarting", str(broken), str(path))
+        else:
+            middle = (before + clock.now().wall_ms) // 2
+            form = checked_answer(path, answer)
+            if not isinstance(form, AskFault):
+                form = {**form, "clockMs": form.get("nowMs", middle) - middle}
+            found[path] = form
 
     with suppress(TimeoutError):
         async with asyncio.timeout(ASK_SECONDS_MAX):
             for tier in _tiers(sorted(paths)[:ASKED_MAX]):
-                async with asyncio.TaskGroup() as group:
-                    for path in tier:
-                        if path.is_root or _reached(path, {**known, **found}.get(path.parent)):
-                            group.create_task(ask(path))
+                told = {**known, **found}
+                reached = [p for p in tier if p.is_root or _reached(p, told.get(p.parent))]
+                await some_at_once(reached, ask, ASKED_AT_ONCE)
     return found
 
 
@@ -91,21 +89,17 @@ async def ask_all_signed(
 ) -> dict[NodePath, AskFault]:
     """Ask all of them the same; why not, of those that gave no answer of their own.
 
-    Raises BusBroken in a group.
+    Raises BusBroken.
     """
     failed: dict[NodePath, AskFault] = {}
-    limit = asyncio.Semaphore(ASKED_AT_ONCE)
 
     async def ask(path: NodePath) -> None:
-        async with limit:
-            try:
-                await asks.ask_signed(path, verb, arguments)
-            except AskFailed as fault:
-                failed[path] = fault.fault
+        try:
+            await asks.ask_signed(path, verb, arguments)
+        except AskFailed as fault:
+            failed[path] = fault.fault
 
-    async with asyncio.TaskGroup() as group:
-        for path in paths:
-            group.create_task(ask(path))
+    await some_at_once(list(paths), ask, ASKED_AT_ONCE)
     return failed
 
 

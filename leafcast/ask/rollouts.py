@@ -18,8 +18,8 @@ from relay.ports import (
     ObjectChange,
     ObjectsListed,
     SpaceEvent,
-    first_of,
 )
+from relay.waiting import work_group
 from schemas.objects.annotations import ROLLOUT_REQUEST
 from schemas.objects.objects import ObjectKey
 from schemas.records.placements import EDGE_PLACEMENTS, KINDS, meant, short_title
@@ -104,7 +104,7 @@ async def ask_of(session: Session, name: str, action: str, **arguments: Any) -> 
 
     interests = Interests([Interest(GROUP, _RESOURCE)])
     try:
-        async with asyncio.timeout(HANDLED_SECONDS), asyncio.TaskGroup() as group:
+        async with asyncio.timeout(HANDLED_SECONDS), work_group() as group:
             following = group.create_task(session.workloads.follow(interests, tell))
             answer = await session.call(REQUEST, rollout=key.name, request=said)
             if "refused" in answer:
@@ -115,8 +115,6 @@ async def ask_of(session: Session, name: str, action: str, **arguments: Any) -> 
         message = f"{_title(obj)}: the centre did not handle the request yet"
         remedy = f"it stays asked for; see: leafcast rollout status {metadata['name']}"
         raise CallFailed(_VERB, "Timeout", message, remedy) from error
-    except BaseExceptionGroup as failed:
-        raise first_of(failed) from None
     return handled.result()
 
 

@@ -22,7 +22,7 @@ from leafcast.centre.centre import Centre, running
 from leafcast.data_dir import DataDir
 from leafcast.node.listen_settings import FILE as LISTENING
 from relay.adapters.clock import SystemClock
-from relay.ports import first_of
+from relay.waiting import work_group
 from schemas.values.faults import Unusable
 
 START_SECONDS = 600.0
@@ -94,7 +94,7 @@ async def _run(file: Path, centre: Centre) -> tuple[int, int, int]:
         await centre.run()
 
     try:
-        async with asyncio.timeout(START_SECONDS), asyncio.TaskGroup() as group:
+        async with asyncio.timeout(START_SECONDS), work_group() as group:
             task = group.create_task(run())
             await centre.started.wait()
             controllers = running(centre.controllers)
@@ -105,6 +105,4 @@ async def _run(file: Path, centre: Centre) -> tuple[int, int, int]:
     except TimeoutError as error:
         reason = f"what was restored does not start within {START_SECONDS:g} s"
         raise NotVerified(file, reason, "verify another one") from error
-    except BaseExceptionGroup as group_error:
-        raise first_of(group_error) from group_error
     return counts

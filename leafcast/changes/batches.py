@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from leafcast.ask.asked_space import refusal_form
-from leafcast.changes.turns import in_turns
 from relay.ports import BusBroken, Clock, Dice, SpaceError
 from relay.space_port import Object
+from relay.waiting import some_at_once
 from schemas.values.identity import random_id
 
 BATCHES_MAX = 32
@@ -243,4 +243,4 @@ async def _written(steps: Sequence[Step], batch: Batch) -> list[Json | None]:
             text = f"{type(error).__name__}: {error}; the daemon's log shows where"
             return {"refused": refusal_form(SpaceError("InternalError", text))}
 
-    return await in_turns(steps, write, batch.at_once)
+    return await some_at_once(steps, write, batch.at_once)

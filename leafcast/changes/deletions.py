@@ -10,10 +10,10 @@ from leafcast.ask.resource_names import ResourceKinds
 from leafcast.changes.batches import Batch
 from leafcast.changes.space_pair import SpacePair
 from leafcast.changes.targets import ObjectToDelete, rollouts_of
-from leafcast.changes.turns import in_turns
 from leafcast.changes.writing import in_rounds
 from relay.space_errors import NOT_FOUND, Conflict, SpaceError
 from relay.space_port import Object, Space
+from relay.waiting import some_at_once
 from schemas.objects.objects import CRD_GROUP, DEFINITIONS, NAMESPACES, ObjectKey
 from schemas.records.placements import placement_at
 from schemas.values.wording import namespace_first
@@ -38,7 +38,7 @@ async def with_contents(spaces: SpacePair, named: Mapping[ObjectKey, str]) -> li
     async def read(key: ObjectKey) -> Object | None:
         return await spaces.space_for(key).get(key)
 
-    live = [obj for obj in await in_turns(list(named), read) if obj is not None]
+    live = [obj for obj in await some_at_once(list(named), read) if obj is not None]
     kinds = ResourceKinds([*definitions, *live])
     targets = sorted(
         (ObjectToDelete.of(kinds.of(obj), obj) for obj in live), key=lambda target: target.rank

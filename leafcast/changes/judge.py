@@ -14,7 +14,6 @@ from leafcast.changes.namespaces import first_of, is_lacking, lacking_namespaces
 from leafcast.changes.placing import PLACING_MANAGER, placement_wanted
 from leafcast.changes.second_rollouts import second_rollouts
 from leafcast.changes.space_pair import SpacePair
-from leafcast.changes.turns import in_turns
 from leafcast.changes.wishes import (
     BatchFault,
     PlannedWrite,
@@ -27,6 +26,7 @@ from relay.objects.serving import NO_KIND, Serving, needs_namespace, no_namespac
 from relay.objects.stored_object import INVALID, NOT_FOUND, WriteRefused
 from relay.space_errors import SpaceError
 from relay.space_port import Object, Space
+from relay.waiting import some_at_once
 from schemas.objects.annotations import annotation_faults
 from schemas.objects.manifest_files import LoadedObject
 from schemas.objects.objects import (
@@ -68,7 +68,7 @@ async def judge(spaces: SpacePair, batch: ApplyBatch) -> BatchJudgement:
         wishes = [*wishes_of(definitions, lacking, None)[0], *wishes]
     judging = _Judging(spaces, _Prerequisites.by(wishes, unread=batch.unread))
     faults += await judging.whole(wishes)
-    outcomes = await in_turns(wishes, judging.write)
+    outcomes = await some_at_once(wishes, judging.write)
     return BatchJudgement([it for it in outcomes if it is not None], [*faults, *judging.faults()])
 
 

@@ -10,9 +10,9 @@ from typing import Any
 from leafcast.ask.session import USER_MANAGER
 from leafcast.changes.batches import Batch
 from leafcast.changes.space_pair import SpacePair
-from leafcast.changes.turns import in_turns
 from relay.space_errors import SpaceError
 from relay.space_port import Object
+from relay.waiting import some_at_once
 from schemas.objects.objects import CRD_GROUP, ObjectKey
 
 ROLLOUT_MANAGER = "leafcast-rollout"
@@ -56,7 +56,7 @@ async def refusal_of(
             return error
         return None
 
-    errors = await in_turns(restored, tried)
+    errors = await some_at_once(restored, tried)
     refused = (
         (it.key, error) for it, error in zip(restored, errors, strict=True) if error is not None
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,6 +14,7 @@ from relay.objects.differences import differing_fields
 from relay.objects.merge import merge_applied, wish_of
 from relay.objects.nulls import said_by
 from relay.space_port import Object
+from relay.waiting import some_at_once
 from schemas.objects.objects import ObjectKey
 from schemas.values.wording import some_of
 
@@ -34,29 +34,26 @@ class LiveCopies:
 
     async def look(self, rows: Sequence[Form]) -> None:
         """Put into each row, under `live`, how the copy is."""
-        limit = asyncio.Semaphore(ASKED_AT_ONCE)
         by_path: dict[str, list[Form]] = {}
         for row in rows:
             by_path.setdefault(row["destination"], []).append(row)
-        async with asyncio.TaskGroup() as group:
-            for path, alike in by_path.items():
-                group.create_task(self._look_at(path, alike, limit))
+        await some_at_once(list(by_path.items()), self._look_at, ASKED_AT_ONCE)
 
-    async def _look_at(self, path: str, rows: Sequence[Form], limit: asyncio.Semaphore) -> None:
-        async with limit:
-            meant = await self.plan.objects(path)
-            reader = EdgeReader(self.plan.session, path)
-            for row in rows:
-                key = ObjectKey(*row["key"])
-                try:
-                    copy = None if path in self.silent else await _copy(reader, key)
-                except CallFailed as failed:
-                    self._note(path, failed)
-                    copy = None
-                for away in reader.away:
-                    self._note(path, away)
-                silent = path in self.silent
-                row["live"] = "no answer" if silent else self._told(key, copy, meant[key])
+    async def _look_at(self, there: tuple[str, Sequence[Form]]) -> None:
+        path, rows = there
+        meant = await self.plan.objects(path)
+        reader = EdgeReader(self.plan.session, path)
+        for row in rows:
+            key = ObjectKey(*row["key"])
+            try:
+                copy = None if path in self.silent else await _copy(reader, key)
+            except CallFailed as failed:
+                self._note(path, failed)
+                copy = None
+            for away in reader.away:
+                self._note(path, away)
+            silent = path in self.silent
+            row["live"] = "no answer" if silent else self._told(key, copy, meant[key])
 
     def _note(self, path: str, failed: CallFailed) -> None:
         self.silent.setdefault(path, failed.message)

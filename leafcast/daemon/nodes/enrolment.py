@@ -6,7 +6,6 @@ their accounts with few reloads, and their inventory is written many objects at 
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -24,7 +23,7 @@ from leafcast.daemon.nodes.relocation import name_for
 from relay.adapters.server.nkey_pairs import entrance_pair
 from relay.ports import Clock
 from relay.shell.asker import AskFailed
-from relay.waiting import in_turns
+from relay.waiting import in_turns, some_at_once
 from schemas.objects.objects import validate_object
 from schemas.records.asks import NODE, AskFault
 from schemas.records.moves import MOVED_ANNOTATION
@@ -162,22 +161,19 @@ class Enrolment:
 
     async def _register(self, plan: EnrolmentPlan) -> None:
         """Write the inventory, and take it as it came to be in the space."""
-        limit, space = asyncio.Semaphore(WRITES_AT_ONCE), self._centre.inventory_space()
+        space = self._centre.inventory_space()
         new_labels = {it.path for it in plan.wanted if it.labels}
 
         async def write(path: NodePath) -> None:
             # Without new labels an edge that exists keeps those it has come to have.
             keep = path in plan.existing and path not in new_labels
-            async with limit:
-                objects = plan.objects[path]
-                plan.objects[path] = [
-                    await space.apply(obj, NODE_MANAGER, create_only=keep) for obj in objects
-                ]
-                self._registered[path] = plan.objects[path][0]["metadata"]
+            objects = plan.objects[path]
+            plan.objects[path] = [
+                await space.apply(obj, NODE_MANAGER, create_only=keep) for obj in objects
+            ]
+            self._registered[path] = plan.objects[path][0]["metadata"]
 
-        async with asyncio.TaskGroup() as group:
-            for path in list(plan.objects):
-                group.create_task(write(path))
+        await some_at_once(list(plan.objects), write, WRITES_AT_ONCE)
 
     def known_of(self, path: NodePath) -> tuple[Mapping[str, str], Mapping[str, str]]:
         """The labels and annotations of the edge at a path; none of a relay."""

@@ -28,11 +28,11 @@ from leafcast.changes.deletions import KeptBack
 from leafcast.changes.judge import judge
 from leafcast.changes.space_pair import SpacePair
 from leafcast.changes.targets import ObjectToDelete, rollouts_of, target_form
-from leafcast.changes.turns import in_turns
 from leafcast.manifest_sources import BadManifests
 from relay.ports import BusBroken, Clock
 from relay.space_errors import NOT_FOUND, SpaceError
 from relay.space_port import Labels, Object
+from relay.waiting import some_at_once
 from schemas.objects.objects import ObjectKey
 from schemas.values import names
 from schemas.values.wording import namespace_first
@@ -153,7 +153,7 @@ class ChangeVerbs:
         keys = [_key(form) for form in _bounded(objects)]
         try:
             async with self.judging():
-                await in_turns(keys, self._require)
+                await some_at_once(keys, self._require)
         except SpaceError as error:
             return {"refused": refusal_form(error)}
         steps = [partial(self._set_labels, key, wanted) for key in keys]

@@ -12,10 +12,10 @@ from leafcast.ask.rollouts import REQUEST, is_asked_for
 from leafcast.changes.forms import BATCH_OBJECTS_MAX
 from leafcast.changes.restorations import ROLLOUT_MANAGER
 from leafcast.changes.space_pair import SpacePair
-from leafcast.changes.turns import in_turns
 from relay.ports import Clock
 from relay.space_errors import Conflict, SpaceError
 from relay.space_port import Object
+from relay.waiting import some_at_once
 from schemas.api.rollout_request import read_rollout_request
 from schemas.objects.annotations import ROLLOUT_REQUEST
 from schemas.objects.objects import ObjectKey
@@ -102,7 +102,7 @@ class RequestVerbs:
 
         keys = _sync_targets(targets)
         try:
-            await in_turns(await in_turns(keys, read), write)
+            await some_at_once(await some_at_once(keys, read), write)
         except SpaceError as error:
             return {"refused": refusal_form(error)}
         return {}
