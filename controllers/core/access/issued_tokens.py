@@ -115,13 +115,15 @@ class IssuedToken:
 
     def ended_ms(self, now_ms: int) -> int:
         """Since when nothing can come of it any more; 0 while something can."""
-        if self.void_ms:
-            return self.void_ms
-        if self.waiting:
-            return 0
-        if len(self.requests) >= self.uses:
-            return max(it.decided_ms for it in self.requests)
-        return self.expires_ms if now_ms >= self.expires_ms else 0
+        match self.state(now_ms):
+            case "void":
+                return self.void_ms
+            case "used":
+                return max(it.decided_ms for it in self.requests)
+            case "expired":
+                return self.expires_ms
+            case _:
+                return 0
 
 
 @dataclass(frozen=True, slots=True)

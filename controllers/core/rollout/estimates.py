@@ -86,7 +86,8 @@ def wave_members(
     for wave in waves:
         below = BUCKETS if wave.percent is None else wave.percent * BUCKETS // 100
         among = _among(reach, left, wave)
-        admitted = {key for key in among if _bucket(records[key], salt) < below}
+        profiles = {key: it for key in among if isinstance(it := records[key], Profile)}
+        admitted = {k for k, it in profiles.items() if bucket(it.destination, salt) < below}
         left -= admitted
         found.append(len(admitted))
     return tuple(found)
@@ -100,11 +101,6 @@ def _among(
     if selector is None:
         return destinations
     return destinations & reach.destinations((Alternative(over, selector),))
-
-
-def _bucket(record: Record, salt: str) -> int:
-    assert isinstance(record, Profile)
-    return bucket(record.destination, salt)
 
 
 def label_values(records: Iterable[Record], label: str) -> tuple[str, ...]:

@@ -6,7 +6,8 @@ are kept until that is another one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from controllers.core.rollout.estimates import label_values, matched, takes_any
 from controllers.core.rollout.kept_back import destinations_at
@@ -25,12 +26,12 @@ from schemas.records.records import (
 from schemas.records.windows import ZONE_LABEL, Window, next_opening
 from schemas.values.identity import MailKey, NodePath
 
-MATCHED_MAX = 4096
-"""Of so many selectors it is remembered whether they match anyone."""
+ANSWERS_MAX = 4096
+"""So many answers are remembered."""
 ZONES_MAX = 64
 """So many zones of destinations are looked at for the next window."""
 
-_Asked = tuple[MailKey, tuple[Alternative, ...], tuple[NodePath, ...]]
+V = TypeVar("V")
 
 
 class RolledPlaces:
@@ -38,20 +39,21 @@ class RolledPlaces:
 
     def __init__(self, records: Mapping[MailKey, Record]) -> None:
         self._records = records
-        self._counts: dict[_Asked, Mapping[NodePath, int]] = {}
-        self._matched: dict[object, bool] = {}
-        self._known: dict[str, bool] = {}
-        self._zones: tuple[str, ...] | None = None
+        self._answers: dict[object, Any] = {}
 
     def changed(self, records: Iterable[Record]) -> None:
         """Take records that came into force, or left it."""
-        kinds = {type(record) for record in records}
-        if kinds & {Profile, LocationRecord}:
-            self._counts.clear()
-            self._matched.clear()
-            self._zones = None
-        if kinds & {Profile, NodeRecord}:
-            self._known.clear()
+        if any(isinstance(record, Profile | LocationRecord | NodeRecord) for record in records):
+            self._answers.clear()
+
+    def _once(self, asked: object, answer: Callable[[], V]) -> V:
+        """An answer, found once for as long as the inventory is as it is."""
+        if asked not in self._answers:
+            if len(self._answers) >= ANSWERS_MAX:
+                self._answers.clear()
+            self._answers[asked] = answer()
+        found: V = self._answers[asked]
+        return found
 
     def of(self, placement: MailKey, gates: Sequence[Gate]) -> Mapping[NodePath, int]:
         """How many destinations of a placement each place with gates of its own has."""
@@ -60,11 +62,7 @@ class RolledPlaces:
         if not places or not isinstance(head, DeltaHead):
             return {}
         asked = (placement, head.alternatives, places)
-        if asked not in self._counts:
-            for old in [key for key in self._counts if key[0] == placement]:
-                del self._counts[old]
-            self._counts[asked] = destinations_at(self._records, placement, gates)
-        return self._counts[asked]
+        return self._once(asked, lambda: destinations_at(self._records, placement, gates))
 
     def members(self, placement: MailKey, wave: Wave) -> int:
         """About how many destinations of a placement a wave admits, whatever is before it."""
@@ -82,19 +80,13 @@ class RolledPlaces:
     def takes_any(self, meant: tuple[Alternative, ...], wave: Wave = EVERYONE) -> bool:
         """Whether any destination that is meant is of a wave's labels."""
         asked = (meant, labels_of(wave))
-        if asked not in self._matched:
-            if len(self._matched) >= MATCHED_MAX:
-                self._matched.clear()
-            self._matched[asked] = takes_any(self._records.values(), meant, wave)
-        return self._matched[asked]
+        return self._once(asked, lambda: takes_any(self._records.values(), meant, wave))
 
     def is_place(self, path: str) -> bool:
         """Whether a node or a destination is at or below a path."""
-        if path not in self._known:
-            place, records = NodePath.parse(path), self._records.values()
-            listed = (each.path for each in records if isinstance(each, NodeRecord | Profile))
-            self._known[path] = place.is_root or any(place.holds(each) for each in listed)
-        return self._known[path]
+        place, records = NodePath.parse(path), self._records.values()
+        listed = (each.path for each in records if isinstance(each, NodeRecord | Profile))
+        return self._once(place, lambda: place.is_root or any(map(place.holds, listed)))
 
     def opens(self, gates: Iterable[Gate], now_ms: int) -> str:
         """When the first of the gates' windows opens for someone, in RFC 3339; "" if none will."""
@@ -110,6 +102,6 @@ class RolledPlaces:
         """The zones that destinations name, if a window goes by them."""
         if all(window.zone for window in windows):
             return ()
-        if self._zones is None:
-            self._zones = label_values(self._records.values(), ZONE_LABEL)[:ZONES_MAX]
-        return self._zones
+        return self._once(
+            ZONE_LABEL, lambda: label_values(self._records.values(), ZONE_LABEL)[:ZONES_MAX]
+        )

@@ -44,11 +44,6 @@ class MissingReferences:
     _specs: dict[str, Spec] = field(default_factory=dict)
     _naming: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     _namespaces: set[str] = field(default_factory=lambda: set(ALWAYS_THERE))
-    _by_group: dict[str | None, set[str]] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        if self.served is not None:
-            self._group()
 
     def put(self, name: str, spec: Spec) -> None:
         """Learn what a placement names."""
@@ -69,7 +64,6 @@ class MissingReferences:
         before, self.served = self.served, frozenset(served)
         if before == self.served:
             return frozenset()
-        self._group()
         return frozenset(self._specs)
 
     def put_namespace(self, namespace: str) -> frozenset[str]:
@@ -110,7 +104,7 @@ class MissingReferences:
         for field_, group, resources in _reaching(spec):
             if self.served is None:
                 return
-            known = self._by_group.get(group, set())
+            known = {resource for it, resource in self.served if group in (None, it)}
             if not known:
                 groups = sorted({known for known, _ in self.served})
                 told = f'{field_}.apiGroup: no kind has the API group "{group}"'
@@ -123,13 +117,6 @@ class MissingReferences:
                     where = f"{field_}.resources: "
                     close = self._close(word, known)
                     yield UNKNOWN_KIND, f"{where}{told}{within}{close}"
-
-    def _group(self) -> None:
-        """Sort the resources that are served by group, and under None all of them."""
-        self._by_group = {}
-        for group, resource in self.served or ():
-            self._by_group.setdefault(group, set()).add(resource)
-            self._by_group.setdefault(None, set()).add(resource)
 
     def _close(self, word: str, known: AbstractSet[str]) -> str:
         elsewhere = sorted(group for group, resource in self.served or () if resource == word)
