@@ -17,12 +17,13 @@ from controllers.inventory.mailbox_controller import InventoryKey, MailboxContro
 from controllers.inventory.moves import Moves
 from controllers.issuing.issuer import Issuer, open_issuer
 from controllers.issuing.keys import CentreKeys, KeysUnusable, load_or_make_keys
-from controllers.ports import CentreRelay, FinalizingSpace
+from controllers.ports import CentreRelay
 from controllers.spaces.informer import SpaceReconciler
 from controllers.work_queue import PlacementQueues, WorkQueue
 from controllers.workloads.placement_translator import Note, PlacementTranslator
 from controllers.workloads.workload_space import WorkloadSpace
 from relay.ports import Clock, Dice, Space, SpaceError
+from relay.space_port import FinalizingSpace
 from schemas.objects.objects import ObjectKey
 from schemas.records.placements import placement_of
 from schemas.records.placing import grace_seconds, move_seconds

@@ -113,11 +113,3 @@ class RecordingSpace(Space, Protocol):
 
     async def absence(self, keys: Collection[ObjectKey]) -> Absence:
         """Why these objects are not there, as far as it can tell; raises SpaceError."""
-
-
-@runtime_checkable
-class FinalizingSpace(Space, Protocol):
-    """A space in which an object with finalizers stays, terminating, until they are taken off."""
-
-    async def release(self, key: ObjectKey, finalizer: str, uid: str) -> None:
-        """Take a finalizer off the object of this uid, whoever set it; raises SpaceError."""

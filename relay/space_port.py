@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from schemas.objects.objects import ObjectKey, texts_of
 from schemas.objects.selectors import LabelSelector
@@ -271,3 +271,12 @@ class Space(Protocol):
         ...
 
     async def close(self) -> None: ...
+
+
+@runtime_checkable
+class FinalizingSpace(Space, Protocol):
+    """A space in which an object with finalizers stays, terminating, until they are taken off."""
+
+    async def release(self, key: ObjectKey, finalizer: str, uid: str) -> None:
+        """Take a finalizer off the object of this uid, whoever set it; raises SpaceError."""
+        ...

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from controllers.ports import FinalizingSpace
 from controllers.work_queue import WorkQueue
 from controllers.workloads.placement_translator import PlacementTranslator
 from controllers.workloads.queue_reconciler import QueueReconciler
 from relay.ports import NOT_FOUND, Conflict, SpaceError
+from relay.space_port import FinalizingSpace
 from schemas.records.placements import placement_key
 
 FINALIZER = "leafcast.io/placement"

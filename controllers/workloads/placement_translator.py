@@ -29,7 +29,7 @@ from controllers.core.workloads.space import (
 )
 from controllers.core.workloads.undenatured import undenatured, undenatured_text
 from controllers.issuing.issuer import Issuer, read_all
-from controllers.ports import CentreRelay, FinalizingSpace
+from controllers.ports import CentreRelay
 from controllers.spaces.following import CONTROL, EVERYTHING, interests_of, kinds_of, listed_objects
 from controllers.spaces.informer import SpaceInformer, SpaceReconciler, identity_of
 from controllers.work_queue import PlacementQueues
@@ -48,6 +48,7 @@ from relay.ports import (
     SpaceError,
     Unserved,
 )
+from relay.space_port import FinalizingSpace
 from relay.waiting import in_turns
 from schemas.objects.objects import GroupResource, ObjectKey
 from schemas.records.placements import KINDS, placement_of, title

@@ -24,9 +24,10 @@ from relay.claims.centre_lease import (
     HubTaken,
 )
 from relay.claims.claim import CentreIdentity, CentreVerdict
-from relay.claims.guarded_space import FinalizedSpace, LeasedSpace
+from relay.claims.guarded_space import LeasedSpace
 from relay.claims.leases import SharedSpace
 from relay.ports import Clock, Dice, Space
+from relay.space_port import FinalizingSpace
 from schemas.values.identity import random_id
 
 LOOK_SECONDS = 0.5
@@ -102,7 +103,7 @@ class HeldSpaces:
 
         async def each(name: str, setting: SpaceSetting, made: Embedded) -> Space:
             space = await open_space(setting, made, self._clock, self._dice, stack)
-            if not isinstance(space, SharedSpace) or not isinstance(space, FinalizedSpace):
+            if not isinstance(space, SharedSpace) or not isinstance(space, FinalizingSpace):
                 return space
             held.append((space, self._lease(name, setting)))
             return LeasedSpace(space, held[-1][1])

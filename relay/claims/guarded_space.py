@@ -4,18 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, TypeVar
 
 from relay.claims.centre_lease import CentreLease
 from relay.claims.edge_claim import EdgeClaim
-from relay.ports import (
-    UNAVAILABLE,
-    AnotherSpace,
-    Interests,
-    Space,
-    SpaceError,
-    Tell,
-)
+from relay.ports import UNAVAILABLE, AnotherSpace, Interests, Space, SpaceError, Tell
+from relay.space_port import FinalizingSpace
 from relay.waiting import work_group
 from relay.wrapped_space import WrappedSpace
 from schemas.objects.objects import ObjectKey
@@ -57,20 +51,13 @@ class ClaimedSpace(WrappedSpace[Space]):
             await self._claim.changed()
 
 
-@runtime_checkable
-class FinalizedSpace(Space, Protocol):
-    """A space whose objects may have finalizers."""
-
-    async def release(self, key: ObjectKey, finalizer: str, uid: str) -> None: ...
-
-
-class LeasedSpace(WrappedSpace[FinalizedSpace]):
+class LeasedSpace(WrappedSpace[FinalizingSpace]):
     """A space for a centre: without the lease it is not followed or written.
 
     A write ends with the lease: what is not answered by then counts as refused.
     """
 
-    def __init__(self, space: FinalizedSpace, lease: CentreLease) -> None:
+    def __init__(self, space: FinalizingSpace, lease: CentreLease) -> None:
         super().__init__(space)
         self._lease = lease
 
