@@ -19,6 +19,7 @@ from schemas.content.blobs import OBJECT, store
 from schemas.objects.objects import ObjectKey
 from schemas.values import subjects
 from schemas.values.identity import mail_key
+from schemas.values.wire import replace
 from tests.nats.conftest import Grove
 from tests.nats.trio import asked, client_at, trio
 
@@ -98,6 +99,26 @@ async def test_nothing_of_a_deposed_member_lands_and_nothing_that_it_wrote_is_lo
         assert own(remembered) == {KEY: b"2", "_note": b"n"}
         assert remembered.blobs == {content}
         await third.close()
+
+
+async def test_a_removal_erases_what_lay_there_and_spares_the_other_children(tmp_path):
+    async with Grove(tmp_path) as grove, trio(grove, tmp_path) as members:
+        bus = bus_of(members, "m1", "one")
+        await bus.start()
+        for child in ("q1", "q2"):
+            await bus.add_child(child, "")
+        letters = [
+            replace(mail(key), child=child) for child in ("q1", "q2") for key in (KEY, OTHER)
+        ]
+        await bus.write(mail=letters)
+        await bus.remove_child("q1")
+        await bus.close()
+        second = bus_of(members, "m2", "two")
+        slots = (await second.start()).mail
+        assert sorted((slot.child, slot.key) for slot in slots) == [
+            ("q2", key) for key in sorted((KEY, OTHER))
+        ]
+        await second.close()
 
 
 async def test_without_a_fence_late_writes_would_land(tmp_path, monkeypatch):

@@ -40,6 +40,7 @@ from relay.adapters.jetstream.streams import (
     delete_message,
     delete_messages,
     erase_child,
+    last_sequences,
     make_copies,
     make_streams,
     purge,
@@ -141,7 +142,7 @@ class JetStreamBus:
         self._blobs = Blobs(self._relay, path, self._uplink, address.replicas, self._fenced)
         self._reports = ChildReportsReader(self._below, clock, path, self.inbox)
         self._replicas = address.replicas
-        self._mailboxes = Mailboxes(self._relay, clock, path, address.replicas)
+        self._mailboxes = Mailboxes(self._relay, clock, path, address.replicas, self._confirm)
         self._servers: ServerWatch | None = None
         if address.replicas > 1 and self._system is not None:
             self._servers = ServerWatch(self._system, clock, address.replicas)
@@ -341,6 +342,7 @@ class JetStreamBus:
         return self._copies is not None and await self._copies.erase(key, before)
 
     async def open_copies(self, child: str) -> None:
+        await self._confirm()
         try:
             await make_copies(self._relay, self.path, child, self._replicas)
         except JetStreamRefused as error:
@@ -362,7 +364,12 @@ class JetStreamBus:
         await self._server.remove_child(name)
         self._mailboxes.forget(name)
         self._reports.left(name)
-        await erase_child(self._relay, self.path, name)
+        through = None
+        if self._fenced is not None:
+            # Read before it is confirmed: what another member wrote since is not erased.
+            through = await last_sequences(self._relay, ("MAIL", "STAT"))
+            await self._confirm()
+        await erase_child(self._relay, self.path, name, through)
 
     def _servers_ended(self, servers: frozenset[str]) -> None:
         """What reads a stream by a consumer at one of these hears nothing more of it."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Set
+from collections.abc import Awaitable, Callable, Set
 
 from relay.adapters.jetstream.connection import Connection, JetStreamRefused
 from relay.adapters.jetstream.streams import (
@@ -27,12 +27,26 @@ AUDIT_SECONDS = 30.0
 logger = logging.getLogger(__name__)
 
 
+async def _alone() -> None:
+    """A node of one machine asks nobody whether it may."""
+
+
 class Mailboxes:
-    """Keeps a consumer for each child; `replicas` is at how many servers MAIL is."""
+    """Keeps a consumer for each child; `replicas` is at how many servers MAIL is.
+
+    `confirm` raises BusBroken where another member of the node may be the active one: no fence
+    holds back what is done to consumers.
+    """
 
     def __init__(
-        self, connection: Connection, clock: Clock, path: NodePath, replicas: int = 1
+        self,
+        connection: Connection,
+        clock: Clock,
+        path: NodePath,
+        replicas: int = 1,
+        confirm: Callable[[], Awaitable[None]] = _alone,
     ) -> None:
+        self._confirm = confirm
         self._connection = connection
         self._clock = clock
         self._path = path
@@ -102,6 +116,7 @@ class Mailboxes:
         """Have them deleted; what is created before that took effect would be deleted, too."""
         until = self._clock.now().seconds + DELETE_SECONDS_MAX
         while lost:
+            await self._confirm()
             broken: BusBroken | None = None
             try:
                 await give_up_mail_consumers(self._connection, lost)
@@ -117,6 +132,7 @@ class Mailboxes:
         attempts = CONSUMER_ATTEMPTS
         async with self._making:
             while child in self._places:
+                await self._confirm()
                 try:
                     place = await make_mail_consumer(
                         self._connection, self._path, child, self._replicas

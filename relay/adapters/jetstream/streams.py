@@ -220,14 +220,25 @@ async def _delete_mail_consumer(connection: Connection, child: str) -> None:
             raise
 
 
-async def erase_child(connection: Connection, path: NodePath, child: str) -> None:
-    """Delete the child's consumer, its mail, its reports and its copies."""
+async def erase_child(
+    connection: Connection, path: NodePath, child: str, through: Mapping[str, int] | None = None
+) -> None:
+    """Delete the child's consumer, its mail, its reports and its copies.
+
+    With `through` only what lies up to these sequences of MAIL and STAT.
+    """
     await _delete_mail_consumer(connection, child)
-    whole = path.child(child)
-    await purge(connection, "MAIL", subjects.child_mail(whole))
-    await purge(connection, "STAT", subjects.stat(whole, "*"))
-    await purge(connection, "STAT", subjects.node_self(whole))
+    whole, last = path.child(child), through or {}
+    await purge(connection, "MAIL", subjects.child_mail(whole), last.get("MAIL"))
+    await purge(connection, "STAT", subjects.stat(whole, "*"), last.get("STAT"))
+    await purge(connection, "STAT", subjects.node_self(whole), last.get("STAT"))
     await delete_stream(connection, child)
+
+
+async def last_sequences(connection: Connection, streams: Iterable[str]) -> dict[str, int]:
+    """Up to where each of the streams goes now; raises BusBroken."""
+    answers = {name: await connection.api(f"STREAM.INFO.{name}") for name in streams}
+    return {name: int(answer["state"]["last_seq"]) for name, answer in answers.items()}
 
 
 async def delete_stream(connection: Connection, stream: str) -> None:
@@ -239,9 +250,13 @@ async def delete_stream(connection: Connection, stream: str) -> None:
             raise
 
 
-async def purge(connection: Connection, stream: str, subject: str) -> None:
-    """Erase what is kept under the subject."""
-    await connection.api(f"STREAM.PURGE.{stream}", filter=subject)
+async def purge(
+    connection: Connection, stream: str, subject: str, through: int | None = None
+) -> None:
+    """Erase what is kept under the subject, or of that what lies up to a sequence."""
+    # The server keeps what lies at `seq`.
+    bound = {} if through is None else {"seq": through + 1}
+    await connection.api(f"STREAM.PURGE.{stream}", filter=subject, **bound)
 
 
 async def purge_all(connection: Connection, stream: str, slots: Iterable[str]) -> None:
