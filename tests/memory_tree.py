@@ -14,14 +14,13 @@ from controllers.centre import Controllers
 from controllers.issuing.keys import load_or_make_keys
 from controllers.issuing.nodes import add_node, nkeys_of, nodes
 from leafcast.ask.client import CentreAsks
-from leafcast.node.answers import answerers
+from leafcast.node.answers import AnsweringNode, answerers
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.server.nkey_pairs import new_user_nkey, private_key, seed_entropy
 from relay.adapters.spaces.simulated_cluster import Settings, SimulatedCluster
 from relay.core.config import NodeConfig
 from relay.core.events import Instant, Tick
 from relay.core.node import Node
-from relay.ports import CopiesPage
 from relay.shell.asker import Asker
 from relay.shell.driver import Driver
 from relay.syncer.applier import ContentMissing
@@ -39,54 +38,6 @@ from tests.doubles.memory_space import MemorySpace
 from tests.namespaces import apply_in_namespaces
 
 MANAGER = "test"
-
-
-@dataclass
-class Asked:
-    """A node as asks find it."""
-
-    path: NodePath
-    attached: bool
-    bus: MemoryBus
-    driver: Driver
-    syncer: Syncer | None
-    cluster: SimulatedCluster | None
-    tree: MemoryTree
-
-    @property
-    def node(self) -> Node:
-        return self.driver.node
-
-    @property
-    def objects_applied(self) -> int:
-        return self.syncer.applied if self.syncer else 0
-
-    @property
-    def objects_kept(self) -> int:
-        return self.syncer.kept if self.syncer else 0
-
-    @property
-    def claim_standing(self) -> Mapping[str, str]:
-        return {}
-
-    @property
-    def leaf_urls(self) -> tuple[str, ...]:
-        return (f"memory:{self.path}",)
-
-    @property
-    def authorities(self) -> str:
-        return ""
-
-    def certificate_request(self) -> str:
-        return ""
-
-    def sign(self, record: AskRecord, answer: Mapping[str, object]) -> Mapping[str, object]:
-        seed = self.tree.seeds.get(self.path)
-        tree = self.tree.keys.tree
-        return signed(seed_entropy(seed), tree, record, answer) if seed else answer
-
-    async def read_copies(self, child: str, first: int) -> CopiesPage:
-        return await self.bus.read_copies(child, first)
 
 
 class LeapingClock(SystemClock):
@@ -207,10 +158,43 @@ class MemoryTree:
             tasks.append(group.create_task(self._bring_up(cluster, bus, driver)))
         tasks.append(group.create_task(driver.run()))
         await driver.started.wait()
-        asked = Asked(path, attached, bus, driver, syncer, self.clusters.get(path), self)
-        asker = self.askers[path] = Asker(bus, lambda: driver.node, self.clock, answerers(asked))
+        answers = answerers(self._answering(path, bus, driver, syncer))
+        asker = self.askers[path] = Asker(bus, lambda: driver.node, self.clock, answers)
         tasks.append(group.create_task(asker.run()))
         return driver
+
+    def _answering(
+        self, path: NodePath, bus: MemoryBus, driver: Driver, syncer: Syncer | None
+    ) -> AnsweringNode:
+        """A node as asks find it."""
+
+        def sign(record: AskRecord, answer: Mapping[str, object]) -> Mapping[str, object]:
+            seed, tree = self.seeds.get(path), self.keys.tree
+            return signed(seed_entropy(seed), tree, record, answer) if seed else answer
+
+        def standing() -> Mapping[str, object]:
+            return {
+                "role": "centre" if path.is_root else "edge" if syncer else "relay",
+                "leafUrls": [f"memory:{path}"],
+                "authorities": "",
+                "certificateRequest": "",
+                "objectsApplied": syncer.applied if syncer else 0,
+                "objectsKept": syncer.kept if syncer else 0,
+            }
+
+        async def take_certificate(_certificate: str, _authorities: str) -> None:
+            """No server here shows one."""
+
+        return AnsweringNode(
+            path,
+            driver,
+            lambda: self.clusters.get(path) if syncer else None,
+            bus.read_copies,
+            lambda said: said,
+            sign,
+            take_certificate,
+            standing,
+        )
 
     async def _bring_up(self, cluster: SimulatedCluster, bus: MemoryBus, driver: Driver) -> None:
         await driver.started.wait()

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
-from typing import Protocol
 
 from leafcast.node.copies_answer import CopyQuery, copies_answer
 from relay.core.asks.answers import BadAskArguments, objects_answer
@@ -30,129 +30,73 @@ from schemas.values.identity import MailKey, NodePath
 ORPHANS_PAGE_MAX = 1000
 
 
-class AskedNode(Protocol):
-    """A node that runs here; see leafcast.node.runtime."""
+@dataclass(frozen=True, slots=True)
+class AnsweringNode:
+    """One run of a node, as asks find it."""
 
     path: NodePath
+    driver: Driver
+    # The workload execution cluster, at an edge.
+    cluster: Callable[[], Space | None]
+    # What a child brought up; see relay.ports.Bus.
+    read_copies: Callable[[str, int], Awaitable[CopiesPage]]
+    # By its key at its parent: see leafcast.node.credentials.key_at_parent.
+    rekey: Callable[[Mapping[str, str]], Mapping[str, str]]
+    sign: Callable[[AskRecord, Mapping[str, object]], Mapping[str, object]]
+    # Has its server show a certificate, if one is named, and believe authorities.
+    take_certificate: Callable[[str, str], Awaitable[None]]
+    # What it is where it runs: its role, its server, its cluster, its disk.
+    standing: Callable[[], Mapping[str, object]]
 
     @property
-    def attached(self) -> bool: ...
-
-    @property
-    def driver(self) -> Driver | None: ...
-
-    @property
-    def node(self) -> Node | None: ...
-
-    @property
-    def objects_applied(self) -> int: ...
-
-    @property
-    def objects_kept(self) -> int:
-        """Of those that nothing wants any more."""
-        ...
-
-    @property
-    def claim_standing(self) -> Mapping[str, str]:
-        """Whether an edge claims its cluster, `claim`, and why not, `unclaimed`."""
-        ...
-
-    @property
-    def leaf_urls(self) -> tuple[str, ...]:
-        """Where servers of children dial in."""
-        ...
-
-    def certificate_request(self) -> str:
-        """What the tree's authority is to sign anew for its server; "" if it signs nothing here."""
-        ...
-
-    async def take_certificate(self, certificate: str, authorities: str) -> None:
-        """Have its server show that from now on, and believe these; raises AskFailed.
-
-        Without a certificate it keeps the one that it has.
-        """
-        ...
-
-    @property
-    def authorities(self) -> str:
-        """Whom those are to believe: PEM text, "" for their system's authorities."""
-        ...
-
-    @property
-    def cluster(self) -> Space | None:
-        """The workload execution cluster, at an edge."""
-        ...
-
-    async def rekey(self, arguments: Mapping[str, str]) -> Mapping[str, str]:
-        """Its key at its parent, and the one that is to take its place; raises AskFailed."""
-        ...
-
-    def sign(self, record: AskRecord, answer: Mapping[str, object]) -> Mapping[str, object]:
-        """The answer as the node's own, by its key at its parent: see signed_answers."""
-        ...
-
-    async def read_copies(self, child: str, first: int) -> CopiesPage:
-        """What a child brought up; see relay.ports.Bus."""
-        ...
+    def node(self) -> Node:
+        """The state machine; raises AskFailed before it began."""
+        if not self.driver.started.is_set():
+            raise AskFailed(AskFault("NotReady", f"{self.path} is starting", str(self.path)))
+        return self.driver.node
 
 
-def answerers(
-    runtime: AskedNode, place: Callable[[], Mapping[str, object]] = dict
-) -> dict[str, Answerer]:
-    """What a node that runs here answers to asks for it; `place` adds how it is where it runs."""
-    path = str(runtime.path)
+def answerers(asked: AnsweringNode) -> dict[str, Answerer]:
+    """What a node that runs here answers to asks for it, by verb."""
 
     async def node(record: AskRecord) -> object:
-        driver = runtime.driver
-        assert driver is not None
-        role = "edge" if runtime.attached else "relay"
-        said = node_answer(driver.node, path)
+        driver = asked.driver
+        said = node_answer(driver.node, str(asked.path))
         for name, figures in _counted_by_child(driver.node).items():
             said["children"][name]["counts"] = figures
         told = {
             **said,
-            "role": "centre" if runtime.path.is_root else role,
             "version": version("leafcast"),
-            "leafUrls": list(runtime.leaf_urls),
-            "authorities": runtime.authorities,
-            "certificateRequest": runtime.certificate_request(),
-            "objectsApplied": runtime.objects_applied,
-            "objectsKept": runtime.objects_kept,
-            **runtime.claim_standing,
             "mailWritten": driver.counters.mail_written,
             "noted": dict(driver.counters.noted),
-            **place(),
+            **asked.standing(),
         }
-        return runtime.sign(record, told)
+        return asked.sign(record, told)
 
     async def status(record: AskRecord) -> object:
-        if runtime.node is None:
-            raise AskFailed(AskFault("NotReady", f"{path} is starting", path))
         wanted = read_filter(record.arguments.get("filter", ""), DESTINATION)
         takes = wanted.matches if wanted is not None else None
-        return status_answer(runtime.node, path, record.arguments, takes)
+        return status_answer(asked.node, str(asked.path), record.arguments, takes)
 
     async def certify(record: AskRecord) -> object:
         said = record.arguments
-        await runtime.take_certificate(said.get("certificate", ""), said.get("authority", ""))
-        return runtime.sign(record, {"taken": True})
+        await asked.take_certificate(said.get("certificate", ""), said.get("authority", ""))
+        return asked.sign(record, {"taken": True})
 
     async def orphans(record: AskRecord) -> object:
-        if runtime.node is None:
-            raise AskFailed(AskFault("NotReady", f"{path} is starting", path))
-        return orphans_answer(runtime.node, record.arguments)
+        return orphans_answer(asked.node, record.arguments)
 
     async def rekey(record: AskRecord) -> object:
-        return runtime.sign(record, await runtime.rekey(record.arguments))
+        return asked.sign(record, asked.rekey(record.arguments))
 
     return {
         REKEY: rekey,
-        GET: partial(_get, runtime),
+        GET: partial(_get, asked),
         STATUS: status,
         NODE: node,
         ORPHANS: orphans,
         CERTIFY: certify,
-        UPSYNCED: partial(_upsynced, runtime),
+        UPSYNCED: partial(_upsynced, asked),
     }
 
 
@@ -221,17 +165,17 @@ def figures_of(count: Count) -> dict[str, object]:
     }
 
 
-async def _get(runtime: AskedNode, record: AskRecord) -> object:
-    objects = await _objects(runtime, record.arguments)
+async def _get(asked: AnsweringNode, record: AskRecord) -> object:
+    objects = await _objects(asked, record.arguments)
     if not record.arguments.get("kept"):
         return objects_answer(objects, record.arguments)
-    kept = _kept_of(runtime, record.arguments, objects)
+    kept = _kept_of(asked.node, record.arguments, objects)
     # Who knows nothing of this lists all, and does not say so.
     return {**objects_answer(kept, record.arguments), "kept": True}
 
 
-async def _objects(runtime: AskedNode, arguments: Mapping[str, str]) -> list[Object]:
-    space, path = runtime.cluster, str(runtime.path)
+async def _objects(asked: AnsweringNode, arguments: Mapping[str, str]) -> list[Object]:
+    space, path = asked.cluster(), str(asked.path)
     if space is None:
         raise AskFailed(AskFault("NoCluster", f"{path} has no cluster of its own", path))
     group, resource = arguments.get("group", ""), arguments.get("resource", "")
@@ -247,28 +191,23 @@ async def _objects(runtime: AskedNode, arguments: Mapping[str, str]) -> list[Obj
 
 
 def _kept_of(
-    runtime: AskedNode, arguments: Mapping[str, str], objects: Sequence[Object]
+    node: NodeView, arguments: Mapping[str, str], objects: Sequence[Object]
 ) -> list[Object]:
     """Those that nothing wants any more, and that are kept."""
-    node, path = runtime.node, str(runtime.path)
-    if node is None:
-        raise AskFailed(AskFault("NotReady", f"{path} is starting", path))
     kind = (arguments.get("group", ""), arguments["resource"])
     placed = [(obj["metadata"].get("namespace", ""), obj["metadata"]["name"]) for obj in objects]
     keys = [ObjectKey(*kind, *place) for place in placed]
     return [obj for key, obj in zip(keys, objects, strict=True) if node.is_kept(key)]
 
 
-async def _upsynced(runtime: AskedNode, record: AskRecord) -> object:
-    node, path, said = runtime.node, str(runtime.path), record.arguments
-    if node is None:
-        raise AskFailed(AskFault("NotReady", f"{path} is starting", path))
+async def _upsynced(asked: AnsweringNode, record: AskRecord) -> object:
+    node, path, said = asked.node, str(asked.path), record.arguments
     child, after = said.get("child", ""), said.get("after", "")
     if child and child not in node.children():
         raise AskFailed(AskFault("NoSuchNode", f"{path} has no child {child}", path))
-    wanted, read = _wanted(said), runtime.read_copies
+    wanted, read = _wanted(said), asked.read_copies
     try:
-        return await copies_answer(node, read, runtime.path, wanted, child=child, after=after)
+        return await copies_answer(node, read, asked.path, wanted, child=child, after=after)
     except BusBroken as error:
         raise AskFailed(AskFault("NotReady", str(error), path)) from error
 

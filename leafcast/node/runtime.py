@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
-from leafcast.node.answers import answerers
+from leafcast.node.answers import AnsweringNode, answerers
 from leafcast.node.attached_cluster import AttachedCluster
 from leafcast.node.claim_note import ClaimNote
 from leafcast.node.credentials.key_at_parent import KeyAtParent
@@ -40,12 +40,11 @@ from relay.claims.claim import EdgeIdentity
 from relay.claims.edge_claim import EdgeClaim
 from relay.core.config import NodeConfig
 from relay.core.node import Node
-from relay.ports import BusBroken, CopiesPage, Space, first_of
+from relay.ports import BusBroken, first_of
 from relay.shell.asker import Asker, AskFailed
 from relay.shell.driver import Driver
 from relay.syncer.customized_content import customized_address
 from schemas.records.asks import AskFault
-from schemas.records.records import AskRecord
 from schemas.values.identity import random_id
 
 RESTART_SECONDS_MIN, RESTART_SECONDS_MAX = 0.25, 10.0
@@ -133,16 +132,7 @@ class NodeRuntime:
         """The public keys of the children that the server knew last, by name."""
         return self._server.known.nkeys
 
-    @property
-    def authorities(self) -> str:
-        """Whom children are to believe: PEM text, "" for the authorities of their system."""
-        return self._trust.authorities
-
-    def certificate_request(self) -> str:
-        """What the tree's authority is to sign anew; "" if it signs nothing for this server."""
-        return self._trust.request()
-
-    async def take_certificate(self, certificate: str, authorities: str) -> None:
+    async def _take_certificate(self, certificate: str, authorities: str) -> None:
         """Have the server show it from now on, under the links that are open; raises AskFailed.
 
         With its first one the server lets children in from elsewhere. Without one only the
@@ -165,10 +155,6 @@ class NodeRuntime:
     def objects_applied(self) -> int:
         return self._attached.applied if self._attached is not None else 0
 
-    @property
-    def objects_kept(self) -> int:
-        return self._attached.kept if self._attached is not None else 0
-
     def _own_claim(self) -> EdgeClaim | None:
         """The claim of an edge on a cluster that others reach, too; raises DataDirUnusable."""
         cluster, identity = self._cluster, self._identity
@@ -180,29 +166,8 @@ class NodeRuntime:
         return EdgeClaim(me, note, self._world.clock, take_over=cluster.take_over)
 
     @property
-    def claim_standing(self) -> Mapping[str, str]:
-        return self.claim.standing if self.claim is not None else {}
-
-    @property
-    def cluster(self) -> Space | None:
-        """The cluster of an edge, while it runs."""
-        return self._attached.space if self._attached is not None else None
-
-    @property
     def _attached(self) -> AttachedCluster | None:
         return self._run.cluster if self._run is not None else None
-
-    async def rekey(self, arguments: Mapping[str, str]) -> Mapping[str, str]:
-        """Its key at its parent, and what is to take its place: see KeyAtParent."""
-        return self._key.rekey(arguments)
-
-    def sign(self, record: AskRecord, answer: Mapping[str, object]) -> Mapping[str, object]:
-        """The answer as this node's own, by its key at its parent; the centre has none."""
-        return self._key.sign(record, answer)
-
-    async def read_copies(self, child: str, first: int) -> CopiesPage:
-        """What a child brought up; see relay.ports.Bus."""
-        return await self._run.bus.read_copies(child, first) if self._run else CopiesPage()
 
     def unready(self) -> dict[str, str]:
         """What keeps the node from its work now: each part by name, "" if it does its own."""
@@ -245,6 +210,20 @@ class NodeRuntime:
         """How the node is where it runs, also while it cannot be asked."""
         standing = self._server.standing()
         return standing | ({"serverVersion": self._run.bus.server_version} if self._run else {})
+
+    def _answered_standing(self) -> dict[str, object]:
+        """The same and more, as it answers when it is asked."""
+        cluster, role = self._attached, "edge" if self.attached else "relay"
+        return {
+            "role": "centre" if self.path.is_root else role,
+            "leafUrls": list(self.leaf_urls),
+            "authorities": self._trust.authorities,
+            "certificateRequest": self._trust.request(),
+            "objectsApplied": self.objects_applied,
+            "objectsKept": cluster.kept if cluster is not None else 0,
+            **(self.claim.standing if self.claim is not None else {}),
+            **self.standing(),
+        }
 
     async def run(self) -> None:
         """Run the server, the relay and the edge's parts until cancelled."""
@@ -335,12 +314,22 @@ class NodeRuntime:
             private_keys=self._key.private_keys,
         )
         driver = Driver(bus, config, world.clock, on_wants=self._wants, on_noted=self._hooks.note)
-        answers = answerers(self, self.standing)
-        asker = Asker(bus, lambda: driver.node, world.clock, answers, self._answered_asks)
         cluster = None
         if self._cluster is not None:
             setting = self._cluster.setting
             cluster = AttachedCluster(setting, world.clock, world.dice, world.tree, self.claim)
+        answering = AnsweringNode(
+            self.path,
+            driver,
+            lambda: cluster.space if cluster is not None else None,
+            bus.read_copies,
+            self._key.rekey,
+            self._key.sign,
+            self._take_certificate,
+            self._answered_standing,
+        )
+        answers, asked = answerers(answering), self._answered_asks
+        asker = Asker(bus, lambda: driver.node, world.clock, answers, asked)
         return NodeRun(bus, driver, asker, cluster)
 
     @property

@@ -11,7 +11,7 @@ from leafcast.ask.api import ApiError
 from leafcast.ask.client import CentreAsks
 from leafcast.daemon.nodes.certificate_renewal import CertificateRenewal
 from leafcast.daemon.nodes.node_keys import NodeKeys
-from leafcast.node.answers import answerers
+from leafcast.node.answers import AnsweringNode, answerers
 from leafcast.node.credentials.node_certificate import NodeCertificate
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.server.nkey_pairs import new_user_nkey, seed_entropy
@@ -206,8 +206,8 @@ async def test_the_centre_answers_itself_and_a_node_without_key_signs_nothing(be
 
 @pytest.mark.parametrize("verb", [NODE, REKEY, CERTIFY])
 async def test_a_node_signs_what_the_centre_acts_on(verb):
-    async def changed(*_):
-        return {"nkey": OLD[1], "next": ""}
+    async def taken(*_):
+        return None
 
     signed = []
 
@@ -215,9 +215,8 @@ async def test_a_node_signs_what_the_centre_acts_on(verb):
         signed.append(record.verb)
         return {**answer, "signature": b"s"}
 
-    runtime = SimpleNamespace(
-        path=EMEA,
-        attached=True,
+    asked = AnsweringNode(
+        EMEA,
         driver=SimpleNamespace(
             node=SimpleNamespace(
                 own_state=dict,
@@ -227,17 +226,14 @@ async def test_a_node_signs_what_the_centre_acts_on(verb):
             ),
             counters=SimpleNamespace(mail_written=0, noted={}),
         ),
-        leaf_urls=("tls://emea.example",),
-        authorities="",
-        certificate_request=lambda: "",
-        objects_applied=0,
-        claim_standing={},
-        objects_kept=0,
-        rekey=changed,
-        take_certificate=changed,
+        cluster=lambda: None,
+        read_copies=taken,
+        rekey=lambda _: {"nkey": OLD[1], "next": ""},
         sign=sign,
+        take_certificate=taken,
+        standing=dict,
     )
-    answer = await answerers(runtime)[verb](SimpleNamespace(verb=verb, arguments={}))
+    answer = await answerers(asked)[verb](SimpleNamespace(verb=verb, arguments={}))
     assert answer["signature"] == b"s"
     assert signed == [verb]
 
