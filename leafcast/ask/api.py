@@ -10,7 +10,7 @@ import json
 import logging
 import time
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from leafcast.ask.long_questions import VERB as PART
 from leafcast.ask.long_questions import LongQuestions, PartsLost, TooManyQuestions
@@ -25,8 +25,19 @@ PART_FIELDS = ("name", "verb", "at", "parts", "text")
 
 Handler = Callable[..., Awaitable[Any]]
 """Takes the question's arguments by name; returns JSON values."""
+Method = TypeVar("Method", bound=Handler)
 
 log = logging.getLogger("leafcast.api")
+
+
+def verb(name: str) -> Callable[[Method], Method]:
+    """Mark a method as what answers a verb, once its object is served."""
+
+    def marked(method: Method) -> Method:
+        method.__dict__["verb"] = name
+        return method
+
+    return marked
 
 
 class ApiError(Exception):
@@ -50,6 +61,13 @@ class Api:
     def register(self, verb: str, handler: Handler) -> None:
         """Answer `verb` with this; a later registration replaces an earlier one."""
         self._handlers[verb] = handler
+
+    def serve(self, *parts: object) -> None:
+        """Answer the verbs that methods of these are marked with."""
+        for part in parts:
+            for method in vars(type(part)).values():
+                if name := getattr(method, "verb", None):
+                    self.register(name, method.__get__(part))
 
     async def answer(self, subject: str, question: bytes) -> bytes:
         """The answer to one question, whatever its bytes are; never raises."""

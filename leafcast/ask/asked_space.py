@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from leafcast.ask.failures import CallFailed, NotRunning
@@ -38,23 +39,16 @@ Calling = Callable[[], AbstractAsyncContextManager[Call]]
 """Opens another way to have the daemon do verbs; raises NotRunning."""
 
 
+@dataclass(slots=True)
 class AskedSpace:
     """Implements what commands need of relay.space_port.Space: they read, and write by batches."""
 
-    def __init__(
-        self,
-        call: Call,
-        name: str,
-        calling: Calling,
-        clock: Clock,
-        say: Callable[[str], None] = lambda _: None,
-    ) -> None:
-        """`say` tells a person why nothing is followed for the time being."""
-        self._call = call
-        self._name = name
-        self._calling = calling
-        self._clock = clock
-        self._say = say
+    _call: Call
+    _name: str
+    _calling: Calling
+    _clock: Clock
+    # Tells a person why nothing is followed for the time being.
+    _say: Callable[[str], None] = lambda _: None
 
     async def _do(self, what: str, **arguments: Any) -> Any:
         """Have the daemon do one thing; raises SpaceError."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from controllers.issuing.keys import CentreKeys
-from leafcast.ask.api import Api, ApiError
+from leafcast.ask.api import ApiError, verb
 from relay.ports import Clock, Dice
 from relay.shell.asker import Asker, AskFailed
 from schemas.content.answer_sealing import AnswerKey
@@ -30,27 +31,20 @@ _REMEDIES = {
 }
 
 
+@dataclass(slots=True)
 class CentreAsks:
     """Asks put by the centre; each is for one verb and one path, expires, and brings a key.
 
     What it is given raises BusBroken between runs of the centre.
     """
 
-    def __init__(
-        self,
-        asker: Callable[[], Asker],
-        keys: Callable[[], CentreKeys],
-        clock: Clock,
-        dice: Dice,
-        nkeys: Callable[[NodePath], tuple[str, ...]],
-    ) -> None:
-        # Those of the centre's run now.
-        self._asker = asker
-        self._keys = keys
-        # The public keys that the node record of a path names.
-        self._nkeys = nkeys
-        self._clock = clock
-        self._dice = dice
+    # Those of the centre's run now.
+    _asker: Callable[[], Asker]
+    _keys: Callable[[], CentreKeys]
+    _clock: Clock
+    _dice: Dice
+    # The public keys that the node record of a path names.
+    _nkeys: Callable[[NodePath], tuple[str, ...]]
 
     async def ask(self, path: NodePath, verb: str, arguments: Mapping[str, str]) -> Any:
         """The answer of the node at `path`, a JSON value; raises AskFailed.
@@ -91,6 +85,7 @@ class CentreAsks:
         envelope = keys.signing.seal("ask", encode_payload(record))
         return record, await self._asker().ask(record.source.name, verb, envelope, key)
 
+    @verb("ask")
     async def serve(self, path: str, verb: str = GET, **arguments: Any) -> Any:
         """The verb `ask` of the daemon; raises ApiError, or BadIdentity for a path that is none.
 
@@ -105,11 +100,6 @@ class CentreAsks:
             return await self.ask(NodePath.parse(path), verb, arguments)
         except AskFailed as failed:
             raise api_error(failed.fault) from failed
-
-
-def register_asks(api: Api, asks: CentreAsks) -> None:
-    """Answer the verb `ask`."""
-    api.register("ask", asks.serve)
 
 
 def api_error(fault: AskFault) -> ApiError:

@@ -256,7 +256,7 @@ class Centre:
             self._dice,
             self.progress,
             self._note_of_centre,
-            take_over=self.options.take_over,
+            self.options.take_over,
         )
 
     def _note_of_centre(self, reason: str, about: str, detail: str) -> None:

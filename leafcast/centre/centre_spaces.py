@@ -11,7 +11,7 @@ import logging
 import platform
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from leafcast.machine import machine_id
@@ -55,27 +55,18 @@ class OpenSpaces:
     inventory: Sequence[Space]
 
 
+@dataclass(slots=True)
 class HeldSpaces:
     """Opens the spaces of a centre in each of its runs, and holds their leases meanwhile."""
 
-    def __init__(
-        self,
-        me: CentreIdentity,
-        clock: Clock,
-        dice: Dice,
-        say: Callable[[str], None],
-        note: Note,
-        *,
-        take_over: bool,
-    ) -> None:
-        self._me = me
-        self._clock = clock
-        self._dice = dice
-        self._say = say
-        self._note = note
-        self._take_over = take_over
-        self._leases: dict[tuple[str, SpaceSetting], CentreLease] = {}
-        self._was_open = False
+    _me: CentreIdentity
+    _clock: Clock
+    _dice: Dice
+    _say: Callable[[str], None]
+    _note: Note
+    _take_over: bool
+    _leases: dict[tuple[str, SpaceSetting], CentreLease] = field(default_factory=dict, init=False)
+    _was_open: bool = field(default=False, init=False)
 
     def unready(self) -> dict[str, str]:
         """Why a hub may not be written, by the sort of its space."""

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from controllers.centre import Controllers
 from leafcast.ask.api import Api
-from leafcast.ask.client import CentreAsks, register_asks
+from leafcast.ask.client import CentreAsks
 from leafcast.ask.session import API_PREFIX, INVENTORY_BUCKET, STANDING, WORKLOADS_BUCKET
 from leafcast.centre.centre import Centre, CentreOptions, running
 from leafcast.changes.batches import Batches
@@ -23,27 +23,28 @@ from leafcast.changes.restorations import RestoredObject
 from leafcast.changes.space_pair import SpacePair
 from leafcast.daemon.backup_timer import BackupTimer
 from leafcast.daemon.event_log import EventLog, follow_conditions
-from leafcast.daemon.nodes.admission import JoinApproval, register_admission
-from leafcast.daemon.nodes.authority_change import AuthorityChange, register_authority_change
+from leafcast.daemon.nodes.admission import JoinApproval
+from leafcast.daemon.nodes.authority_change import AuthorityChange
 from leafcast.daemon.nodes.certificate_expiry import certificates, troubles
 from leafcast.daemon.nodes.certificate_renewal import CertificateRenewal
 from leafcast.daemon.nodes.enrolment import Enrolment
 from leafcast.daemon.nodes.former_bundles import FormerBundles
-from leafcast.daemon.nodes.membership import Membership, register_membership
-from leafcast.daemon.nodes.moving import NodeMoves, register_moves
-from leafcast.daemon.nodes.node_keys import NodeKeys, register_node_keys
+from leafcast.daemon.nodes.membership import Membership
+from leafcast.daemon.nodes.moving import NodeMoves
+from leafcast.daemon.nodes.node_keys import NodeKeys
 from leafcast.daemon.nodes.token_files import TokenFiles
 from leafcast.daemon.rollout_events import follow_rollouts
 from leafcast.daemon.tree_facts import placement_of, reached
-from leafcast.daemon.verbs.approvals import register_approvals
-from leafcast.daemon.verbs.backups import register_backups
-from leafcast.daemon.verbs.changes import ChangeVerbs, register_changes
-from leafcast.daemon.verbs.chosen_removals import register_chosen_removals
-from leafcast.daemon.verbs.diagnosis import register_diagnosis
+from leafcast.daemon.verbs.approvals import Approvals
+from leafcast.daemon.verbs.backups import Backups
+from leafcast.daemon.verbs.changes import ChangeVerbs
+from leafcast.daemon.verbs.chosen_removals import ChosenRemovals
+from leafcast.daemon.verbs.content_keys import ContentKeys
+from leafcast.daemon.verbs.diagnosis import Diagnosis
 from leafcast.daemon.verbs.following import Followers
-from leafcast.daemon.verbs.keys import register_keys
-from leafcast.daemon.verbs.orphans import register_orphans
-from leafcast.daemon.verbs.requests import register_requests
+from leafcast.daemon.verbs.keys import KeyVerbs
+from leafcast.daemon.verbs.orphans import Orphans
+from leafcast.daemon.verbs.requests import RequestVerbs
 from leafcast.daemon.verbs.restoring import register_restoring, restored_objects
 from leafcast.daemon.verbs.rollout_ends import kept_back
 from leafcast.daemon.verbs.spaces import register_spaces
@@ -102,29 +103,33 @@ class Daemon:
         verbs = register_tree_verbs(
             self.api, centre, self.events, asks, self._clock, lambda: backups.trouble
         )
-        register_approvals(self.api, centre)
-        register_chosen_removals(self.api, centre, register_orphans(self.api, centre, asks))
-        register_backups(self.api, centre, place, backups, self._clock)
-        register_asks(self.api, asks)
-        register_keys(self.api, centre, dice)
+        orphans = Orphans(centre, asks)
         self._renewal = CertificateRenewal(centre, asks, place, self._clock)
         changing, certify = asyncio.Lock(), self._renewal.first
-        enrolling = Enrolment(centre, asks, verbs, self._clock, certify=certify)
+        enrolling = Enrolment(centre, asks, verbs, self._clock, certify)
         members = self._members = Membership(centre, enrolling, changing, asks, verbs, self._clock)
-        register_membership(self.api, members)
         note = self._note_of_centre
         self._admission = JoinApproval(
             centre, enrolling, changing, TokenFiles(place.folder), self._clock, dice, note
         )
-        register_admission(self.api, self._admission)
-        moves = NodeMoves(centre, enrolling, self._admission, changing, self._clock)
-        register_moves(self.api, moves)
         self._bundles = FormerBundles(centre, enrolling, changing, self._clock, note)
-        self._diagnose(centre, asks)
-        keys = NodeKeys(centre, enrolling, changing, asks, self._clock)
-        register_node_keys(self.api, keys)
         self._authority = self._changes_authority(centre, asks)
         self.api.register(STANDING, self._standing)
+        self.api.serve(
+            asks,
+            Approvals(centre),
+            orphans,
+            ChosenRemovals(centre, orphans),
+            Backups(centre, place, backups, self._clock),
+            KeyVerbs(centre, dice),
+            ContentKeys(centre, dice),
+            members,
+            self._admission,
+            NodeMoves(centre, enrolling, self._admission, changing, self._clock),
+            NodeKeys(centre, enrolling, changing, asks, self._clock),
+            self._authority,
+            self._diagnosis(centre, asks),
+        )
 
     def _note(self, path: NodePath, noted: Noted) -> None:
         now_ms = self._clock.now().wall_ms
@@ -159,10 +164,9 @@ class Daemon:
         if (member := self.centre.options.member) is not None:
             await member.tenure.settled()
 
-    def _diagnose(self, centre: Centre, asks: CentreAsks) -> None:
+    def _diagnosis(self, centre: Centre, asks: CentreAsks) -> Diagnosis:
         place = self._place
-        register_diagnosis(
-            self.api,
+        return Diagnosis(
             centre,
             asks,
             self._clock,
@@ -173,17 +177,8 @@ class Daemon:
 
     def _changes_authority(self, centre: Centre, asks: CentreAsks) -> AuthorityChange:
         place, leave = self._place, self._admission.leave
-        change = AuthorityChange(
-            centre,
-            asks,
-            place,
-            self._clock,
-            self._renewal,
-            leave,
-            renew_here=centre.renew_certificates,
-        )
-        register_authority_change(self.api, change)
-        return change
+        renew_here = centre.renew_certificates
+        return AuthorityChange(centre, asks, place, self._clock, self._renewal, leave, renew_here)
 
     async def run(self) -> None:
         """Keep the tree running until cancelled; raises what ends it, in groups."""
@@ -247,9 +242,8 @@ class Daemon:
 
         batches = Batches(controllers, self._clock, self._dice)
         verbs = ChangeVerbs(spaces, batches, self._clock, nodes_there, keeping)
-        register_changes(self.api, verbs)
+        self.api.serve(verbs, RequestVerbs(spaces, self._clock))
         register_restoring(self.api, restored_of, spaces, verbs)
-        register_requests(self.api, spaces, self._clock)
 
     async def _spaces(self, stack: AsyncExitStack) -> tuple[Space, Space]:
         """A way of its own to where people write: workloads with placements, and the inventory."""

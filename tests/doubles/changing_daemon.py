@@ -11,8 +11,8 @@ from leafcast.ask.api import Api
 from leafcast.ask.session import API_PREFIX, Session
 from leafcast.changes.batches import Batches
 from leafcast.changes.space_pair import SpacePair
-from leafcast.daemon.verbs.changes import ChangeVerbs, register_changes
-from leafcast.daemon.verbs.requests import register_requests
+from leafcast.daemon.verbs.changes import ChangeVerbs
+from leafcast.daemon.verbs.requests import RequestVerbs
 from leafcast.data_dir import DataDir
 from relay.adapters.clock import SystemClock, SystemDice
 
@@ -52,8 +52,7 @@ class ChangingDaemon:
 
         batches = Batches(lambda: self.paused, clock, DICE)
         self.verbs = ChangeVerbs(spaces, batches, clock, nodes_there, kept_back)
-        register_changes(self.api, self.verbs)
-        register_requests(self.api, spaces, clock)
+        self.api.serve(self.verbs, RequestVerbs(spaces, clock))
         self.session = Session(DataDir(Path("nowhere")), workloads, inventory, clock, self.ask)
 
     async def ask(self, subject, question, _seconds):

@@ -22,7 +22,7 @@ from controllers.core.access.issued_tokens import (
     TooManyTokens,
 )
 from controllers.issuing.nodes import NodeRefused
-from leafcast.ask.api import Api, ApiError
+from leafcast.ask.api import ApiError, verb
 from leafcast.centre.centre import Centre
 from leafcast.daemon.nodes.enrolment import (
     THEN,
@@ -214,6 +214,7 @@ class JoinApproval:
             self._parents[path.parent] = (now + PARENT_KNOWN_SECONDS, said)
         return tuple(said["leafUrls"])
 
+    @verb("node-token-add")
     async def add(
         self,
         nodes: list[Json],
@@ -294,10 +295,12 @@ class JoinApproval:
         self._files.keep([self._admissions.tokens[token] for token in void])
         return found
 
+    @verb("node-requests")
     async def requests(self) -> Json:
         """Who waits for a person, the oldest first: `{requests: [{path, said, nkey, ...}]}`."""
         return {"requests": [_request_form(*pair) for pair in self._admissions.waiting()]}
 
+    @verb("node-tokens")
     async def tokens(self) -> Json:
         """All tokens of which anything is known, the newest first; none can be joined with."""
         now = self._clock.now().wall_ms
@@ -336,6 +339,7 @@ class JoinApproval:
             if one.usable(now)
         ]
 
+    @verb("node-approve")
     async def approve(self, paths: list[str], *, everyone: bool = False) -> Json:
         """Let in who asked: `{approved: [path], faults}`; of paths that are named all or none.
 
@@ -346,6 +350,7 @@ class JoinApproval:
             approved, faults = await self._let_in(chosen, partly=everyone)
         return {"approved": [str(path) for path in approved], "faults": faults}
 
+    @verb("node-deny")
     async def deny(self, paths: list[str]) -> Json:
         """Refuse who asked, and make tokens void that nobody asked with: `{denied, void}`.
 
@@ -478,15 +483,6 @@ class JoinApproval:
                 passed.add(fault["path"])
                 said = f"{fault['message']}; {fault['remedy']}"
                 self._note("JoinRefused", fault["path"], said)
-
-
-def register_admission(api: Api, admission: JoinApproval) -> None:
-    """Answer the verbs about tokens and requests."""
-    api.register("node-token-add", admission.add)
-    api.register("node-tokens", admission.tokens)
-    api.register("node-requests", admission.requests)
-    api.register("node-approve", admission.approve)
-    api.register("node-deny", admission.deny)
 
 
 def _request_form(one: IssuedToken, request: TokenRequest) -> Json:

@@ -10,10 +10,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 from controllers.issuing.nodes import nodes
-from leafcast.ask.api import Api, ApiError
+from leafcast.ask.api import ApiError, verb
 from leafcast.ask.client import CentreAsks
 from leafcast.ask.remote import ask_all_signed
 from leafcast.centre.centre import Centre
@@ -51,29 +52,19 @@ async def _nothing_here() -> None:
     """No server of this program has a certificate of the tree's."""
 
 
+@dataclass(slots=True)
 class AuthorityChange:
     """The verb `keys-authority`; `leave` makes tokens void that pin the former one."""
 
-    def __init__(
-        self,
-        centre: Centre,
-        asks: CentreAsks,
-        place: DataDir,
-        clock: Clock,
-        renewal: CertificateRenewal,
-        leave: Callable[[str, str], Awaitable[list[str]]],
-        *,
-        renew_here: Callable[[], Awaitable[None]] = _nothing_here,
-    ) -> None:
-        self._centre = centre
-        self._asks = asks
-        self._folder = place.folder
-        self._clock = clock
-        self._renewal = renewal
-        self._leave = leave
-        self._changing = asyncio.Lock()
-        self._told: dict[NodePath, str] = {}
-        self._renew_here = renew_here
+    _centre: Centre
+    _asks: CentreAsks
+    _place: DataDir
+    _clock: Clock
+    _renewal: CertificateRenewal
+    _leave: Callable[[str, str], Awaitable[list[str]]]
+    _renew_here: Callable[[], Awaitable[None]] = _nothing_here
+    _changing: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
+    _told: dict[NodePath, str] = field(default_factory=dict, init=False)
 
     async def run(self) -> None:
         """Go on with a change that waited for nodes, without end."""
@@ -85,6 +76,7 @@ class AuthorityChange:
             except (ApiError, BusBroken, ServerFailed, OSError, ValueError) as error:
                 log.warning("the change of the certificate authority waits: %s", error)
 
+    @verb("keys-authority")
     async def rotate(self, *, force: bool = False) -> Json:
         """Begin a change, or go on with the one under way: `{doing, lacking: {path: why}, void}`.
 
@@ -92,27 +84,28 @@ class AuthorityChange:
         waited for. Raises ApiError.
         """
         async with self._changing:
-            found = load_authorities(self._folder)
+            found = load_authorities(self._place.folder)
             if found is None:
                 message = "this tree has no certificate authority of its own"
                 remedy = "it is made at the first --listen; your own certificates you replace"
                 raise ApiError("NotFound", message, remedy)
             if not found.changing:
-                begin_change(self._folder, self._centre.tree_id(), self._clock.now().wall_ms)
+                begin_change(self._place.folder, self._centre.tree_id(), self._clock.now().wall_ms)
             try:
                 doing, lacking, void = await self._go_on(force=force)
             except (ServerFailed, ValueError) as error:
                 raise ApiError("Failed", str(error), "run the same command again") from error
         return {"doing": doing, "lacking": lacking, "void": void}
 
+    @verb("keys-authority-state")
     async def state(self) -> Json:
         """Whether a change is under way: `{changing}`."""
-        found = load_authorities(self._folder)
+        found = load_authorities(self._place.folder)
         return {"changing": found is not None and found.changing}
 
     async def _go_on(self, *, force: bool) -> tuple[str, Lacking, list[str]]:
         """As far as it goes now: what it waits with, for whom, and whose tokens became void."""
-        found, void, lacking = load_authorities(self._folder), list[str](), Lacking()
+        found, void, lacking = load_authorities(self._place.folder), list[str](), Lacking()
         if found is None:
             return DONE, {}, void
         steps = change_steps(found, force=force)
@@ -123,13 +116,13 @@ class AuthorityChange:
                     case DistributeAuthorities(authorities):
                         lacking = await self._tell(authorities)
                     case SwitchAuthority():
-                        switch(self._folder)
+                        switch(self._place.folder)
                         log.info("another certificate authority signs from now on")
                     case RenewCertificates(former, signing):
                         void = await self._leave(former, signing)
                         lacking = await self._renew(signing)
                     case FinishChange():
-                        end_change(self._folder)
+                        end_change(self._place.folder)
                         log.info("no node believes the former certificate authority any more")
                 step = steps.send(lacking)
         except StopIteration as end:
@@ -139,7 +132,7 @@ class AuthorityChange:
     async def _renew(self, signing: str) -> Lacking:
         await self._renew_here()
         await self._renewal.renew_due(now_ms := self._clock.now().wall_ms)
-        left = IssuedCertificates(self._folder).due(now_ms, signing)
+        left = IssuedCertificates(self._place.folder).due(now_ms, signing)
         return {str(path): "its server shows a certificate of the former one" for path in left}
 
     async def _tell(self, authorities: str) -> Lacking:
@@ -153,9 +146,3 @@ class AuthorityChange:
     def _concerned(self) -> list[NodePath]:
         """The centre, and all nodes that may come: whose key is void joins with a new token."""
         return [NodePath(), *(node.path for node in nodes(self._centre.issuer()) if node.nkey)]
-
-
-def register_authority_change(api: Api, change: AuthorityChange) -> None:
-    """Answer the verb about the certificate authority."""
-    api.register("keys-authority", change.rotate)
-    api.register("keys-authority-state", change.state)

@@ -107,26 +107,18 @@ def _not_joined(parent: NodePath) -> str:
     return f"its parent {parent} has not joined yet"
 
 
+@dataclass(slots=True)
 class Enrolment:
     """Judges and lets in; `leafcast.daemon.nodes.admission` asks for it."""
 
-    def __init__(
-        self,
-        centre: Centre,
-        asks: CentreAsks,
-        states: States,
-        clock: Clock,
-        *,
-        certify: Certify = sign_nothing,
-    ) -> None:
-        self._centre = centre
-        self._certify = certify
-        self._asks = asks
-        self._states = states
-        self._clock = clock
-        self._registered: dict[NodePath, Json] = {}
-        # Of who is no node yet, but was handed a token: what is still to be done. Else empty.
-        self.invited: Callable[[NodePath], str] = lambda _: ""
+    _centre: Centre
+    _asks: CentreAsks
+    _states: States
+    _clock: Clock
+    _certify: Certify = sign_nothing
+    _registered: dict[NodePath, Json] = field(default_factory=dict, init=False)
+    # Of who is no node yet, but was handed a token: what is still to be done. Else empty.
+    invited: Callable[[NodePath], str] = field(default=lambda _: "", init=False)
 
     async def plan(self, wanted: Sequence[NodeSpec]) -> EnrolmentPlan:
         """Judge them all; nothing is changed. Raises ApiError if that cannot be done now."""

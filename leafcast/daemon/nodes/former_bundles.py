@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from controllers.issuing.nodes import bundled_nodes, end_bundles, void_bundle
 from leafcast.ask.api import ApiError
@@ -22,23 +23,16 @@ LOOK_SECONDS = 30.0
 log = logging.getLogger("leafcast")
 
 
+@dataclass(slots=True)
 class FormerBundles:
     """Asks the parents of those who have a bundle, until all are decided about."""
 
-    def __init__(
-        self,
-        centre: Centre,
-        enrolling: Enrolment,
-        changing: asyncio.Lock,
-        clock: Clock,
-        note: Callable[[str, str, str], None] = lambda *_: None,
-    ) -> None:
-        self._centre = centre
-        self._enrolling = enrolling
-        # Held by whoever changes which keys nodes have.
-        self._changing = changing
-        self._clock = clock
-        self._note = note
+    _centre: Centre
+    _enrolling: Enrolment
+    # Held by whoever changes which keys nodes have.
+    _changing: asyncio.Lock
+    _clock: Clock
+    _note: Callable[[str, str, str], None] = lambda *_: None
 
     async def run(self) -> None:
         """Look now and then, until nobody has a bundle any more."""

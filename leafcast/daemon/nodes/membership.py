@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from controllers.issuing.nodes import nodes, remove_node
-from leafcast.ask.api import Api, ApiError
+from leafcast.ask.api import ApiError, verb
 from leafcast.ask.client import CentreAsks
 from leafcast.ask.remote import IN_SESSION, checked_answer
 from leafcast.centre.centre import Centre
@@ -32,25 +33,18 @@ DRAIN_POLL_SECONDS = 0.2
 Json = dict[str, Any]
 
 
+@dataclass(slots=True)
 class Membership:
     """The verbs `node-remove`, `node-register` and `node-list`; `changing` is held meanwhile."""
 
-    def __init__(
-        self,
-        centre: Centre,
-        enrolling: Enrolment,
-        changing: asyncio.Lock,
-        asks: CentreAsks,
-        states: States,
-        clock: Clock,
-    ) -> None:
-        self._centre = centre
-        self._enrolling = enrolling
-        self._changing = changing
-        self._asks = asks
-        self._states = states
-        self._clock = clock
+    _centre: Centre
+    _enrolling: Enrolment
+    _changing: asyncio.Lock
+    _asks: CentreAsks
+    _states: States
+    _clock: Clock
 
+    @verb("node-remove")
     async def remove(self, path: str, *, force: bool = False) -> Json:
         """Take a node out of the tree: `{removed: [path], left: [what stays behind]}`.
 
@@ -80,11 +74,13 @@ class Membership:
             await issuer.dropped(keys)
         return {"removed": [str(node) for node in going], "left": left}
 
+    @verb("node-register")
     async def register(self, path: str, labels: Mapping[str, str] | None = None) -> Json:
         """Give an edge that has none a destination: `{name}`; raises ApiError."""
         async with self._changing:
             return await register(self._centre, path, labels or {})
 
+    @verb("node-list")
     async def all(self) -> Json:
         """All nodes of the tree but the centre, each with its state, as `tree` has it."""
         hanging = await self._enrolling.hanging()
@@ -139,13 +135,6 @@ class Membership:
             if not holds or answer["claim"] == REFUSED or self._clock.now().seconds >= until:
                 return answer
             await self._clock.sleep(DRAIN_POLL_SECONDS)
-
-
-def register_membership(api: Api, membership: Membership) -> None:
-    """Answer the verbs about nodes."""
-    api.register("node-remove", membership.remove)
-    api.register("node-register", membership.register)
-    api.register("node-list", membership.all)
 
 
 def _left(path: NodePath, answer: Json | None) -> list[str]:

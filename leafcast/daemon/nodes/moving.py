@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from controllers.issuing.nodes import NodeRefused, check_move, enrol_nodes
-from leafcast.ask.api import Api, ApiError
+from leafcast.ask.api import ApiError, verb
 from leafcast.ask.session import NODE_MANAGER
 from leafcast.centre.centre import Centre
 from leafcast.daemon.nodes.admission import JoinApproval
@@ -35,23 +36,17 @@ LEFT_POLL_SECONDS = 0.2
 Json = dict[str, Any]
 
 
+@dataclass(slots=True)
 class NodeMoves:
     """The verb `node-move`; `changing` is held meanwhile."""
 
-    def __init__(
-        self,
-        centre: Centre,
-        enrolling: Enrolment,
-        admission: JoinApproval,
-        changing: asyncio.Lock,
-        clock: Clock,
-    ) -> None:
-        self._centre = centre
-        self._enrolling = enrolling
-        self._admission = admission
-        self._changing = changing
-        self._clock = clock
+    _centre: Centre
+    _enrolling: Enrolment
+    _admission: JoinApproval
+    _changing: asyncio.Lock
+    _clock: Clock
 
+    @verb("node-move")
     async def move(
         self,
         path: str,
@@ -127,8 +122,3 @@ class NodeMoves:
 
 def _another_token(new: NodePath) -> str:
     return f"make a token with `leafcast node add {new} --approved`"
-
-
-def register_moves(api: Api, moves: NodeMoves) -> None:
-    """Answer the verb about moves."""
-    api.register("node-move", moves.move)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from controllers.issuing.nodes import enrol_nodes
-from leafcast.ask.api import Api, ApiError
+from leafcast.ask.api import ApiError, verb
 from leafcast.ask.client import NOT_SIGNED, CentreAsks, api_error
 from leafcast.centre.centre import Centre
 from leafcast.daemon.nodes.enrolment import Enrolment
@@ -25,23 +26,17 @@ USED_SECONDS_MAX, POLL_SECONDS = 60.0, 0.25
 Json = dict[str, Any]
 
 
+@dataclass(slots=True)
 class NodeKeys:
     """The verbs `node-rotate` and `node-revoke`; `changing` is held meanwhile."""
 
-    def __init__(
-        self,
-        centre: Centre,
-        enrolling: Enrolment,
-        changing: asyncio.Lock,
-        asks: CentreAsks,
-        clock: Clock,
-    ) -> None:
-        self._centre = centre
-        self._enrolling = enrolling
-        self._changing = changing
-        self._asks = asks
-        self._clock = clock
+    _centre: Centre
+    _enrolling: Enrolment
+    _changing: asyncio.Lock
+    _asks: CentreAsks
+    _clock: Clock
 
+    @verb("node-rotate")
     async def rotate(self, path: str) -> Json:
         """Have the node make a new key, and use it: `{nkey}`. Raises ApiError.
 
@@ -89,6 +84,7 @@ class NodeKeys:
         except ApiError:
             return False
 
+    @verb("node-revoke")
     async def revoke(self, path: str) -> Json:
         """Make its keys void: `{cut, parent, edge}`. Raises ApiError.
 
@@ -131,9 +127,3 @@ class NodeKeys:
             message = f"{path} answers with no key"
             raise ApiError("BadAnswer", message, "see which version of leafcast it runs") from error
         return said
-
-
-def register_node_keys(api: Api, keys: NodeKeys) -> None:
-    """Answer the verbs about the keys of nodes."""
-    api.register("node-rotate", keys.rotate)
-    api.register("node-revoke", keys.revoke)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from controllers.centre import Controllers
-from leafcast.ask.api import Api, ApiError
+from leafcast.ask.api import ApiError, verb
 from leafcast.centre.centre import Centre, running
 from schemas.records.placements import bare_name, kind_of, meant
 from schemas.records.records import Record
@@ -28,6 +28,7 @@ class Approvals:
     def __init__(self, centre: Centre) -> None:
         self._centre = centre
 
+    @verb("held")
     async def held(self) -> Json:
         """What is held, and why.
 
@@ -42,6 +43,7 @@ class Approvals:
             "ledger": lost_records(controllers),
         }
 
+    @verb("accept")
     async def accept(
         self, placement: str = "", *, inventory: bool = False, ledger: bool = False, space: str = ""
     ) -> Json:
@@ -65,13 +67,6 @@ class Approvals:
         controllers.translator.accept_removals(placement)
         await settle(controllers)
         return {"accepted": why, "placement": placement}
-
-
-def register_approvals(api: Api, centre: Centre) -> None:
-    """Answer the verbs about what waits for a person's word."""
-    approvals = Approvals(centre)
-    api.register("held", approvals.held)
-    api.register("accept", approvals.accept)
 
 
 def held_inventory(controllers: Controllers) -> dict[str, str]:

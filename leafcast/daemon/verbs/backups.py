@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from leafcast.ask.api import Api, ApiError
+from leafcast.ask.api import ApiError, verb
 from leafcast.backups.refusals import BackupUnusable
 from leafcast.backups.whole_file import write_backup
 from leafcast.centre.centre import Centre
@@ -23,6 +23,7 @@ class Backups:
     def __init__(self, centre: Centre, place: DataDir, timer: BackupTimer, clock: Clock) -> None:
         self._centre, self._place, self._timer, self._clock = centre, place, timer, clock
 
+    @verb("backup")
     async def backup(self, file: str) -> dict[str, Any]:
         """Write `file`, an absolute path: `{}`."""
         try:
@@ -32,6 +33,7 @@ class Backups:
         self._timer.wrote_whole()
         return {}
 
+    @verb("backup-timer")
     async def change(
         self, every: int | None = None, keep: int | None = None, to: str = "", public: str = ""
     ) -> dict[str, Any]:
@@ -50,19 +52,10 @@ class Backups:
         }
         return {"written": said, "facts": await self._timer.facts()}
 
+    @verb("backups")
     async def facts(self) -> dict[str, Any]:
         """How the timer is set, and how the last backups went."""
         return await self._timer.facts()
-
-
-def register_backups(
-    api: Api, centre: Centre, place: DataDir, timer: BackupTimer, clock: Clock
-) -> None:
-    """Answer the verbs of the tree whose data directory this is."""
-    backups = Backups(centre, place, timer, clock)
-    api.register("backup", backups.backup)
-    api.register("backup-timer", backups.change)
-    api.register("backups", backups.facts)
 
 
 def _refusal(error: BackupUnusable | BusBroken | OSError) -> ApiError:

@@ -9,10 +9,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from leafcast.ask.api import Api, ApiError
+from leafcast.ask.api import ApiError, verb
 from leafcast.ask.asked_space import refusal_form
 from leafcast.changes import deletions, forms, writing
 from leafcast.changes.batches import (
@@ -50,24 +51,19 @@ NodesThere = Callable[[], Awaitable[Sequence[str]]]
 """The paths of the nodes in the tree; raises ApiError, BusBroken or SpaceError."""
 
 
+@dataclass(slots=True)
 class ChangeVerbs:
     """Answers about batches of changes in the centre's spaces."""
 
-    def __init__(
-        self,
-        spaces: SpacePair,
-        batches: Batches,
-        clock: Clock,
-        nodes_there: NodesThere,
-        kept_back: KeptBack,
-    ) -> None:
-        self._spaces = spaces
-        self._batches = batches
-        self._clock = clock
-        self._nodes_there = nodes_there
-        self._kept_back = kept_back
-        self._applies = asyncio.Semaphore(APPLIES_AT_ONCE)
-        self._judged_now = 0
+    _spaces: SpacePair
+    _batches: Batches
+    _clock: Clock
+    _nodes_there: NodesThere
+    _kept_back: KeptBack
+    _applies: asyncio.Semaphore = field(
+        default_factory=partial(asyncio.Semaphore, APPLIES_AT_ONCE), init=False
+    )
+    _judged_now: int = field(default=0, init=False)
 
     @asynccontextmanager
     async def judging(self) -> AsyncIterator[None]:
@@ -81,6 +77,7 @@ class ChangeVerbs:
         finally:
             self._judged_now -= 1
 
+    @verb(forms.APPLY)
     async def apply(self, batch: Any, *, dry: Any) -> Json:
         """Judge objects: `{batch, page, more}`, `{faults: [[place, text]]}`, or `{refused}`.
 
@@ -108,6 +105,7 @@ class ChangeVerbs:
         name = self._keep(made) if more or not is_dry else ""
         return {"batch": name, "page": made.pages[0] if made.pages else "", "more": more}
 
+    @verb(forms.DELETE)
     async def delete(
         self, objects: Any, fate: Any = "", *, force: Any = False, dry: Any = False
     ) -> Json:
@@ -144,6 +142,7 @@ class ChangeVerbs:
             "keeping": list(keeping),
         }
 
+    @verb(forms.LABEL)
     async def label(self, objects: Any, labels: Any) -> Json:
         """Judge labels, null those that are taken off, of `[group, resource, namespace, name]`.
 
@@ -159,6 +158,7 @@ class ChangeVerbs:
         steps = [partial(self._set_labels, key, wanted) for key in keys]
         return {"batch": self._keep(Batch([[step] for step in steps], 200 * len(steps)))}
 
+    @verb(forms.READ)
     async def read(self, batch: Any, page: Any) -> Json:
         """`{page, more}` of what was judged."""
         if type(page) is not int or page < 0:
@@ -169,6 +169,7 @@ class ChangeVerbs:
             raise _not_judged() from error
         return {"page": text, "more": bool(more)}
 
+    @verb(forms.WRITE)
     async def write(self, batch: Any, confirmed: Any = None) -> Json:
         """Write on: `{results, done, warning}`; to be asked for again until it is done.
 
@@ -187,6 +188,7 @@ class ChangeVerbs:
             raise ApiError("Busy", message, "wait for its answer") from error
         return {**answer, "results": forms.pack(answer["results"])}
 
+    @verb(forms.END)
     async def end(self, batch: Any) -> Json:
         """Forget a batch, so that nothing more of it is written."""
         self._batches.end(batch)
@@ -226,16 +228,6 @@ class ChangeVerbs:
         except (BusBroken, SpaceError) as error:
             return {}, f"{error}; try again in a moment"
         return {path: by_path[path] for path in paths if path in by_path}, ""
-
-
-def register_changes(api: Api, verbs: ChangeVerbs) -> None:
-    """Answer the verbs of changes."""
-    api.register(forms.APPLY, verbs.apply)
-    api.register(forms.DELETE, verbs.delete)
-    api.register(forms.LABEL, verbs.label)
-    api.register(forms.READ, verbs.read)
-    api.register(forms.WRITE, verbs.write)
-    api.register(forms.END, verbs.end)
 
 
 def _is_said(fate: str, keeping: Sequence[Any], targets: Sequence[ObjectToDelete]) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 
 from controllers.centre import Controllers
 from controllers.core.inventory.chosen import Chosen, ChosenRecords
-from leafcast.ask.api import Api, ApiError
+from leafcast.ask.api import ApiError, verb
 from leafcast.centre.centre import Centre, running
 from leafcast.daemon.verbs.approvals import settle
 from leafcast.daemon.verbs.orphans import Orphans
@@ -48,6 +48,7 @@ class ChosenRemovals:
         self._centre = centre
         self._orphans = orphans
 
+    @verb("accept-chosen")
     async def accept(self, selector: Mapping[str, Any]) -> Json:
         """Decide what has these labels: `{removals: [title], newer: [title], partly: [title]}`.
 
@@ -75,6 +76,7 @@ class ChosenRemovals:
             "partly": sorted(decided.partly),
         }
 
+    @verb("accept-newer")
     async def accept_newer(self, placement: str) -> Json:
         """Have the centre's form of a placement count where nodes have a newer one.
 
@@ -100,13 +102,6 @@ class ChosenRemovals:
             what = record_title(record)
             if decided.takes(chosen.judge(record, _labels(controllers, record)), what):
                 decided.newer[key] = what
-
-
-def register_chosen_removals(api: Api, centre: Centre, orphans: Orphans) -> None:
-    """Answer the verbs about what is decided by labels, and what nodes have newer."""
-    chosen = ChosenRemovals(centre, orphans)
-    api.register("accept-chosen", chosen.accept)
-    api.register("accept-newer", chosen.accept_newer)
 
 
 def record_title(record: Record) -> str:

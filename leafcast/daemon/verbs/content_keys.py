@@ -6,7 +6,7 @@ from typing import Any
 
 from controllers.centre import Controllers
 from controllers.core.access.keyring import Keyring
-from leafcast.ask.api import ApiError
+from leafcast.ask.api import ApiError, verb
 from leafcast.centre.centre import Centre, running
 from relay.ports import Dice
 from schemas.content.sealing import FLEET_KEYS_MAX, fleet_key, key_id
@@ -23,11 +23,13 @@ class ContentKeys:
         self._centre = centre
         self._dice = dice
 
+    @verb("keys-rotate-fleet")
     async def rotate_fleet(self) -> Json:
         """Put another fleet key in force, and other keys of all placements; raises ApiError."""
         await self._sealing().rotate_fleet(self._dice)
         return {}
 
+    @verb("keys-rotate-placement")
     async def rotate_placement(self, placement: str) -> Json:
         """Another key of one placement: `{placement: its title}`; raises ApiError."""
         controllers = self._sealing()
@@ -39,6 +41,7 @@ class ContentKeys:
         message = f'there is no placement "{placement}"'
         raise ApiError("NotFound", message, "`leafcast get epl,bp` lists those there are")
 
+    @verb("keys-seal")
     async def seal(self) -> Json:
         """Make the first master, and issue all anew under keys that follow from it.
 

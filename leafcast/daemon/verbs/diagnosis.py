@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from controllers.centre import Controllers
-from leafcast.ask.api import Api
+from leafcast.ask.api import verb
 from leafcast.ask.client import CentreAsks
 from leafcast.ask.remote import Form, ask_nodes
 from leafcast.centre.centre import Centre
@@ -36,25 +36,18 @@ async def no_backups() -> None:
     """Where nobody writes any."""
 
 
+@dataclass(slots=True)
 class Diagnosis:
     """The verb `doctor` of a daemon: its nodes and placements, as `Facts` has them."""
 
-    def __init__(
-        self,
-        centre: Centre,
-        asks: CentreAsks,
-        clock: Clock,
-        expiries: Callable[[], Iterable[Expiry]],
-        troubles: Callable[[], Iterable[Trouble]],
-        backups: Callable[[], Awaitable[Mapping[str, Any] | None]] = no_backups,
-    ) -> None:
-        self._centre = centre
-        self._backups = backups
-        self._expiries = expiries
-        self._troubles = troubles
-        self._asks = asks
-        self._clock = clock
+    _centre: Centre
+    _asks: CentreAsks
+    _clock: Clock
+    _expiries: Callable[[], Iterable[Expiry]]
+    _troubles: Callable[[], Iterable[Trouble]]
+    _backups: Callable[[], Awaitable[Mapping[str, Any] | None]] = no_backups
 
+    @verb("doctor")
     async def facts(self) -> dict[str, Any]:
         """All that leafcast.doctor.findings.Facts reads; all nodes are asked."""
         centre, controllers = self._centre, self._centre.controllers
@@ -115,20 +108,6 @@ class Diagnosis:
             meant_durable=bool(standing.get("durable")),
             sync_seconds=standing.get("syncSeconds"),
         )
-
-
-def register_diagnosis(
-    api: Api,
-    centre: Centre,
-    asks: CentreAsks,
-    clock: Clock,
-    expiries: Callable[[], Iterable[Expiry]] = list,
-    troubles: Callable[[], Iterable[Trouble]] = list,
-    backups: Callable[[], Awaitable[Mapping[str, Any] | None]] = no_backups,
-) -> None:
-    """Answer the verb `doctor`; of what expires, of certificates and backups others tell."""
-    facts = Diagnosis(centre, asks, clock, expiries, troubles, backups).facts
-    api.register("doctor", facts)
 
 
 def node_facts(form: Form, response: Form | AskFault | None) -> NodeFacts:

@@ -13,7 +13,7 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-from leafcast.ask.api import Api, ApiError
+from leafcast.ask.api import Api, ApiError, verb
 from leafcast.ask.asked_space import BUSY, END_VERB, FOLLOW_VERB, GONE, NEWS_VERB, refusal_form
 from leafcast.ask.space_events import Form, forms_of, interest_of
 from relay.ports import Clock, Dice, Space, SpaceError
@@ -44,9 +44,7 @@ class Followers:
         self._clock = clock
         self._dice = dice
         self._followers: dict[str, _Follower] = {}
-        api.register(FOLLOW_VERB, self._begin)
-        api.register(NEWS_VERB, self._news)
-        api.register(END_VERB, self._end)
+        api.serve(self)
 
     def end(self) -> None:
         """Follow nothing any more."""
@@ -54,6 +52,7 @@ class Followers:
             follower.end()
         self._followers.clear()
 
+    @verb(FOLLOW_VERB)
     async def _begin(self, name: str, interests: list[Any] | None) -> Json:
         """`{follower}`: by what to ask for what is told of the space; raises ApiError."""
         if name not in self._spaces:
@@ -66,6 +65,7 @@ class Followers:
         self._followers[follower] = _Follower(space, Interests(wanted), self._clock)
         return {"follower": follower}
 
+    @verb(NEWS_VERB)
     async def _news(self, follower: str, after: int) -> Json:
         """`{number, events}` after those of this number, or `{refused}` if it cannot go on.
 
@@ -75,6 +75,7 @@ class Followers:
             raise _gone()
         return await self._followers[follower].news(after)
 
+    @verb(END_VERB)
     async def _end(self, follower: str) -> Json:
         """Leave the place of one that needs it no more."""
         if ended := self._followers.pop(follower, None):

@@ -14,9 +14,9 @@ from controllers.core.access.keys import (
     signs_alone,
 )
 from controllers.issuing.keys import new_signer
-from leafcast.ask.api import Api, ApiError
+from leafcast.ask.api import ApiError, verb
 from leafcast.centre.centre import Centre
-from leafcast.daemon.verbs.content_keys import ContentKeys, fleet_keys
+from leafcast.daemon.verbs.content_keys import fleet_keys
 from leafcast.key_files import public_keys, request_form, request_from
 from relay.core.records.trust import RootsRefused
 from relay.ports import Dice
@@ -37,6 +37,7 @@ class KeyVerbs:
         self._centre = centre
         self._dice = dice
 
+    @verb("keys")
     async def keys(self) -> Json:
         """All keys: `{keys: [{id, kind, scope, first, last, state, here, records}], …}`.
 
@@ -82,6 +83,7 @@ class KeyVerbs:
             "seals": sealing.seals,
         }
 
+    @verb("keys-change")
     async def change(
         self,
         what: str = "",
@@ -116,6 +118,7 @@ class KeyVerbs:
             return {"request": None, "lacks": []}
         return {"request": request_form(request), "lacks": self._lacks(request)}
 
+    @verb("keys-publish")
     async def publish(self, request: Mapping[str, Any]) -> Json:
         """Put a request in force that was signed: `{}`. Raises ApiError."""
         try:
@@ -183,18 +186,6 @@ class KeyVerbs:
         kept = {key: public for key, public in ring.pinned.keys.items() if key not in here}
         new = {root.key_id: root.public_key for root in made}
         return KeyChange(roots={**kept, **new}, threshold=wanted, made=made)
-
-
-def register_keys(api: Api, centre: Centre, dice: Dice) -> None:
-    """Answer the verbs about keys."""
-    verbs = KeyVerbs(centre, dice)
-    content = ContentKeys(centre, dice)
-    api.register("keys-rotate-fleet", content.rotate_fleet)
-    api.register("keys-rotate-placement", content.rotate_placement)
-    api.register("keys-seal", content.seal)
-    api.register("keys", verbs.keys)
-    api.register("keys-change", verbs.change)
-    api.register("keys-publish", verbs.publish)
 
 
 def _scope(grant: KeyGrant) -> str:

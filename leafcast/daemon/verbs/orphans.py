@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from controllers.issuing.nodes import enrol_nodes, node_record
-from leafcast.ask.api import Api, ApiError
+from leafcast.ask.api import ApiError, verb
 from leafcast.ask.client import CentreAsks
 from leafcast.ask.decode import BadAnswer, OrphanForm, read_orphans
 from leafcast.centre.centre import Centre, running
@@ -92,6 +92,7 @@ class Orphans:
         self._centre = centre
         self._asks = asks
 
+    @verb("orphans")
     async def orphans(self) -> Json:
         """What nodes hold and the centre does not know, and who did not answer; see Survey."""
         survey = await self._survey()
@@ -101,6 +102,7 @@ class Orphans:
         """Under which keys nodes hold something that the centre does not know."""
         return frozenset(MailKey(key) for _, key in (await self._survey()).found)
 
+    @verb("withdraw")
     async def withdraw(self, term: str = "", *, every: bool = False) -> Json:
         """End what a term (16 hex digits) issued and the centre does not list: `{terms, nodes}`.
 
@@ -161,11 +163,3 @@ class Orphans:
             pass
         survey.silent.append(path)
         return children
-
-
-def register_orphans(api: Api, centre: Centre, asks: CentreAsks) -> Orphans:
-    """Answer the verbs about orphans."""
-    orphans = Orphans(centre, asks)
-    api.register("orphans", orphans.orphans)
-    api.register("withdraw", orphans.withdraw)
-    return orphans

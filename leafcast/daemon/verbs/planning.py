@@ -17,7 +17,7 @@ from controllers.core.planning.dry_run import DryRun
 from controllers.core.planning.losses import losses
 from controllers.core.planning.plan import Plan, PlanRow
 from controllers.planning import make_plan, weigh_change
-from leafcast.ask.api import Api, ApiError
+from leafcast.ask.api import ApiError, verb
 from leafcast.centre.centre import Centre, running
 from leafcast.changes.forms import BadBatch, TooLargeBatch, key_words
 from leafcast.changes.plan_changes import Written, read_change
@@ -49,6 +49,7 @@ class PlanVerbs:
         self._numbers = count(1)
         self._plans: dict[int, _KeptPlan] = {}
 
+    @verb("plan-make")
     async def make(self, change: str) -> dict[str, Any]:
         """Plan a change: the plan's number, how much it is, and the first rows of each action.
 
@@ -65,6 +66,7 @@ class PlanVerbs:
         summary = _summary(trial, made)
         return {"plan": number, **summary, "notes": [*summary["notes"], *asked_for]}
 
+    @verb("plan-weigh")
     async def weigh(self, change: str) -> dict[str, Any]:
         """What the change would take of which placements: copies, at how many places.
 
@@ -81,6 +83,7 @@ class PlanVerbs:
             ]
         }
 
+    @verb("plan-rows")
     async def rows(self, plan: int) -> dict[str, Any]:
         """The next rows; none if there are no more."""
         kept = self._of(plan)
@@ -88,6 +91,7 @@ class PlanVerbs:
             found = await asyncio.to_thread(lambda: list(islice(kept.rows, ROWS_MAX)))
         return {"rows": [_row_form(row) for row in found]}
 
+    @verb("plan-objects")
     async def objects(self, plan: int, path: str) -> dict[str, Any]:
         """What the rows at a destination are about: as it is meant, as it would be.
 
@@ -108,6 +112,7 @@ class PlanVerbs:
             ]
         }
 
+    @verb("plan-end")
     async def end(self, plan: int) -> dict[str, Any]:
         """Forget a plan."""
         self._plans.pop(plan, None)
@@ -118,16 +123,6 @@ class PlanVerbs:
             message = "the centre does not know this plan any more"
             raise ApiError("NotFound", message, "plan again")
         return self._plans[plan]
-
-
-def register_planning(api: Api, centre: Centre) -> None:
-    """Answer the verbs of plans about this tree."""
-    verbs = PlanVerbs(centre)
-    api.register("plan-make", verbs.make)
-    api.register("plan-weigh", verbs.weigh)
-    api.register("plan-rows", verbs.rows)
-    api.register("plan-objects", verbs.objects)
-    api.register("plan-end", verbs.end)
 
 
 async def _caught_up(controllers: Controllers) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from leafcast.ask.api import Api, ApiError
+from leafcast.ask.api import ApiError, verb
 from leafcast.ask.asked_space import refusal_form
 from leafcast.ask.maintenance import MAINTAIN
 from leafcast.ask.rollouts import REQUEST, is_asked_for
@@ -45,6 +45,7 @@ class RequestVerbs:
         self._spaces = spaces
         self._clock = clock
 
+    @verb(REQUEST)
     async def request(self, rollout: Any, request: Any) -> Json:
         """Ask a Rollout for something, once: `{}`, or `{refused}`; raises ApiError."""
         text = json.dumps(request)
@@ -77,6 +78,7 @@ class RequestVerbs:
         wish["metadata"]["resourceVersion"] = obj["metadata"]["resourceVersion"]
         await self._spaces.workloads.apply(wish, ROLLOUT_MANAGER)
 
+    @verb(MAINTAIN)
     async def maintain(self, targets: Any, until_ms: Any, reason: Any = "") -> Json:
         """Say maintenance of these SyncTargets, or 0 to end it: `{}`, or `{refused}`.
 
@@ -106,13 +108,6 @@ class RequestVerbs:
         except SpaceError as error:
             return {"refused": refusal_form(error)}
         return {}
-
-
-def register_requests(api: Api, spaces: SpacePair, clock: Clock) -> None:
-    """Answer the verbs."""
-    verbs = RequestVerbs(spaces, clock)
-    api.register(REQUEST, verbs.request)
-    api.register(MAINTAIN, verbs.maintain)
 
 
 def _annotated(version: str, kind: str, name: str, annotations: dict[str, str]) -> Object:

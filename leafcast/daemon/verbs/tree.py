@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 from controllers.centre import Controllers
-from leafcast.ask.api import Api, ApiError
+from leafcast.ask.api import Api, ApiError, verb
 from leafcast.ask.client import CentreAsks
 from leafcast.ask.remote import Form, ask_nodes
 from leafcast.centre.centre import Centre
@@ -25,7 +25,7 @@ from leafcast.daemon.tree_facts import (
     tree_form,
 )
 from leafcast.daemon.verbs.approvals import lost_spaces
-from leafcast.daemon.verbs.planning import register_planning
+from leafcast.daemon.verbs.planning import PlanVerbs
 from leafcast.daemon.verbs.rendering import register_rendering
 from leafcast.daemon.verbs.rollout_ends import register_rollout_ends
 from leafcast.daemon.verbs.selection import register_selection
@@ -57,6 +57,7 @@ class TreeVerbs:
         self._clock = clock
         self._events = events
 
+    @verb("tree")
     async def tree(self) -> dict[str, Any]:
         """All nodes with their states and counts."""
         edges = edges_not_here(self._centre)
@@ -64,6 +65,7 @@ class TreeVerbs:
         elsewhere = await self._elsewhere(also)
         return tree_form(self._centre, elsewhere)
 
+    @verb("status")
     async def status(self, placement: str = "", *, by_node: bool = False) -> dict[str, Any]:
         """One placement, or all of them by name; raises ApiError if there is none."""
         await self._listed()
@@ -78,10 +80,12 @@ class TreeVerbs:
         trouble = "" if placement else self._backup_trouble()
         return {"placements": forms, "lostSpaces": lost, "backupTrouble": trouble}
 
+    @verb("destinations")
     async def destinations(self, placement: str) -> dict[str, Any]:
         """The destinations of a placement one by one, as far as they are known here."""
         return destination_forms(self._centre, await self._named(placement))
 
+    @verb("events")
     async def events(self, since: int = 0, run: str = "") -> dict[str, Any]:
         """What happened after a sequence of a run of the daemon: all, if it was another one."""
         log = self._events
@@ -130,13 +134,9 @@ def register_tree_verbs(
 ) -> TreeVerbs:
     """Answer the verbs about this tree; why backups fail others tell, "" if they do not."""
     verbs = TreeVerbs(centre, events, asks, clock, backup_trouble)
-    api.register("tree", verbs.tree)
-    api.register("status", verbs.status)
-    api.register("destinations", verbs.destinations)
-    api.register("events", verbs.events)
+    api.serve(verbs, PlanVerbs(centre))
     register_wait(api, centre, clock)
     register_selection(api, centre, clock)
-    register_planning(api, centre)
     register_rendering(api, centre)
     register_rollout_ends(api, centre)
     return verbs

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import Any
 
 from controllers.centre import Controllers
@@ -132,27 +133,19 @@ def _selector(form: Form) -> LabelSelector:
         raise ApiError("Invalid", f"except: {error}", "write label=value") from error
 
 
+@dataclass(slots=True)
 class _Waiting:
     """One question."""
 
-    def __init__(
-        self,
-        centre: Centre,
-        clock: Clock,
-        placements: list[str],
-        conditions: tuple[str, ...],
-        goal: Goal,
-        selectors: Sequence[LabelSelector],
-    ) -> None:
-        self._centre = centre
-        self._clock = clock
-        self._began = clock.now().seconds
-        self._asked = placements
-        self._conditions = conditions
-        self._goal = goal
-        self._selectors = selectors
-        self._caught_up_with: Controllers | None = None
-        self._excepted: dict[str, Excepted] = {}
+    _centre: Centre
+    _clock: Clock
+    _asked: list[str]
+    _conditions: tuple[str, ...]
+    _goal: Goal
+    _selectors: Sequence[LabelSelector]
+    _began: float = field(default=0.0, init=False)
+    _caught_up_with: Controllers | None = field(default=None, init=False)
+    _excepted: dict[str, Excepted] = field(default_factory=dict, init=False)
 
     @property
     def _placements(self) -> list[str]:
@@ -165,6 +158,7 @@ class _Waiting:
 
     async def wait(self, seconds: float) -> Form:
         """As the verb promises."""
+        self._began = self._clock.now().seconds
         try:
             async with asyncio.timeout(seconds):
                 while not await self._waited():
