@@ -9,8 +9,7 @@ from typing import Any
 import click
 
 from leafcast.ask.failures import CallFailed
-from leafcast.ask.resource_names import UnknownKind
-from leafcast.cli.commands.wait import placements_named
+from leafcast.cli.commands.wait import placement_named
 from leafcast.cli.label_selectors import BadLabelText, read_labels
 from leafcast.cli.options.common import data_dir_option
 from leafcast.cli.session_calls import call
@@ -66,10 +65,7 @@ def accept(
         for line in _lines(_call(data_dir, "held")):
             click.echo(line)
         return
-    try:
-        named = placements_named([placement])[0] if placement else ""
-    except UnknownKind as error:
-        raise click.UsageError(str(error)) from error
+    named = placement_named(placement) if placement else ""
     try:
         found = _call(
             data_dir, "accept", placement=named, inventory=inventory, ledger=ledger, space=space

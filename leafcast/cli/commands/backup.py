@@ -15,7 +15,7 @@ from leafcast.backups.operator_keys import read_operator_public, write_operator_
 from leafcast.backups.refusals import BackupUnusable
 from leafcast.backups.restoring import newest_in, place_backup
 from leafcast.cli.command_group import CommandGroup
-from leafcast.cli.options.common import Span, data_dir_option
+from leafcast.cli.options.common import Parsed, data_dir_option, span_seconds
 from leafcast.cli.options.operator_key import key_options, operator_key, passphrase
 from leafcast.cli.session_calls import call
 from leafcast.data_dir import DataDir, DataDirUnusable
@@ -60,11 +60,7 @@ class _Backup(CommandGroup):
         return super().parse_args(ctx, [*rest, *(f"--file={word}" for word in words)])
 
 
-class _Every(Span):
-    """A span of time, or `off`: 0."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        return 0 if value == "off" else super().convert(value, param, ctx)
+_EVERY = Parsed("duration", lambda text: 0 if text == "off" else span_seconds(text))
 
 
 @click.group(
@@ -75,7 +71,7 @@ class _Every(Span):
 )
 @click.option("--file", type=click.Path(dir_okay=False, path_type=Path), hidden=True)
 @click.option("--force", is_flag=True, help="Replace FILE if it is there.")
-@click.option("--every", type=_Every(), metavar="SPAN", help="So often, such as 15m; or off.")
+@click.option("--every", type=_EVERY, metavar="SPAN", help="So often, such as 15m; or off.")
 @click.option("--keep", type=click.IntRange(1, KEEP_MAX), help="So many.  [default: 96]")
 @click.option(
     "--to",

@@ -15,7 +15,7 @@ from leafcast.ask.node_names import must_be_there
 from leafcast.ask.session import Session
 from leafcast.cli import shell_completion
 from leafcast.cli.command_group import CommandGroup
-from leafcast.cli.options.common import NodeAt, Span, data_dir_option
+from leafcast.cli.options.common import SPAN, NodeAt, data_dir_option
 from leafcast.cli.session_calls import in_session
 from relay.adapters.clock import SystemClock
 from schemas.records.maintenance import NONE, REASON_MAX_CHARACTERS, SECONDS_MAX, Maintenance
@@ -50,7 +50,7 @@ _path_argument = click.argument(
 @click.option(
     "--for",
     "seconds",
-    type=Span(),
+    type=SPAN,
     callback=_seconds,
     default="2h",
     show_default=True,

@@ -20,7 +20,7 @@ from leafcast.cli.node_tokens import (
     labels_text,
     tell_how_to_join,
 )
-from leafcast.cli.options.common import NodeAt, NodesAt, Span, data_dir_option
+from leafcast.cli.options.common import SPAN, NodeAt, NodesAt, data_dir_option
 from leafcast.cli.reachable_addresses import tell_if_only_here
 from leafcast.cli.session_calls import call
 
@@ -35,7 +35,7 @@ def node() -> None:
 
 _valid_option = click.option(
     "--valid",
-    type=Span(),
+    type=SPAN,
     default="24h",
     show_default=True,
     help="How long the token may wait until it is used.",

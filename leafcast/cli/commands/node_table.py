@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from leafcast.ask.session import Session
-from leafcast.cli.options.common import Span, data_dir_option
+from leafcast.cli.options.common import SPAN, data_dir_option
 from leafcast.cli.options.output import Output, output_options
 from leafcast.cli.printing import show
 from leafcast.show.layout import Table, Text, View
@@ -27,7 +27,7 @@ Form = dict[str, Any]
 @click.option(
     "--off-since",
     "off_seconds",
-    type=Span(),
+    type=SPAN,
     metavar="DURATION",
     help="Only nodes that have been off for so long: 24h shows who is off since yesterday.",
 )

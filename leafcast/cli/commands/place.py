@@ -21,7 +21,7 @@ from leafcast.cli.options.objects import (
     refusals,
     refuse,
 )
-from leafcast.cli.options.placing import PlacementName, where_option
+from leafcast.cli.options.placing import PLACEMENT_NAME, where_option
 from leafcast.cli.session_calls import in_session
 from leafcast.manifest_sources import STDIN
 from leafcast.show.object_output import document
@@ -38,7 +38,7 @@ _FALLBACK = "placed"
 @namespace_option
 @click.option(
     "--name",
-    type=PlacementName(),
+    type=PLACEMENT_NAME,
     help="The placement's name.  [default: that of the namespace of most objects, or of the file]",
 )
 @where_option

@@ -10,20 +10,19 @@ from typing import Any
 import click
 
 from leafcast.ask.node_names import must_be_there
-from leafcast.ask.resource_names import UnknownKind
 from leafcast.ask.rollouts import ask_of, rollout_named, rollouts
 from leafcast.ask.session import Session
 from leafcast.cli import shell_completion
 from leafcast.cli.apply.rollout_ends import released
 from leafcast.cli.command_group import CommandGroup
 from leafcast.cli.commands.rollout_restore import restore_command, tell_differences
-from leafcast.cli.commands.wait import placements_named
+from leafcast.cli.commands.wait import placement_named
 from leafcast.cli.options.common import Command, NodeAt, data_dir_option
 from leafcast.cli.options.objects import refuse
 from leafcast.cli.options.output import Output, output_options
 from leafcast.cli.options.rollouts import rollout_argument
 from leafcast.cli.printing import print_found, show, watch
-from leafcast.cli.session_calls import in_session
+from leafcast.cli.session_calls import call, in_session
 from leafcast.show.rollout_tables import history_view, rollout_view, rollouts_view
 from leafcast.show.sanitize import sanitize
 
@@ -191,15 +190,8 @@ def release(placement: str, data_dir: Path | None) -> None:
 
     Everyone gets what the centre says now, at once.
     """
-    try:
-        [name] = placements_named([placement])
-    except UnknownKind as error:
-        raise click.UsageError(str(error)) from error
-    answer = in_session(
-        data_dir,
-        lambda session: session.call("release", seconds=RELEASE_SECONDS, placement=name),
-    )
-    click.echo(released(answer))
+    name = placement_named(placement)
+    click.echo(released(call(data_dir, "release", seconds=RELEASE_SECONDS, placement=name)))
 
 
 def _title(obj: Mapping[str, Any]) -> list[str]:

@@ -87,13 +87,9 @@ def status(
 def _named(words: str) -> str:
     """The placement that is meant; raises UsageError."""
     # Here, as kinds are of no use to who wants to see all placements.
-    from leafcast.ask.resource_names import UnknownKind  # noqa: PLC0415
-    from leafcast.cli.commands.wait import placements_named  # noqa: PLC0415
+    from leafcast.cli.commands.wait import placement_named  # noqa: PLC0415
 
-    try:
-        return placements_named([words])[0]
-    except UnknownKind as error:
-        raise click.UsageError(str(error)) from error
+    return placement_named(words)
 
 
 @dataclass(frozen=True, slots=True)

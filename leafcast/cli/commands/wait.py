@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -12,38 +11,16 @@ from leafcast.ask.failures import CallFailed
 from leafcast.ask.resource_names import ResourceKinds, UnknownKind
 from leafcast.ask.wait_goals import CONDITIONS, COUNTED, DELETE, Goal, check_share
 from leafcast.cli import shell_completion
-from leafcast.cli.options.common import data_dir_option
-from leafcast.cli.options.objects import Labels, refuse
+from leafcast.cli.options.common import Parsed, data_dir_option
+from leafcast.cli.options.objects import LABELS, refuse
 from leafcast.cli.waiting import Wait, wait_for
 from leafcast.show.wait_states import last_state, met_text
 from leafcast.signals import EndedBySignal, run_until_signal
 from schemas.objects.selectors import LabelSelector
 from schemas.records.placements import PlacementKind, placement_kind
-from schemas.values.durations import BadDuration, read_duration
+from schemas.values.durations import read_duration
 
 _CONDITION = "condition="
-
-
-class _Duration(click.ParamType[float]):
-    name = "duration"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float:
-        try:
-            return read_duration(str(value))
-        except BadDuration as error:
-            self.fail(str(error), param, ctx)
-
-
-class _Share(click.ParamType[str]):
-    name = "share"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        try:
-            return check_share(str(value))
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
 
 
 def _conditions(
@@ -82,7 +59,7 @@ def _read_condition(value: str) -> str:
 @click.option("--all", "every", is_flag=True, help="All placements that there are.")
 @click.option(
     "--at-least",
-    type=_Share(),
+    type=Parsed("share", check_share),
     metavar="SHARE",
     help="Of which share of the destinations, as 95%, it has to be so.  [default: of all]",
 )
@@ -92,14 +69,14 @@ def _read_condition(value: str) -> str:
 @click.option(
     "--except",
     "excepted",
-    type=Labels(),
+    type=LABELS,
     multiple=True,
     metavar="LABEL=VALUE",
     help="Nor for those whose SyncTarget has these labels, as -l takes them. May be given again.",
 )
 @click.option(
     "--timeout",
-    type=_Duration(),
+    type=Parsed("duration", read_duration),
     default="60s",
     show_default=True,
     metavar="DURATION",
@@ -187,6 +164,14 @@ def placements_named(placements: Sequence[str]) -> list[str]:
         bare = name if slash else said
         names.append(kind.said(bare) if kind else bare)
     return list(dict.fromkeys(names))
+
+
+def placement_named(word: str) -> str:
+    """The one placement that a word names; raises UsageError."""
+    try:
+        return placements_named([word])[0]
+    except UnknownKind as error:
+        raise click.UsageError(str(error)) from error
 
 
 def _kind(kinds: ResourceKinds, word: str) -> PlacementKind | None:

@@ -13,6 +13,7 @@ from schemas.values.durations import BadDuration, read_duration
 from schemas.values.identity import NodePath
 from schemas.values.refusals import BadIdentity
 
+T = TypeVar("T")
 Command = TypeVar("Command", bound=Callable[..., Any])
 """A function that becomes a command, with options."""
 
@@ -75,21 +76,32 @@ class NodesAt(NodeAt):
         return str(value)
 
 
-class Span(click.ParamType[int]):
-    """A span of time, in seconds, of at least one: `30m`, `24h`, `7d`."""
+class Parsed(click.ParamType[T]):
+    """What `read` makes of a text; it raises ValueError for one that it refuses."""
 
-    name = "duration"
+    def __init__(self, name: str, read: Callable[[str], T]) -> None:
+        self.name = name
+        self._read = read
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        if isinstance(value, int):
-            return value
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> T:
+        if not isinstance(value, str):
+            return value  # type: ignore[no-any-return]
         try:
-            seconds = int(read_duration(value))
-        except BadDuration as error:
+            return self._read(value)
+        except ValueError as error:
             self.fail(str(error), param, ctx)
-        if not 0 < seconds <= SPAN_SECONDS_MAX:
-            self.fail(f'"{value}" is not between 1s and 36500d', param, ctx)
-        return seconds
+
+
+def span_seconds(text: str) -> int:
+    """The seconds of a span of at least one; raises BadDuration."""
+    seconds = int(read_duration(text))
+    if not 0 < seconds <= SPAN_SECONDS_MAX:
+        raise BadDuration(f'"{text}" is not between 1s and 36500d')
+    return seconds
+
+
+SPAN = Parsed("duration", span_seconds)
+"""A span of time, in seconds, of at least one: `30m`, `24h`, `7d`."""
 
 
 def data_dir_option(command: Command) -> Command:

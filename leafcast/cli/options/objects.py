@@ -5,37 +5,24 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
 from leafcast.ask.resource_names import UnknownKind
 from leafcast.ask.session import Session
 from leafcast.cli import shell_completion
-from leafcast.cli.label_selectors import BadLabelText, read_labels
-from leafcast.cli.options.common import Command, NodeAt
+from leafcast.cli.label_selectors import read_labels
+from leafcast.cli.options.common import Command, NodeAt, Parsed
 from leafcast.cli.resource_arguments import BadResourceArguments, ObjectSelection
 from leafcast.manifest_sources import BadManifests, read_manifests
-from schemas.objects.selectors import LabelSelector
 
 if TYPE_CHECKING:
     from schemas.objects.manifest_files import LoadedObject
 
 
-class Labels(click.ParamType[LabelSelector]):
-    """Labels as `-l` takes them."""
-
-    name = "selector"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> LabelSelector:
-        if isinstance(value, LabelSelector):
-            return value
-        try:
-            return read_labels(value)
-        except BadLabelText as error:
-            self.fail(str(error), param, ctx)
+LABELS = Parsed("selector", read_labels)
+"""Labels as `-l` takes them."""
 
 
 def namespace_option(command: Command) -> Command:
@@ -59,7 +46,7 @@ def selector_option(command: Command) -> Command:
     return click.option(
         "-l",
         "--selector",
-        type=Labels(),
+        type=LABELS,
         metavar="SELECTOR",
         help="Only objects with these labels: app=web,tier!=db, env in (a,b), !old.",
     )(command)

@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
 from leafcast.changes.forms import Placing
-from leafcast.cli.options.common import Command
-from leafcast.cli.options.objects import Labels
+from leafcast.cli.options.common import Command, Parsed
+from leafcast.cli.options.objects import LABELS
 from schemas.objects.selectors import LabelSelector
 from schemas.values import names
 
 
-class PlacementName(click.ParamType[str]):
-    """The name of an EdgePlacement, which may be said as commands say placements: `epl/NAME`."""
+def _placement_name(text: str) -> str:
+    name = text.removeprefix("epl/").removeprefix("edgeplacement/")
+    if fault := names.subdomain_fault(name):
+        raise ValueError(f'"{text}": {fault}; {names.SUBDOMAIN_RULE}')
+    return name
 
-    name = "name"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        name = str(value).removeprefix("epl/").removeprefix("edgeplacement/")
-        if fault := names.subdomain_fault(name):
-            self.fail(f'"{value}": {fault}; {names.SUBDOMAIN_RULE}', param, ctx)
-        return name
-
+PLACEMENT_NAME = Parsed("name", _placement_name)
+"""The name of an EdgePlacement, which may be said as commands say placements: `epl/NAME`."""
 
 where_option = click.option(
     "--where",
-    type=Labels(),
+    type=LABELS,
     metavar="SELECTOR",
     help="To Locations with these labels: env=prod,region in (a,b).  [default: where it goes now, "
     "or all]",
@@ -38,7 +34,7 @@ def placing_options(command: Command) -> Command:
     """`--place`, `--where` and `--prune-all`; `placing_of` reads them."""
     place = click.option(
         "--place",
-        type=PlacementName(),
+        type=PLACEMENT_NAME,
         metavar="NAME",
         help="Make, and keep, the EdgePlacement NAME of just what is in the files.",
     )
