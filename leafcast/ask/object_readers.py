@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from leafcast.ask.decode import OBJECTS_MAX, BadAnswer, read_objects
 from leafcast.ask.resource_names import ResourceKind
@@ -29,21 +29,9 @@ class NotFound(Exception):
         super().__init__(f"{said}; {remedy}" if remedy else said)
 
 
-class Reader(Protocol):
-    """Reads objects of one place; `namespace` "" is all of them."""
-
-    async def all_of(
-        self, kind: ResourceKind, namespace: str, selector: LabelSelector | None
-    ) -> Sequence[Object]: ...
-
-    async def get(self, kind: ResourceKind, namespace: str, name: str) -> Object:
-        """The object; raises NotFound."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class CentreReader:
-    """Reads the centre's spaces."""
+    """Reads the centre's spaces; `namespace` "" is all of them. A `get` raises NotFound."""
 
     session: Session
 
@@ -168,6 +156,9 @@ def as_shown(copy: Upsynced, *, edge: bool = False) -> Object:
     return {**copy.object, "metadata": {**metadata, "annotations": annotations}}
 
 
-def reader_of(session: Session, at: str | None, *, kept: bool = False) -> CentreReader | EdgeReader:
+Reader: TypeAlias = CentreReader | EdgeReader
+
+
+def reader_of(session: Session, at: str | None, *, kept: bool = False) -> Reader:
     """The centre's reader, or that of the edge at a path; there also of what is `kept` alone."""
     return CentreReader(session) if at is None else EdgeReader(session, at, kept=kept)

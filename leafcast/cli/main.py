@@ -40,29 +40,13 @@ except KeyboardInterrupt:
     raise SystemExit(130) from None
 
 _GROUPS = {
-    "Every day": (
-        (
-            "demo",
-            "up",
-            "down",
-            "apply",
-            "delete",
-            "place",
-            "label",
-            "diff",
-            "plan",
-            "wait",
-            "rollout",
-        )
-    ),
-    "Look": ("status", "get", "describe", "render", "tree", "events", "kubeconfig"),
-    "Nodes": ("node", "join", "maintenance", "keys"),
-    "Repair": ("doctor", "accept", "orphans", "withdraw", "backup", "restore"),
-    "Run it yourself": (
-        ("run", "install", "layout", "nats-config", "crds", "denature", "completion")
-    ),
+    "Every day": "demo up down apply delete place label diff plan wait rollout",
+    "Look": "status get describe render tree events kubeconfig",
+    "Nodes": "node join maintenance keys",
+    "Repair": "doctor accept orphans withdraw backup restore",
+    "Run it yourself": "run install layout nats-config crds denature completion",
 }
-_COMMANDS = sorted(name for names in _GROUPS.values() for name in names)
+_COMMANDS = sorted(" ".join(_GROUPS.values()).split())
 _MODULES = {"restore": "backup", "withdraw": "orphans"}
 """Whose commands stand beside another one; each other has a module of its name."""
 _INTERRUPTED = 130
@@ -82,8 +66,8 @@ class _Commands(CommandGroup):
             return None
         module = _MODULES.get(cmd_name, cmd_name).replace("-", "_")
         with uncollected():
-            module_of_it = import_module(f"leafcast.cli.commands.{module}")
-        command = getattr(module_of_it, cmd_name.replace("-", "_"))
+            loaded = import_module(f"leafcast.cli.commands.{module}")
+        command = getattr(loaded, cmd_name.replace("-", "_"))
         assert isinstance(command, click.Command)
         return command
 
@@ -123,7 +107,7 @@ class _Commands(CommandGroup):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """In groups, what one needs every day first; no summary is cut."""
         for title, names in _GROUPS.items():
-            self.format_section(ctx, formatter, title, names)
+            self.format_section(ctx, formatter, title, names.split())
 
 
 @click.command(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})

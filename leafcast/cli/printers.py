@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from leafcast.ask.failures import CallFailed
-from leafcast.ask.object_readers import CentreReader, EdgeReader, NotFound
+from leafcast.ask.object_readers import NotFound, reader_of
 from leafcast.ask.resource_names import ResourceKind
 from leafcast.ask.session import Session
 from leafcast.show.object_output import TableStyle
@@ -45,10 +45,8 @@ def version_of(obj: Mapping[str, Any]) -> str:
 async def _definition(
     session: Session, kind: ResourceKind, at: str | None
 ) -> Mapping[str, Any] | None:
-    readers: list[CentreReader | EdgeReader] = [CentreReader(session)]
-    if at is not None:
-        readers.append(EdgeReader(session, at))
-    for reader in readers:
+    for place in [None] if at is None else [None, at]:
+        reader = reader_of(session, place)
         try:
             found: Mapping[str, Any] = await reader.get(_DEFINITIONS, "", kind.qualified)
         except (NotFound, CallFailed, SpaceError):

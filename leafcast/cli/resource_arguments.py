@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
+
+import click
 
 from leafcast.ask.node_names import did_you_mean, named_nodes, targets_meant
+from leafcast.ask.object_readers import NotFound, Reader
 from leafcast.ask.resource_names import ResourceKind, ResourceKinds, UnknownKind
 from leafcast.ask.session import Session
 from schemas.objects.objects import CRD_GROUP
+from schemas.objects.selectors import LabelSelector
 from schemas.values.groups import GROUP
+
+if TYPE_CHECKING:
+    from relay.space_port import Object
 
 T = TypeVar("T")
 _OF_NODES = frozenset({(GROUP, "synctargets"), (GROUP, "locations")})
@@ -86,6 +93,40 @@ async def meant_objects(
         ObjectSelection(one.kind, tuple(targets.get(name, name) for name in one.names))
         for one in found
     ]
+
+
+async def found_objects(
+    reader: Reader,
+    meant: Iterable[tuple[ObjectSelection, str]],
+    selector: LabelSelector | None,
+    *,
+    is_quiet: bool = False,
+    begins: bool = False,
+) -> tuple[list[tuple[ResourceKind, Object]], int]:
+    """The objects meant, each in its namespace, and how many that are named are not there.
+
+    Of these it is told, unless it `is_quiet`. What `begins` with a name is meant where nothing has
+    that name.
+    """
+    found: list[tuple[ResourceKind, Object]] = []
+    missing = 0
+    for selection, namespace in meant:
+        kind = selection.kind
+        if not selection.names:
+            listed = await reader.all_of(kind, namespace, selector)
+            found += [(kind, obj) for obj in listed]
+        for name in selection.names:
+            try:
+                found.append((kind, await reader.get(kind, namespace, name)))
+            except NotFound as error:
+                listed = await reader.all_of(kind, namespace, None) if begins else ()
+                alike = [it for it in listed if it["metadata"]["name"].startswith(name)]
+                found += [(kind, obj) for obj in alike]
+                if not alike:
+                    missing += 1
+                if not (alike or is_quiet):
+                    click.echo(str(error), err=True)
+    return found, missing
 
 
 def _check_paths(kind: ResourceKind, names: Iterable[str]) -> None:

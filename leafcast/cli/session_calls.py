@@ -45,7 +45,7 @@ def in_session(data_dir: Path | None, work: Callable[[Session], Awaitable[T]]) -
             except CallFailed as failed:
                 raise await with_meant(session, failed) from None
 
-    return _until_signal(attended())
+    return until_signal(attended())
 
 
 def keep_looking(data_dir: Path | None, look: Callable[[Session], Awaitable[None]]) -> None:
@@ -58,7 +58,7 @@ def keep_looking(data_dir: Path | None, look: Callable[[Session], Awaitable[None
         if sys.stderr.isatty():
             click.echo(f"leafcast: {sanitize(text)}", err=True)
 
-    _until_signal(look_until(data_dir, look, tell))
+    until_signal(look_until(data_dir, look, tell))
 
 
 async def look_until(
@@ -91,7 +91,8 @@ async def look_until(
             await clock.sleep(AGAIN_SECONDS)
 
 
-def _until_signal(work: Coroutine[Any, Any, T]) -> T:
+def until_signal(work: Coroutine[Any, Any, T]) -> T:
+    """Do the work; raises what it raises, and click's Exit after a signal."""
     try:
         return run_until_signal(work)
     except EndedBySignal as end:

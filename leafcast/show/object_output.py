@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import unified_diff
 from typing import Any
 
 from leafcast.ask.resource_names import ResourceKind
@@ -109,6 +110,12 @@ def yaml_text(value: Any) -> str:
     from schemas.objects.yaml_writing import write_yaml  # noqa: PLC0415
 
     return write_yaml(value)
+
+
+def diff_lines(before: Object, after: Object, name: str, made: str) -> list[str]:
+    """How `diff -u` tells two objects apart: of `LIVE/name`, and of what it becomes."""
+    old, new = (yaml_text(obj).splitlines() if obj else [] for obj in (before, after))
+    return list(unified_diff(old, new, f"LIVE/{name}", f"{made}/{name}", lineterm=""))
 
 
 def json_text(value: Any) -> str:

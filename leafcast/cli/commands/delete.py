@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from leafcast.ask.object_readers import CentreReader, NotFound
+from leafcast.ask.object_readers import CentreReader
 from leafcast.ask.session import Session
 from leafcast.changes.forms import DELETE, key_words
 from leafcast.changes.targets import Fate, ObjectToDelete, read_target, rollouts_of
@@ -35,7 +35,12 @@ from leafcast.cli.options.objects import (
     refusals,
     refuse,
 )
-from leafcast.cli.resource_arguments import BadResourceArguments, ObjectSelection, meant_objects
+from leafcast.cli.resource_arguments import (
+    BadResourceArguments,
+    ObjectSelection,
+    found_objects,
+    meant_objects,
+)
 from leafcast.cli.session_calls import in_session
 from leafcast.show.sanitize import sanitize
 from relay.space_errors import SpaceError
@@ -54,7 +59,7 @@ GONE_SECONDS_MAX, LOOK_SECONDS = 15.0, 0.1
 class DeleteRequest:
     """What a `delete` asks for; `namespace` "" is all of them."""
 
-    arguments: tuple[str, ...] = ()
+    objects: tuple[str, ...] = ()
     loaded: tuple[LoadedObject, ...] = ()
     namespace: str | None = None
     all_namespaces: bool = False
@@ -77,21 +82,14 @@ class DeleteRequest:
 @confirm_removals_option
 @fate_options
 @data_dir_option
-def delete(  # noqa: PLR0913 - click passes options by name
+def delete(
     *,
-    objects: tuple[str, ...],
     files: Sequence[str],
     recursive: bool,
-    namespace: str | None,
-    all_namespaces: bool,
-    selector: LabelSelector | None,
-    every: bool,
-    ignore_not_found: bool,
     dry_run: str,
-    force: bool,
-    confirmed: bool,
     fate: Fate | None,
     data_dir: Path | None,
+    **said: Any,
 ) -> None:
     """Delete objects at the centre; edges that hold copies delete them in their turn.
 
@@ -99,25 +97,13 @@ def delete(  # noqa: PLR0913 - click passes options by name
     and more than a fifth of a placement's destinations or objects. A complete Rollout lets its
     placement go; of one under way --freeze or --let-go says what becomes of it.
     """
-    if bool(objects) == bool(files):
+    if bool(said["objects"]) == bool(files):
         raise click.UsageError("name objects, or files with -f; one of the two")
     with refusals():
         loaded = tuple(load_files(files, recursive=recursive)) if files else ()
-        request = DeleteRequest(
-            arguments=objects,
-            loaded=loaded,
-            namespace=namespace,
-            all_namespaces=all_namespaces,
-            selector=selector,
-            every=every,
-            ignore_not_found=ignore_not_found,
-            dry=dry_run != "none",
-            confirmed=confirmed,
-            force=force,
-            fate=fate or "",
-        )
+        request = DeleteRequest(loaded=loaded, dry=dry_run != "none", fate=fate or "", **said)
         missing = in_session(data_dir, lambda session: delete_all(session, request))
-    if missing and not ignore_not_found:
+    if missing and not request.ignore_not_found:
         raise click.exceptions.Exit(1)
 
 
@@ -240,29 +226,19 @@ def _told(target: ObjectToDelete) -> str:
 
 async def _found(session: Session, request: DeleteRequest) -> tuple[list[ObjectToDelete], int]:
     """The objects meant, and how many are not there."""
-    reader = CentreReader(session)
-    found: list[ObjectToDelete] = []
-    missing = 0
-    for meant, namespace in await _meant(session, request):
-        if not meant.names:
-            listed = await reader.all_of(meant.kind, namespace, request.selector)
-            found += [ObjectToDelete.of(meant.kind, obj) for obj in listed]
-        for name in meant.names:
-            try:
-                obj = await reader.get(meant.kind, namespace, name)
-                found.append(ObjectToDelete.of(meant.kind, obj))
-            except NotFound as error:
-                missing += 1
-                if not request.ignore_not_found:
-                    click.echo(str(error), err=True)
-    return sorted(found, key=lambda target: target.rank), missing
+    meant, is_quiet = await _meant(session, request), request.ignore_not_found
+    found, missing = await found_objects(
+        CentreReader(session), meant, request.selector, is_quiet=is_quiet
+    )
+    targets = [ObjectToDelete.of(kind, obj) for kind, obj in found]
+    return sorted(targets, key=lambda target: target.rank), missing
 
 
 async def _meant(session: Session, request: DeleteRequest) -> list[tuple[ObjectSelection, str]]:
     """Kinds, names and namespaces; raises BadResourceArguments, BadManifests, UnknownKind."""
     if request.loaded:
         return await meant_by(session, request.loaded, request.namespace)
-    meant = await meant_objects(session, request.arguments)
+    meant = await meant_objects(session, request.objects)
     named = any(one.names for one in meant)
     chosen = request.selector is not None or request.every
     if named and chosen:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from leafcast.ask.object_readers import NotFound, Reader, reader_of
+from leafcast.ask.object_readers import Reader, reader_of
 from leafcast.ask.resource_names import ResourceKind
 from leafcast.ask.session import SELECTION_OBJECTS_MAX, CallFailed, Session
 from leafcast.cli.options.common import data_dir_option
@@ -18,7 +18,7 @@ from leafcast.cli.options.objects import (
     objects_options,
     refusals,
 )
-from leafcast.cli.resource_arguments import ObjectSelection, meant_objects
+from leafcast.cli.resource_arguments import ObjectSelection, found_objects, meant_objects
 from leafcast.cli.session_calls import in_session
 from leafcast.show.description import described
 from leafcast.show.object_events import events_about, events_text
@@ -78,18 +78,7 @@ async def tell(
 ) -> int:
     """Print what is meant, each in its namespace, "" being all; how many named are not there."""
     reader = reader_of(session, at)
-    found: list[tuple[ResourceKind, Object]] = []
-    missing = 0
-    for one, namespace in meant:
-        if not one.names:
-            found += [(one.kind, obj) for obj in await reader.all_of(one.kind, namespace, selector)]
-        for name in one.names:
-            try:
-                named = await _named(reader, one.kind, namespace, name)
-                found += [(one.kind, obj) for obj in named]
-            except NotFound as error:
-                missing += 1
-                click.echo(str(error), err=True)
+    found, missing = await found_objects(reader, meant, selector, begins=True)
     carried = await carrying(session, found) if at is None else {}
     told = [described(obj, carried.get(_key(kind, obj))) for kind, obj in found]
     if at is not None:
@@ -143,15 +132,3 @@ async def carrying(
         click.echo(f"warning: which placements carry this is not known now: {failed}", err=True)
         return {}
     return dict(zip(keys, answer["carried"], strict=True))
-
-
-async def _named(reader: Reader, kind: ResourceKind, namespace: str, name: str) -> Sequence[Object]:
-    """The object of that name, else those whose names begin so; raises NotFound."""
-    try:
-        return [await reader.get(kind, namespace, name)]
-    except NotFound:
-        listed = await reader.all_of(kind, namespace, None)
-        begun = [obj for obj in listed if obj["metadata"]["name"].startswith(name)]
-        if not begun:
-            raise
-        return begun

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,7 @@ from leafcast.cli.options.objects import (
     namespace_option,
 )
 from leafcast.cli.session_calls import in_session
-from leafcast.show.object_output import yaml_text
+from leafcast.show.object_output import diff_lines
 from relay.objects.merge import wish_of
 from schemas.objects.manifest_files import LoadedObject
 
@@ -86,11 +85,7 @@ def _difference(change: PlannedWrite) -> Iterator[str]:
         )
         if part
     )
-    lines = list(
-        difflib.unified_diff(
-            _lines(before), _lines(after), f"LIVE/{name}", f"MERGED/{name}", lineterm=""
-        )
-    )
+    lines = diff_lines(before, after, name, "MERGED")
     if lines:
         yield f"diff -u -N LIVE/{name} MERGED/{name}"
     yield from lines
@@ -99,10 +94,6 @@ def _difference(change: PlannedWrite) -> Iterator[str]:
 def _shown(obj: Mapping[str, Any] | None) -> dict[str, Any]:
     """What a user can say of an object: without status and what a space writes itself."""
     return {} if obj is None else wish_of(obj)
-
-
-def _lines(obj: Mapping[str, Any]) -> list[str]:
-    return yaml_text(obj).splitlines() if obj else []
 
 
 def _masked(before: dict[str, Any], after: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:

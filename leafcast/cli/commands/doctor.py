@@ -19,12 +19,11 @@ from rich.text import Text
 from leafcast.ask.session import CallFailed, NotRunning
 from leafcast.cli.options.common import data_dir_option
 from leafcast.cli.printing import print_view
-from leafcast.cli.session_calls import in_session
+from leafcast.cli.session_calls import in_session, until_signal
 from leafcast.data_dir import DataDir
 from leafcast.doctor.checks import checks
 from leafcast.doctor.findings import Check, DoctorFacts, SpaceFact, exit_code, read_facts
 from leafcast.doctor.space_checks import look_at_spaces
-from leafcast.signals import EndedBySignal, run_until_signal
 from relay.adapters.clock import SystemClock, SystemDice
 from schemas.values.wording import many
 
@@ -118,7 +117,4 @@ def _facts(data_dir: Path | None) -> DoctorFacts:
 def _spaces(data_dir: Path | None) -> list[SpaceFact]:
     """What is seen from here of the centre's spaces on API servers."""
     looking = look_at_spaces(DataDir.at(data_dir).spaces(), SystemClock(), SystemDice())
-    try:
-        return run_until_signal(looking)
-    except EndedBySignal as end:
-        raise click.exceptions.Exit(end.exit_code) from None
+    return until_signal(looking)

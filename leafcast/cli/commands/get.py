@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import starmap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from leafcast.ask.object_readers import EdgeReader, NotFound, reader_of
+from leafcast.ask.object_readers import EdgeReader, reader_of
 from leafcast.ask.resource_names import BROUGHT_UP, ResourceKind
 from leafcast.ask.session import Session
 from leafcast.cli.location_instances import with_instances
@@ -27,6 +28,7 @@ from leafcast.cli.printers import learn_columns, version_of
 from leafcast.cli.resource_arguments import (
     BadResourceArguments,
     ObjectSelection,
+    found_objects,
     meant_objects,
 )
 from leafcast.cli.session_calls import in_session
@@ -56,7 +58,7 @@ if TYPE_CHECKING:
 class GetRequest:
     """What a `get` asks for; `namespace` "" is all of them, None that none was named."""
 
-    arguments: tuple[str, ...]
+    objects: tuple[str, ...]
     namespace: str | None
     selector: LabelSelector | None
     output: Output
@@ -77,6 +79,24 @@ class GetRequest:
         """Where objects are looked for that do not say it themselves."""
         return DEFAULT_NAMESPACE if self.namespace is None else self.namespace
 
+    def check(self, *, files: bool) -> None:
+        """Refuse what does not go together; raises UsageError."""
+        if self.watch and self.at is not None:
+            raise click.UsageError("an edge's copy cannot be watched; leave out --watch or --at")
+        if self.kept and self.at is None:
+            raise click.UsageError(
+                "--kept needs --at PATH; leafcast status PLACEMENT tells where copies are kept"
+            )
+        if self.all_edges and (self.watch or self.at is not None or files):
+            raise click.UsageError(
+                "--all-edges asks all edges once: leave out --watch, --at and -f"
+            )
+        everywhere = self.style.namespaces
+        if files and (self.objects or self.watch or everywhere or self.selector is not None):
+            raise click.UsageError(
+                "files say which objects are meant: leave out names, -l, -A and -w"
+            )
+
 
 COPIES = "this is what it brought up"
 NOT_HERE = (
@@ -95,22 +115,16 @@ NOT_HERE = (
 @click.option("--show-labels", is_flag=True, help="Labels as the last column.")
 @click.option("--ignore-not-found", is_flag=True, help="Exit code 0 if an object is not there.")
 @data_dir_option
-def get(  # noqa: PLR0913 - click passes options by name
+def get(
     *,
-    objects: tuple[str, ...],
     files: Sequence[str],
     recursive: bool,
     namespace: str | None,
     all_namespaces: bool,
-    selector: LabelSelector | None,
     output: Output,
-    watch: bool,
-    at: str | None,
-    all_edges: bool,
-    kept: bool,
     show_labels: bool,
-    ignore_not_found: bool,
     data_dir: Path | None,
+    **said: Any,
 ) -> None:
     """Show objects at the centre, at one edge, or at all of them.
 
@@ -122,36 +136,16 @@ def get(  # noqa: PLR0913 - click passes options by name
     Kinds go by their names, plurals and short names: deploy, svc, cm, ns, epl (EdgePlacement),
     loc (Location), synctargets, and those of custom kinds that were applied.
     """
-    if watch and at is not None:
-        raise click.UsageError("an edge's copy cannot be watched; leave out --watch or --at")
-    if kept and at is None:
-        raise click.UsageError(
-            "--kept needs --at PATH; leafcast status PLACEMENT tells where copies are kept"
-        )
-    if all_edges and (watch or at is not None or files):
-        raise click.UsageError("--all-edges asks all edges once: leave out --watch, --at and -f")
-    if files and (objects or watch or all_namespaces or selector is not None):
-        raise click.UsageError("files say which objects are meant: leave out names, -l, -A and -w")
     style = TableStyle(output.is_wide, all_namespaces, show_labels, output.headers)
-    style.edges = all_edges
+    style.edges = said["all_edges"]
     where = "" if all_namespaces else namespace
+    asked = GetRequest(namespace=where, output=output, style=style, **said)
+    asked.check(files=bool(files))
     with refusals():
         loaded = tuple(load_files(files, recursive=recursive)) if files else ()
-        asked = GetRequest(
-            objects,
-            where,
-            selector,
-            output,
-            style,
-            at,
-            watch,
-            ignore_not_found,
-            loaded,
-            all_edges,
-            kept,
-        )
+        asked = replace(asked, loaded=loaded)
         missing = in_session(data_dir, lambda session: show(session, asked))
-    if missing and not ignore_not_found:
+    if missing and not asked.ignore_not_found:
         raise click.exceptions.Exit(1)
 
 
@@ -185,7 +179,7 @@ async def _meant(session: Session, asked: GetRequest) -> list[tuple[ObjectSelect
     if asked.loaded:
         return await meant_by(session, asked.loaded, asked.namespace)
     at_edges = asked.all_edges or asked.at is not None
-    meant = await meant_objects(session, asked.arguments, unknown=at_edges)
+    meant = await meant_objects(session, asked.objects, unknown=at_edges)
     named = any(one.names for one in meant)
     if named and asked.selector is not None:
         raise BadResourceArguments("a name and a selector are given; leave out one of them")
@@ -203,23 +197,16 @@ async def _read(
 ) -> tuple[list[ObjectGroup], int]:
     """The objects found, kinds without any left out; what is not there is told on stderr."""
     reader = reader_of(session, asked.at, kept=asked.kept)
+    listed, missing = await found_objects(
+        reader, meant, asked.selector, is_quiet=asked.ignore_not_found
+    )
     found: dict[ResourceKind, list[Object]] = {}
-    missing = 0
-    for one, where in meant:
-        listed = found.setdefault(one.kind, [])
-        for name in one.names:
-            try:
-                listed.append(await reader.get(one.kind, where, name))
-            except NotFound as error:
-                missing += 1
-                if not asked.ignore_not_found:
-                    click.echo(str(error), err=True)
-        if not one.names:
-            listed += await reader.all_of(one.kind, where, asked.selector)
+    for kind, obj in listed:
+        found.setdefault(kind, []).append(obj)
     if isinstance(reader, EdgeReader) and reader.away:
         asked.style.as_of = True
         click.echo(f"Note: {sanitize(reader.away[0].message)}; {COPIES}", err=True)
-    return [ObjectGroup(kind, listed) for kind, listed in found.items() if listed], missing
+    return list(starmap(ObjectGroup, found.items())), missing
 
 
 def _print(

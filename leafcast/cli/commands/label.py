@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from leafcast.ask.object_readers import CentreReader, NotFound
+from leafcast.ask.object_readers import CentreReader
 from leafcast.ask.resource_names import ResourceKind
 from leafcast.ask.session import Session
 from leafcast.changes.forms import LABEL, key_words
@@ -30,7 +30,12 @@ from leafcast.cli.options.objects import (
     refuse,
     selector_option,
 )
-from leafcast.cli.resource_arguments import BadResourceArguments, read_arguments, with_kinds
+from leafcast.cli.resource_arguments import (
+    BadResourceArguments,
+    found_objects,
+    read_arguments,
+    with_kinds,
+)
 from leafcast.cli.session_calls import in_session
 from relay.space_errors import SpaceError
 from relay.space_port import Object
@@ -82,18 +87,7 @@ class _Target:
 @dry_run_option("labelled")
 @confirm_removals_option
 @data_dir_option
-def label(  # noqa: PLR0913 - click passes options by name
-    *,
-    words: tuple[str, ...],
-    namespace: str | None,
-    all_namespaces: bool,
-    selector: LabelSelector | None,
-    every: bool,
-    overwrite: bool,
-    dry_run: str,
-    confirmed: bool,
-    data_dir: Path | None,
-) -> None:
+def label(*, words: tuple[str, ...], dry_run: str, data_dir: Path | None, **said: Any) -> None:
     """Set labels of objects at the centre, and take off those written as KEY-.
 
     leafcast label loc region-1 tier=gold old-
@@ -103,17 +97,7 @@ def label(  # noqa: PLR0913 - click passes options by name
     """
     with refusals():
         objects, labels = read_words(words)
-        request = LabelRequest(
-            objects=objects,
-            labels=labels,
-            namespace=namespace,
-            all_namespaces=all_namespaces,
-            selector=selector,
-            every=every,
-            overwrite=overwrite,
-            confirmed=confirmed,
-            dry=dry_run != "none",
-        )
+        request = LabelRequest(objects, labels, dry=dry_run != "none", **said)
         missing = in_session(data_dir, lambda session: label_all(session, request))
     if missing:
         raise click.exceptions.Exit(1)
@@ -179,21 +163,9 @@ async def _found(session: Session, request: LabelRequest) -> tuple[list[_Target]
     if any(one.names for one in meant) == chosen:
         raise BadResourceArguments("name objects, or give -l or --all; one of the two")
     where = "" if request.all_namespaces else request.namespace or DEFAULT_NAMESPACE
-    reader = CentreReader(session)
-    found: list[_Target] = []
-    missing = 0
-    for one in meant:
-        listed: list[Any] = []
-        if not one.names:
-            listed = list(await reader.all_of(one.kind, where, request.selector))
-        for name in one.names:
-            try:
-                listed.append(await reader.get(one.kind, where, name))
-            except NotFound as error:
-                missing += 1
-                click.echo(str(error), err=True)
-        found += [_target(one.kind, obj, request.labels) for obj in listed]
-    return found, missing
+    placed = [(one, where) for one in meant]
+    found, missing = await found_objects(CentreReader(session), placed, request.selector)
+    return [_target(kind, obj, request.labels) for kind, obj in found], missing
 
 
 def _target(kind: ResourceKind, obj: Object, labels: dict[str, str | None]) -> _Target:

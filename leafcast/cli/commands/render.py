@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,7 @@ from leafcast.cli.resource_arguments import (
     with_kinds,
 )
 from leafcast.cli.session_calls import in_session
-from leafcast.show.object_output import yaml_text
+from leafcast.show.object_output import diff_lines, yaml_text
 from leafcast.show.rendering import rendering_lines
 from leafcast.show.sanitize import sanitize
 from relay.objects.merge import merge_applied, wish_of
@@ -116,9 +115,4 @@ async def _difference(
         there = said_by(live)
         before, after = wish_of(there), wish_of(merge_applied(there, {}, said_by(wanted)))
     name = f"{meant.kind.title(meant.names[0])} at {at}"
-    return list(_unified(before, after, name))
-
-
-def _unified(before: Mapping[str, Any], after: Mapping[str, Any], name: str) -> Iterator[str]:
-    old, new = (yaml_text(obj).splitlines() if obj else [] for obj in (before, after))
-    yield from difflib.unified_diff(old, new, f"LIVE/{name}", f"RENDERED/{name}", lineterm="")
+    return diff_lines(before, after, name, "RENDERED")

@@ -13,9 +13,9 @@ from leafcast.ask.wait_goals import CONDITIONS, COUNTED, DELETE, Goal, check_sha
 from leafcast.cli import shell_completion
 from leafcast.cli.options.common import Parsed, data_dir_option
 from leafcast.cli.options.objects import LABELS, refuse
+from leafcast.cli.session_calls import until_signal
 from leafcast.cli.waiting import Wait, wait_for
 from leafcast.show.wait_states import last_state, met_text
-from leafcast.signals import EndedBySignal, run_until_signal
 from schemas.objects.selectors import LabelSelector
 from schemas.records.placements import PlacementKind, placement_kind
 from schemas.values.durations import read_duration
@@ -111,9 +111,7 @@ def wait(  # noqa: PLR0913 - click passes options by name
     try:
         goal = Goal(at_least or "", except_unreachable)
         asked = Wait(placements_named(placements), conditions, goal, excepted, timeout)
-        met, states, in_vain = run_until_signal(wait_for(data_dir, asked))
-    except EndedBySignal as end:
-        raise click.exceptions.Exit(end.exit_code) from end
+        met, states, in_vain = until_signal(wait_for(data_dir, asked))
     except UnknownKind as error:
         refuse([str(error)])
     except CallFailed as error:
