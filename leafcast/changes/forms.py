@@ -1,4 +1,4 @@
-"""What a command and the daemon say to each other of a batch: compressed JSON, as text.
+"""What a command and the daemon say to each other of a batch, or a plan: compressed JSON.
 
 Objects are large and many, and a question or an answer has a bound: so they go compressed, and of
 an answer that is long there is a page for each question.
@@ -10,12 +10,14 @@ import base64
 import binascii
 import json
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from leafcast.ask.resource_names import ResourceKind
+from leafcast.ask.session import in_inventory
 from leafcast.changes.wishes import PlannedWrite, Wish
+from relay.space_port import Object
 from schemas.objects.manifest_files import LoadedObject
 from schemas.objects.objects import ObjectKey
 from schemas.objects.selectors import LabelSelector
@@ -36,6 +38,8 @@ NOBODY_KNOWS = "NotJudged"
 """What the daemon says of a batch that it does not know, or no longer."""
 
 _LEVEL = 1
+Written = Mapping[ObjectKey, Object | None]
+"""What is written, by key; None is what is deleted."""
 
 
 class BadBatch(ValueError):
@@ -201,3 +205,35 @@ def read_key(form: Any) -> ObjectKey:
             return ObjectKey(group, resource, namespace, name)
         case _:
             raise BadBatch(f"{form!r} is no [group, resource, namespace, name]")
+
+
+def pack_change(written: Written, named: Iterable[ObjectKey]) -> str:
+    """The text of a change."""
+    changes = [[key_words(key), obj] for key, obj in written.items()]
+    return pack({"changes": changes, "named": [key_words(key) for key in named]})
+
+
+def read_change(text: Any) -> tuple[Written, Written, list[ObjectKey]]:
+    """What is written to the workload space, and to the inventory, and what is named.
+
+    Raises BadBatch, TooLargeBatch.
+    """
+    match unpack(text):
+        case {"changes": list(changes), "named": list(named)}:
+            pass
+        case _:
+            raise BadBatch("no change and no names")
+    written = dict(map(_written, changes))
+    inventory = {key: obj for key, obj in written.items() if in_inventory(key)}
+    workloads = {key: obj for key, obj in written.items() if key not in inventory}
+    return workloads, inventory, list(map(read_key, named))
+
+
+def _written(form: Any) -> tuple[ObjectKey, Object | None]:
+    match form:
+        case [key, None]:
+            return read_key(key), None
+        case [key, {"metadata": dict()} as obj]:
+            return read_key(key), obj
+        case _:
+            raise BadBatch("what is written is no object")

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
 from leafcast.ask.resource_names import ResourceKinds
-from leafcast.changes.circles import circles
+from leafcast.changes.conflicts import circles, second_rollouts
 from leafcast.changes.forms import ApplyBatch, Placing
-from leafcast.changes.namespaces import first_of, is_lacking, lacking_namespaces, lacking_text
 from leafcast.changes.placing import PLACING_MANAGER, placement_wanted
-from leafcast.changes.second_rollouts import second_rollouts
 from leafcast.changes.space_pair import SpacePair
 from leafcast.changes.wishes import (
     BatchFault,
@@ -38,6 +36,9 @@ from schemas.objects.objects import (
     validate_object,
 )
 from schemas.values.faults import InvalidObject
+from schemas.values.wording import many
+
+CREATE = "--create-namespace"
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,3 +218,33 @@ class _Prerequisites:
         if self.serving.brings(wish.object):
             self.serving.admitted(wish.object)
         return self.serving.made_whole(wish.key, self.serving.wished(wish.object))
+
+
+def is_lacking(key: ObjectKey, error: SpaceError | WriteRefused) -> bool:
+    """Whether an object is refused because its Namespace is not there."""
+    said = f'namespaces "{key.namespace}" not found'
+    return bool(key.namespace) and error.reason == NOT_FOUND and said in error.message
+
+
+def lacking_text(namespace: str, titles: Sequence[str]) -> str:
+    """That a Namespace is not there, of all its objects at once, and what to do."""
+    said = f'namespaces "{namespace}" not found'
+    return f"{first_of(titles)}: {said}; apply the Namespace first, or add {CREATE}"
+
+
+def first_of(titles: Sequence[str]) -> str:
+    """The first of objects of which all the same is said, and how many they are."""
+    return titles[0] if not titles[1:] else f"{many(len(titles), 'object')}, such as {titles[0]}"
+
+
+async def lacking_namespaces(spaces: SpacePair, keys: Set[ObjectKey]) -> list[LoadedObject]:
+    """The Namespaces that these objects need, and that neither are there nor among them."""
+    needed = {namespace for key in keys if (namespace := needs_namespace(key)) is not None}
+    lacking = [key for key in sorted(needed - keys) if await spaces.space_for(key).get(key) is None]
+    return [
+        LoadedObject(_namespace(key.name), CREATE, number) for number, key in enumerate(lacking, 1)
+    ]
+
+
+def _namespace(name: str) -> dict[str, object]:
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}

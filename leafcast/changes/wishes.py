@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from leafcast.ask.resource_names import ResourceKind, ResourceKinds
 from leafcast.ask.session import USER_MANAGER
-from leafcast.changes.second_rollouts import ROLLOUTS
+from leafcast.changes.conflicts import ROLLOUTS
 from leafcast.manifest_sources import BadManifests
 from relay.objects.merge import same, wish_of
 from relay.space_port import Object

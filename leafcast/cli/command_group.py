@@ -1,12 +1,55 @@
-"""A group of commands whose help cuts no summary, and that guesses only at what is alike."""
+"""A group of commands that cuts no summary, and knows what other words, as kubectl's, mean."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from difflib import get_close_matches
 
 import click
 
-from leafcast.cli.suggestions import close_hint
+ALIKE = 0.75
+"""How like a word must be to one that there is to be taken for it: `aply`, but not `autoscale`."""
+_APPLY = "change your file, then leafcast apply -f FILE"
+_THERE = (
+    "Pods run at the edges: use kubectl there; from here, what is wrong with one: leafcast get "
+    "pods --at PATH, leafcast describe pod NAME --at PATH, leafcast get events --at PATH"
+)
+_INSTEAD = {
+    **dict.fromkeys(
+        ("annotate", "autoscale", "create", "edit", "expose", "patch", "replace"), _APPLY
+    ),
+    **dict.fromkeys(("scale", "set"), _APPLY),
+    **dict.fromkeys(("attach", "cp", "debug", "exec", "logs", "port-forward", "top"), _THERE),
+    **dict.fromkeys(
+        ("pause", "resume", "undo"),
+        "leafcast rollout steers how far a change goes: see leafcast rollout --help",
+    ),
+    **dict.fromkeys(
+        ("api-resources", "api-versions", "explain"),
+        "leafcast crds prints the definitions of our own kinds",
+    ),
+    **dict.fromkeys(("cordon", "drain", "taint", "uncordon"), "leafcast node remove takes one out"),
+    "auth": "who may read the tree's admin.json may do everything",
+    "certificate": "each node has a key of its own: leafcast node add --replace makes a new one",
+    "cluster-info": "leafcast tree and leafcast doctor show how the tree is",
+    "config": "say --data-dir, or LEAFCAST_DATA_DIR, for which tree is meant",
+    "kustomize": "kubectl kustomize DIR | leafcast apply -f -",
+    "list": "leafcast get KIND",
+    "ls": "leafcast get KIND",
+    "proxy": "there is no web server to reach",
+    "start": "leafcast up",
+    "stop": "leafcast down",
+    "version": "leafcast --version",
+}
+_OPTIONS = {
+    "--prune": "delete what you took out of the files by name: leafcast delete -f OLD_FILE",
+    "--server-side": "every apply is one: leave it out",
+    "--force-conflicts": "an apply never conflicts here: leave it out",
+    "--kustomize": "kubectl kustomize DIR | leafcast apply -f -",
+    "-k": "kubectl kustomize DIR | leafcast apply -f -",
+    "--context": "say --data-dir for which tree is meant",
+    "--kubeconfig": "say --data-dir for which tree is meant",
+}
 
 
 class CommandGroup(click.Group):
@@ -37,3 +80,24 @@ class CommandGroup(click.Group):
         if rows:
             with formatter.section(title):
                 formatter.write_dl(rows, col_spacing=3)
+
+
+def command_hint(word: str, commands: Iterable[str]) -> str:
+    """What to type instead of a word that is no command; "" if nobody can tell."""
+    if instead := _INSTEAD.get(word):
+        return f"instead: {instead}"
+    return close_hint(word, commands)
+
+
+def close_hint(word: str, commands: Iterable[str]) -> str:
+    """The command that a typo meant; "" if none is like it."""
+    close = get_close_matches(word, list(commands), 1, ALIKE)
+    return f'did you mean "{close[0]}"?' if close else ""
+
+
+def option_hint(option: str, options: Iterable[str]) -> str:
+    """The same of an option, to be put behind what is wrong."""
+    if instead := _OPTIONS.get(option):
+        return f"; instead: {instead}"
+    close = get_close_matches(option, list(options), 1, ALIKE)
+    return f"; did you mean {close[0]}?" if close else ""

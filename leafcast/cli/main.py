@@ -32,8 +32,7 @@ try:
     with uncollected():
         import click
 
-        from leafcast.cli.command_group import CommandGroup
-        from leafcast.cli.suggestions import command_hint, option_hint
+        from leafcast.cli.command_group import CommandGroup, command_hint, option_hint
         from leafcast.errors import FROM_SERVER, said
 except KeyboardInterrupt:
     # Starting takes a moment, in which Ctrl-C is to be as silent as later on.

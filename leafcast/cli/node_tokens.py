@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import datetime as dt
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
 
-from leafcast.cli.reachable_addresses import tell_if_only_here
 from leafcast.cli.session_calls import call
 from leafcast.join.invitation import TOKEN_VARIABLE
 from relay.atomic_file import atomic_write
@@ -18,6 +18,8 @@ from schemas.values.wording import many
 
 ADD = "node-token-add"
 ADD_SECONDS = 90.0
+_URL = re.compile(r"\b(?:nats|tls|ws|wss)://[^\s\",]+")
+_LOOPBACK = re.compile(r"//(?:127(?:\.\d{1,3}){3}|localhost|\[::1\])(?:[:/]|$)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,3 +111,19 @@ def check_writable(file: Path | None) -> None:
 
 def labels_text(labels: dict[str, str]) -> str:
     return ", ".join(f"{key}={value}" for key, value in sorted(labels.items()))
+
+
+def only_here(text: str) -> str:
+    """The address in a text if all that it names lead to this machine alone; "" if not."""
+    urls = _URL.findall(text)
+    return urls[0] if urls and all(map(_LOOPBACK.search, urls)) else ""
+
+
+def tell_if_only_here(text: str) -> None:
+    """Warn of a token's line with which no other machine can join."""
+    if url := only_here(text):
+        click.echo(
+            f"Note: only this machine reaches {url}; for others the tree listens at a name of its "
+            "own: leafcast up --listen NAME",
+            err=True,
+        )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -11,9 +12,13 @@ import click
 
 from leafcast.ask.node_names import with_meant
 from leafcast.ask.session import CallFailed, NotRunning, Session, Tell, open_session
+from leafcast.data_dir import DataDirUnusable
+from leafcast.errors import said
+from leafcast.manifest_sources import BadManifests
 from leafcast.show.sanitize import sanitize
 from leafcast.signals import EndedBySignal, run_until_signal
 from relay.adapters.clock import SystemClock
+from relay.space_errors import SpaceError
 
 T = TypeVar("T")
 AGAIN_SECONDS = 0.5
@@ -102,3 +107,22 @@ def until_signal(work: Coroutine[Any, Any, T]) -> T:
 def call(data_dir: Path | None, verb: str, *, seconds: float, **arguments: Any) -> Any:
     """As Session.call, in a session of its own; raises what that does, and in_session."""
     return in_session(data_dir, lambda session: session.call(verb, seconds=seconds, **arguments))
+
+
+class _ExitCodeTwo(click.ClickException):
+    exit_code = 2
+
+
+@contextmanager
+def exit_code_two() -> Iterator[None]:
+    """End with exit code 2 on any error, told as other commands tell it."""
+    try:
+        yield
+    except click.exceptions.Exit:
+        raise
+    except click.ClickException as error:
+        raise _ExitCodeTwo(error.format_message()) from error
+    except BadManifests as error:
+        raise _ExitCodeTwo("\n".join(error.faults)) from error
+    except (NotRunning, DataDirUnusable, SpaceError, CallFailed) as error:
+        raise _ExitCodeTwo("\n".join(said(error))) from error

@@ -25,8 +25,7 @@ from leafcast.daemon.backup_timer import BackupTimer
 from leafcast.daemon.event_log import EventLog, follow_conditions
 from leafcast.daemon.nodes.admission import JoinApproval
 from leafcast.daemon.nodes.authority_change import AuthorityChange
-from leafcast.daemon.nodes.certificate_expiry import certificates, troubles
-from leafcast.daemon.nodes.certificate_renewal import CertificateRenewal
+from leafcast.daemon.nodes.certificate_renewal import CertificateRenewal, certificates, troubles
 from leafcast.daemon.nodes.enrolment import Enrolment
 from leafcast.daemon.nodes.former_bundles import FormerBundles
 from leafcast.daemon.nodes.membership import Membership
@@ -39,15 +38,12 @@ from leafcast.daemon.verbs.approvals import Approvals
 from leafcast.daemon.verbs.backups import Backups
 from leafcast.daemon.verbs.changes import ChangeVerbs
 from leafcast.daemon.verbs.chosen_removals import ChosenRemovals
-from leafcast.daemon.verbs.content_keys import ContentKeys
 from leafcast.daemon.verbs.diagnosis import Diagnosis
-from leafcast.daemon.verbs.following import Followers
-from leafcast.daemon.verbs.keys import KeyVerbs
+from leafcast.daemon.verbs.keys import ContentKeys, KeyVerbs
 from leafcast.daemon.verbs.orphans import Orphans
 from leafcast.daemon.verbs.requests import RequestVerbs
-from leafcast.daemon.verbs.restoring import register_restoring, restored_objects
-from leafcast.daemon.verbs.rollout_ends import kept_back
-from leafcast.daemon.verbs.spaces import register_spaces
+from leafcast.daemon.verbs.rollout_ends import kept_back, register_restoring, restored_objects
+from leafcast.daemon.verbs.spaces import Followers, register_spaces
 from leafcast.daemon.verbs.tree import register_tree_verbs
 from leafcast.data_dir import DataDir
 from leafcast.node.freed_memory import give_back_freed

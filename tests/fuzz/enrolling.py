@@ -10,7 +10,7 @@ from nacl.secret import SecretBox
 
 from controllers.core.access.issued_tokens import IssuedToken, IssuedTokens, TokenRequest
 from leafcast.ask.api import ApiError
-from leafcast.daemon.nodes.certificate_expiry import certificates
+from leafcast.daemon.nodes.certificate_renewal import certificates
 from leafcast.daemon.nodes.token_files import TokenFiles, read_token_file, token_file_text
 from leafcast.daemon.nodes.token_wishes import read_wishes
 from leafcast.data_dir import DataDir

@@ -20,12 +20,13 @@ from leafcast.changes.forms import (
     TooLargeBatch,
     apply_text,
     key_words,
+    pack_change,
     read_apply,
+    read_change,
     read_key,
 )
-from leafcast.changes.plan_changes import pack_change, read_change
 from leafcast.cli.commands.label import read_words
-from leafcast.cli.label_selectors import BadLabelText, read_labels
+from leafcast.cli.options.objects import BadLabelText, read_labels
 from leafcast.cli.resource_arguments import BadResourceArguments, read_arguments
 from leafcast.denatured_text import denatured_text
 from leafcast.node.answers import read_selector

@@ -76,7 +76,7 @@ EXEMPT = {
     "leafcast/local/kube_servers/api_server.py::ApiServer._request": "of the own server",
     "leafcast/local/kube_servers/api_server.py::ApiServer.access": "of the own server",
     "leafcast/local/kube_servers/api_server.py::ApiServer.start": "of the own server",
-    "leafcast/local/kube_servers/users.py::read_users": "written by us for the own server",
+    "leafcast/local/kube_servers/kubeconfig.py::read_users": "written by us for the own server",
     "relay/adapters/server/port_holder.py::_holder": "of the kernel",
     "relay/adapters/server/port_holder.py::_listening": "of the kernel",
     "relay/adapters/server/admin.py::_asked": "of the own server, by its system account",

@@ -30,9 +30,8 @@ from leafcast.local.kube_servers.binaries import (
     BinariesMissing,
     find_binaries,
 )
-from leafcast.local.kube_servers.kubeconfig import write_kubeconfig
+from leafcast.local.kube_servers.kubeconfig import ADMIN, User, write_kubeconfig, write_users
 from leafcast.local.kube_servers.local_kube import LocalKube
-from leafcast.local.kube_servers.users import ADMIN, User, write_users
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.server.guard import ProcessGuard
 from tests.awaiting import until

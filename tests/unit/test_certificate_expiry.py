@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from leafcast.ask.remote import checked_answer
-from leafcast.daemon.nodes.certificate_expiry import certificates, troubles
+from leafcast.daemon.nodes.certificate_renewal import certificates, troubles
 from leafcast.daemon.verbs.diagnosis import Diagnosis
 from leafcast.data_dir import DataDir
 from leafcast.doctor.checks import checks

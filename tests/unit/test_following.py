@@ -9,7 +9,7 @@ from leafcast.ask.api import Api
 from leafcast.ask.asked_space import FOLLOW_VERB, NEWS_VERB, AskedSpace
 from leafcast.ask.failures import CallFailed, NotRunning
 from leafcast.ask.session import Session
-from leafcast.daemon.verbs.following import (
+from leafcast.daemon.verbs.spaces import (
     ASKING_SECONDS,
     FOLLOWERS_MAX,
     FORGOTTEN_SECONDS,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from leafcast.cli.reachable_addresses import only_here, tell_if_only_here
+from leafcast.cli.node_tokens import only_here, tell_if_only_here
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import pytest
 
 from leafcast.ask.resource_names import ResourceKinds, UnknownKind
-from leafcast.cli.label_selectors import BadLabelText, read_labels
+from leafcast.cli.options.objects import BadLabelText, read_labels
 from leafcast.cli.resource_arguments import BadResourceArguments, ObjectSelection, read_arguments
 from leafcast.show.durations import age_text, span_text
 from schemas.crds.definitions import custom_resource_definitions

@@ -7,8 +7,8 @@ from controllers.restoring import NotRestorable, read_restoration
 from leafcast.ask.session import CallFailed
 from leafcast.changes.restorations import RestoredObject
 from leafcast.changes.space_pair import SpacePair
-from leafcast.cli.apply.restoring import restore
-from leafcast.daemon.verbs.restoring import register_restoring
+from leafcast.cli.commands.rollout_restore import restore
+from leafcast.daemon.verbs.rollout_ends import register_restoring
 from relay.ports import Conflict
 from schemas.objects.objects import ObjectKey
 from tests.doubles.changing_daemon import CLOCK, DICE, ChangingDaemon

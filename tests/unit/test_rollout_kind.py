@@ -2,7 +2,7 @@
 
 import pytest
 
-from leafcast.changes.second_rollouts import second_rollouts
+from leafcast.changes.conflicts import second_rollouts
 from relay.adapters.clock import SystemClock, SystemDice
 from schemas.api import parse_kind
 from schemas.objects.objects import ObjectKey

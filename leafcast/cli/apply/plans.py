@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from leafcast.ask.session import CallFailed, Session
-from leafcast.changes.plan_changes import Written, pack_change
+from leafcast.changes.forms import Written, pack_change
 from schemas.objects.objects import ObjectKey
 
 PLAN_SECONDS = 600.0

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from leafcast.ask.session import CallFailed, Session
-from leafcast.changes.plan_changes import Written
+from leafcast.changes.forms import Written
 from leafcast.changes.wishes import PlannedWrite
 from leafcast.cli.apply.plans import losses
 from leafcast.cli.options.common import Command

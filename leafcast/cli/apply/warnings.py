@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from leafcast.ask.session import SELECTION_OBJECTS_MAX, CallFailed, Session, is_properties
+from leafcast.changes.conflicts import ROLLOUTS
 from leafcast.changes.forms import Placing
 from leafcast.changes.placing import notes_on
-from leafcast.changes.second_rollouts import ROLLOUTS
 from leafcast.changes.wishes import PlannedWrite
 from leafcast.show.secrets_read import SECRETS_READ_BY
 from relay.objects.customization import (

@@ -10,8 +10,8 @@ import click
 
 from leafcast.ask.failures import CallFailed
 from leafcast.cli.commands.wait import placement_named
-from leafcast.cli.label_selectors import BadLabelText, read_labels
 from leafcast.cli.options.common import data_dir_option
+from leafcast.cli.options.objects import BadLabelText, read_labels
 from leafcast.cli.session_calls import call
 from leafcast.show.sanitize import sanitize
 from schemas.records.placements import title

@@ -11,7 +11,6 @@ import click
 from leafcast.ask.session import Session
 from leafcast.changes.wishes import PlannedWrite
 from leafcast.cli.apply.batch import judged
-from leafcast.cli.exit_codes import exit_code_two
 from leafcast.cli.options.common import data_dir_option
 from leafcast.cli.options.objects import (
     create_namespaces_option,
@@ -19,7 +18,7 @@ from leafcast.cli.options.objects import (
     load_files,
     namespace_option,
 )
-from leafcast.cli.session_calls import in_session
+from leafcast.cli.session_calls import exit_code_two, in_session
 from leafcast.show.object_output import diff_lines
 from relay.objects.merge import wish_of
 from schemas.objects.manifest_files import LoadedObject

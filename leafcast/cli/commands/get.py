@@ -14,7 +14,6 @@ import click
 from leafcast.ask.object_readers import EdgeReader, reader_of
 from leafcast.ask.resource_names import BROUGHT_UP, ResourceKind
 from leafcast.ask.session import Session
-from leafcast.cli.location_instances import with_instances
 from leafcast.cli.options.common import data_dir_option
 from leafcast.cli.options.objects import (
     at_option,
@@ -24,7 +23,7 @@ from leafcast.cli.options.objects import (
     refusals,
 )
 from leafcast.cli.options.output import Output, output_options
-from leafcast.cli.printers import learn_columns, version_of
+from leafcast.cli.printers import learn_columns, version_of, with_instances
 from leafcast.cli.resource_arguments import (
     BadResourceArguments,
     ObjectSelection,
@@ -52,6 +51,12 @@ from schemas.values.groups import GROUP
 if TYPE_CHECKING:
     from relay.space_port import Object, SpaceEvent
     from schemas.objects.manifest_files import LoadedObject
+
+COPIES = "this is what it brought up"
+NOT_HERE = (
+    "Note: nothing runs at the centre; see: leafcast status PLACEMENT, "
+    "or --at PATH for one edge's copy"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,13 +101,6 @@ class GetRequest:
             raise click.UsageError(
                 "files say which objects are meant: leave out names, -l, -A and -w"
             )
-
-
-COPIES = "this is what it brought up"
-NOT_HERE = (
-    "Note: nothing runs at the centre; see: leafcast status PLACEMENT, "
-    "or --at PATH for one edge's copy"
-)
 
 
 @click.command()

@@ -11,13 +11,12 @@ from typing import Any, TypeVar
 import click
 
 from leafcast.cli.options.common import NodeAt
-from leafcast.cli.options.health import health_options
 from leafcast.cli.options.kubernetes import (
     context_option,
     kubeconfig_option,
     take_over_option,
 )
-from leafcast.cli.options.listen import listen_options
+from leafcast.cli.options.serving import health_options, listen_options
 from leafcast.cli.options.store import StoreOptions, store_options
 from leafcast.daemon.logs import log_format_option, set_up_logs
 from leafcast.daemon.process import OTHERS

@@ -9,7 +9,6 @@ import click
 
 from leafcast.cli import shell_completion
 from leafcast.cli.command_group import CommandGroup
-from leafcast.cli.commands.node_keys import revoke, rotate
 from leafcast.cli.commands.node_list import add_listed, read_labels
 from leafcast.cli.commands.node_requests import approve, deny, requests, tokens
 from leafcast.cli.commands.node_table import list_
@@ -19,20 +18,13 @@ from leafcast.cli.node_tokens import (
     check_writable,
     labels_text,
     tell_how_to_join,
+    tell_if_only_here,
 )
 from leafcast.cli.options.common import SPAN, NodeAt, NodesAt, data_dir_option
-from leafcast.cli.reachable_addresses import tell_if_only_here
 from leafcast.cli.session_calls import call
 
 REMOVE_SECONDS = 90.0
 _call = partial(call, seconds=REMOVE_SECONDS)
-
-
-@click.group(cls=CommandGroup)
-def node() -> None:
-    """Add nodes to the tree, approve them, move them, remove them, list them."""
-
-
 _valid_option = click.option(
     "--valid",
     type=SPAN,
@@ -40,6 +32,20 @@ _valid_option = click.option(
     show_default=True,
     help="How long the token may wait until it is used.",
 )
+_token_file_option = click.option(
+    "-o",
+    "--output",
+    "file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the token into this file, for `leafcast join FILE`.",
+)
+SECONDS = 120.0
+ROTATE_FLEET = "leafcast keys rotate fleet"
+
+
+@click.group(cls=CommandGroup)
+def node() -> None:
+    """Add nodes to the tree, approve them, move them, remove them, list them."""
 
 
 def _refuse_bundle(_ctx: click.Context, _param: click.Parameter, given: bool) -> None:  # noqa: FBT001 - click
@@ -49,15 +55,6 @@ def _refuse_bundle(_ctx: click.Context, _param: click.Parameter, given: bool) ->
             "--bundle: there are no join bundles any more; leave it out for a token, and say "
             "--approved to let its holder in without asking anybody"
         )
-
-
-_token_file_option = click.option(
-    "-o",
-    "--output",
-    "file",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Write the token into this file, for `leafcast join FILE`.",
-)
 
 
 @node.command()
@@ -216,10 +213,40 @@ def remove(path: str, data_dir: Path | None, *, force: bool) -> None:
         click.echo(f"still there: {left}")
 
 
-node.add_command(list_)
-node.add_command(requests)
-node.add_command(tokens)
-node.add_command(approve)
-node.add_command(deny)
-node.add_command(rotate)
-node.add_command(revoke)
+@node.command()
+@click.argument("path", type=NodeAt(), shell_complete=shell_completion.paths)
+@data_dir_option
+def rotate(path: str, data_dir: Path | None) -> None:
+    """Give the node at PATH a new key, made where it runs.
+
+    Both keys are good until the node is in session with the new one. What is broken off goes on
+    with the same command.
+    """
+    answer = call(data_dir, "node-rotate", seconds=SECONDS, path=path)
+    click.echo(f"node {path} has a new key, {answer['nkey'][:12]}...; the old one is void")
+
+
+@node.command()
+@click.argument("path", type=NodeAt(), shell_complete=shell_completion.paths)
+@data_dir_option
+def revoke(path: str, data_dir: Path | None) -> None:
+    """Make the key of the node at PATH void, and cut its link.
+
+    It stays a place in the tree, and its cluster keeps what it has. Let it in again with a token:
+    leafcast node add PATH.
+    """
+    answer = call(data_dir, "node-revoke", seconds=SECONDS, path=path)
+    if answer["cut"]:
+        click.echo(f"node {path} revoked: its link is cut")
+    else:
+        above = answer["parent"]
+        click.echo(
+            f"node {path} revoked; {above} does not answer, and cuts its link when it is back"
+        )
+    if answer["edge"]:
+        click.echo(f"It has the fleet key; to seal under another one: {ROTATE_FLEET}")
+    click.echo(f"To let it in again: leafcast node add {path}")
+
+
+for _command in (list_, requests, tokens, approve, deny):
+    node.add_command(_command)

@@ -14,9 +14,8 @@ from typing import Any
 import click
 
 from leafcast.ask.session import Session
-from leafcast.cli.node_tokens import ADD, TokenOptions, invitation
+from leafcast.cli.node_tokens import ADD, TokenOptions, invitation, tell_if_only_here
 from leafcast.cli.options.objects import refuse
-from leafcast.cli.reachable_addresses import tell_if_only_here
 from leafcast.cli.session_calls import in_session
 from relay.atomic_file import atomic_write
 from schemas.values import names

@@ -11,13 +11,11 @@ from typing import Any
 import click
 
 from leafcast.ask.session import Session
-from leafcast.changes.forms import Placing
-from leafcast.changes.plan_changes import Written
+from leafcast.changes.forms import Placing, Written
 from leafcast.cli.apply.batch import judged
 from leafcast.cli.apply.plans import PlannedChange, planned
 from leafcast.cli.apply.warnings import warnings
 from leafcast.cli.commands.delete import DeleteRequest, judged_deletion
-from leafcast.cli.exit_codes import exit_code_two
 from leafcast.cli.live_copies import LiveCopies
 from leafcast.cli.options.common import data_dir_option
 from leafcast.cli.options.objects import (
@@ -27,7 +25,7 @@ from leafcast.cli.options.objects import (
     namespace_option,
 )
 from leafcast.cli.options.placing import placing_of, placing_options
-from leafcast.cli.session_calls import in_session
+from leafcast.cli.session_calls import exit_code_two, in_session
 from leafcast.show.plans import PlanTable, at_the_centre, blast_radius, object_name, waves_lines
 from leafcast.show.sanitize import sanitize
 from schemas.objects.manifest_files import LoadedObject

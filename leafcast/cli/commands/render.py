@@ -12,7 +12,6 @@ import click
 from leafcast.ask.object_readers import EdgeReader, NotFound
 from leafcast.ask.session import Session
 from leafcast.cli import shell_completion
-from leafcast.cli.exit_codes import exit_code_two
 from leafcast.cli.options.common import NodeAt, data_dir_option
 from leafcast.cli.options.objects import namespace_option, refusals
 from leafcast.cli.resource_arguments import (
@@ -21,7 +20,7 @@ from leafcast.cli.resource_arguments import (
     read_arguments,
     with_kinds,
 )
-from leafcast.cli.session_calls import in_session
+from leafcast.cli.session_calls import exit_code_two, in_session
 from leafcast.show.object_output import diff_lines, yaml_text
 from leafcast.show.rendering import rendering_lines
 from leafcast.show.sanitize import sanitize

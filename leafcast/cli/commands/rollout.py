@@ -20,7 +20,7 @@ from leafcast.cli.commands.wait import placement_named
 from leafcast.cli.options.common import Command, NodeAt, data_dir_option
 from leafcast.cli.options.objects import refuse
 from leafcast.cli.options.output import Output, output_options
-from leafcast.cli.options.rollouts import rollout_argument
+from leafcast.cli.options.placing import rollout_argument
 from leafcast.cli.printing import print_found, show, watch
 from leafcast.cli.session_calls import call, in_session
 from leafcast.show.rollout_tables import history_view, rollout_view, rollouts_view

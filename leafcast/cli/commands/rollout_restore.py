@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import click
 
+from leafcast.ask.asked_space import refusal_of
 from leafcast.ask.rollouts import placement_of, rollout_named
-from leafcast.ask.session import Session
-from leafcast.cli.apply.restoring import restore
+from leafcast.ask.session import CallFailed, Session
+from leafcast.changes.forms import JUDGE_SECONDS, RESTORE
+from leafcast.cli.apply.judged_batch import JudgedBatch, kept
 from leafcast.cli.options.common import data_dir_option
-from leafcast.cli.options.rollouts import rollout_argument
+from leafcast.cli.options.placing import rollout_argument
 from leafcast.cli.session_calls import in_session
 from leafcast.show.sanitize import sanitize
+from relay.space_errors import Conflict, SpaceError
 from schemas.objects.objects import ObjectKey
 from schemas.values.groups import DENATURED_GROUP
-from schemas.values.wording import many
+from schemas.values.wording import many, namespace_first
 
 NAMED_MAX = 10
 COUNTED_SECONDS, LOOK_SECONDS = 5.0, 0.1
 Form = Mapping[str, Any]
+_FATES = {"left": "was added, and is left: delete it yourself if nobody needs it"}
 
 
 @click.command("restore")
@@ -87,3 +91,36 @@ async def rejected_of(session: Session, rollout: ObjectKey) -> Form | None:
         if said is None or "objects" in said or session.clock.now().seconds > until:
             return said
         await session.clock.sleep(LOOK_SECONDS)
+
+
+async def restore(session: Session, placement: str, done: Callable[[str], None]) -> int:
+    """Have the former contents of what is rejected written at the centre; how many objects.
+
+    All are judged before the first is written. Raises CallFailed, which says what was done.
+    """
+    answer = await session.call(RESTORE, seconds=JUDGE_SECONDS, placement=placement)
+    if "refused" in answer:
+        raise _failure(session, ObjectKey(*answer["key"]), refusal_of(answer["refused"]))
+    objects = [(ObjectKey(*key), fate) for key, fate in answer["objects"]]
+    if not objects:
+        return 0
+    async with kept(JudgedBatch(session, answer["batch"])) as batch:
+        async for number, outcome in batch.written():
+            key, fate = objects[number]
+            if isinstance(outcome, SpaceError):
+                failed = _failure(session, key, outcome)
+                text = f"{failed.message}; {number} of {len(objects)} objects are restored"
+                raise CallFailed("rollout", failed.code, text, failed.remedy)
+            done(f"{_title(key)} {_FATES.get(fate, fate)}")
+    return len(objects)
+
+
+def _failure(session: Session, key: ObjectKey, error: SpaceError) -> CallFailed:
+    if isinstance(error, Conflict):
+        text = f"{_title(key)}: somebody changed it meanwhile"
+        return CallFailed("rollout", "Conflict", text, "look at it, and try again")
+    return CallFailed("rollout", error.reason, f"{_title(key)}: {session.why(error)}", "")
+
+
+def _title(key: ObjectKey) -> str:
+    return namespace_first(str(key))

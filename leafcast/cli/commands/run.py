@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 import click
 
 from leafcast.centre.centre import CentreOptions
-from leafcast.cli.options.health import health_options
 from leafcast.cli.options.kubernetes import take_over_option
+from leafcast.cli.options.serving import health_options
 from leafcast.daemon.daemon import Daemon
 from leafcast.daemon.logs import log_format_option, set_up_logs
 from leafcast.daemon.process import OTHERS

@@ -17,7 +17,7 @@ from rich.status import Status
 
 from leafcast.cli.options.common import data_dir_option
 from leafcast.cli.options.kubernetes import take_over_option
-from leafcast.cli.options.listen import listen_options
+from leafcast.cli.options.serving import listen_options
 from leafcast.cli.options.spaces import spaces_options
 from leafcast.cli.options.store import StoreOptions, store_options
 from leafcast.daemon.process import (

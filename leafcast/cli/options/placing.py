@@ -1,14 +1,26 @@
-"""`--place` and what goes with it: a placement of just what is in the files."""
+"""`--place` and what goes with it, and the argument that names a Rollout or its placement."""
 
 from __future__ import annotations
 
 import click
 
+from leafcast.ask.resource_names import ResourceKinds, UnknownKind
 from leafcast.changes.forms import Placing
+from leafcast.cli import shell_completion
 from leafcast.cli.options.common import Command, Parsed
 from leafcast.cli.options.objects import LABELS
 from schemas.objects.selectors import LabelSelector
+from schemas.records.placements import KINDS
 from schemas.values import names
+from schemas.values.groups import DENATURED_GROUP
+
+where_option = click.option(
+    "--where",
+    type=LABELS,
+    metavar="SELECTOR",
+    help="To Locations with these labels: env=prod,region in (a,b).  [default: where it goes now, "
+    "or all]",
+)
 
 
 def _placement_name(text: str) -> str:
@@ -20,14 +32,6 @@ def _placement_name(text: str) -> str:
 
 PLACEMENT_NAME = Parsed("name", _placement_name)
 """The name of an EdgePlacement, which may be said as commands say placements: `epl/NAME`."""
-
-where_option = click.option(
-    "--where",
-    type=LABELS,
-    metavar="SELECTOR",
-    help="To Locations with these labels: env=prod,region in (a,b).  [default: where it goes now, "
-    "or all]",
-)
 
 
 def placing_options(command: Command) -> Command:
@@ -59,3 +63,26 @@ def placing_of(
                 f"{option} says how a placement is made; say which: --place NAME"
             )
     return None
+
+
+def _rollout_name(text: str) -> str:
+    """The name of a Rollout or of its placement; `rollout/shop` is `shop`, `epl/shop` stays."""
+    word, slash, name = text.rpartition("/")
+    if not slash:
+        return name
+    try:
+        meant = ResourceKinds().resolve(word).group_resource
+    except UnknownKind:
+        meant = None
+    if meant == (DENATURED_GROUP, "rollouts"):
+        return name
+    kind = next((kind for kind in KINDS if (kind.group, kind.resource) == meant), None)
+    if kind is None:
+        remedy = "write its name, rollout/NAME, or its placement as in epl/NAME"
+        raise ValueError(f"{text!r} is no Rollout; {remedy}")
+    return kind.said(name)
+
+
+rollout_argument = click.argument(
+    "name", type=Parsed("rollout", _rollout_name), shell_complete=shell_completion.rollouts
+)

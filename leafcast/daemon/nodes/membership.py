@@ -14,9 +14,11 @@ from controllers.issuing.nodes import nodes, remove_node
 from leafcast.ask.api import ApiError, verb
 from leafcast.ask.client import CentreAsks
 from leafcast.ask.remote import IN_SESSION, checked_answer
+from leafcast.ask.session import NODE_MANAGER
 from leafcast.centre.centre import Centre
-from leafcast.daemon.nodes.enrolment import Enrolment, States, give_up
-from leafcast.daemon.nodes.registration import register
+from leafcast.centre.inventory import edge_objects
+from leafcast.daemon.nodes.enrolment import Enrolment, States, give_up, path_of, valid
+from leafcast.daemon.nodes.relocation import name_for
 from relay.claims.edge_claim import HELD, REFUSED
 from relay.ports import Clock
 from relay.shell.asker import AskFailed
@@ -151,3 +153,33 @@ def _left(path: NodePath, answer: Json | None) -> list[str]:
         said = f"{many(stays, 'object')} in the cluster of {path}, kept as {ON_REMOVAL} has it"
         return [f"{said}: delete there what nobody needs", folder]
     return [folder]
+
+
+async def register(centre: Centre, path: str, labels: Mapping[str, str]) -> Json:
+    """Give the edge at a path its destination: `{name}` of it; raises ApiError.
+
+    A Location that is there stays as it is.
+    """
+    where = NodePath.parse(path)
+    known = [node.path for node in nodes(centre.issuer())]
+    if where not in known and not centre.runs_here(where):
+        remedy = f"`leafcast node add {where}` makes one"
+        raise ApiError("NotFound", f"node {where}: there is no such node", remedy)
+    if any(other.parent == where for other in known if other.names):
+        remedy = "name an edge: `leafcast node list` shows them"
+        raise ApiError("Invalid", f"node {where} is a relay, and has no cluster", remedy)
+    space = centre.inventory_space()
+    listing = await space.list(GROUP, "synctargets")
+    paths = {obj["metadata"]["name"]: path_of(obj) for obj in listing.objects}
+    if there := [name for name, at in paths.items() if at == str(where)]:
+        remedy = f"change it with `leafcast label synctarget {there[0]} KEY=VALUE`"
+        raise ApiError("Exists", f'node {where} is destination "{there[0]}" already', remedy)
+    name = name_for(where, paths)
+    objects = edge_objects(where, name)
+    for obj in objects:
+        own = obj["metadata"]["labels"]
+        obj["metadata"]["labels"] = {**own, **labels, "id": own["id"]}
+    target, location = valid(objects)
+    await space.apply(location, NODE_MANAGER, create_only=True)
+    await space.apply(target, NODE_MANAGER)
+    return {"name": name}

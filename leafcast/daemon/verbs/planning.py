@@ -19,8 +19,7 @@ from controllers.core.planning.plan import Plan, PlanRow
 from controllers.planning import make_plan, weigh_change
 from leafcast.ask.api import ApiError, verb
 from leafcast.centre.centre import Centre, running
-from leafcast.changes.forms import BadBatch, TooLargeBatch, key_words
-from leafcast.changes.plan_changes import Written, read_change
+from leafcast.changes.forms import BadBatch, TooLargeBatch, Written, key_words, read_change
 from relay.ports import BusBroken, SpaceError
 from schemas.objects.objects import ObjectKey
 from schemas.records.placements import title

@@ -1,23 +1,35 @@
-"""Rollouts that are deleted: what each keeps back, and the verb that lets its placement go."""
+"""Rollouts that are deleted, or whose content was taken back: what the centre does about both."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Any
 
 from controllers.centre import Controllers
 from controllers.core.translation.stranded import objects_text
+from controllers.restoring import NotRestorable, read_restoration
 from leafcast.ask.api import Api, ApiError
+from leafcast.ask.asked_space import refusal_form
 from leafcast.centre.centre import Centre, running
+from leafcast.changes import restorations
+from leafcast.changes.forms import RESTORE, key_words
+from leafcast.changes.restorations import RestoredObject
+from leafcast.changes.space_pair import SpacePair
 from leafcast.daemon.tree_facts import listed
+from leafcast.daemon.verbs.changes import ChangeVerbs
 from relay.ports import BusBroken, SpaceError
+from schemas.objects.objects import ObjectKey
 from schemas.records.placements import bare_name, kind_of, meant
 
 SETTLED_SECONDS_MAX = 10.0
 
 Json = dict[str, Any]
+OBJECTS_MAX = 2_000
+"""So many objects a command restores at a time."""
+RestoredOf = Callable[[str], Awaitable[Sequence[RestoredObject]]]
+"""What is to be written of a placement; raises ApiError, BusBroken."""
 
 
 def register_rollout_ends(api: Api, centre: Centre) -> None:
@@ -85,3 +97,58 @@ async def settle(controllers: Controllers) -> None:
     with suppress(TimeoutError, BusBroken, SpaceError):
         async with asyncio.timeout(SETTLED_SECONDS_MAX):
             await controllers.translator.caught_up()
+
+
+def register_restoring(
+    api: Api, restored_of: RestoredOf, spaces: SpacePair, changes: ChangeVerbs
+) -> None:
+    """Answer the verb about what is to be written of a placement."""
+
+    async def restore(placement: Any) -> Json:
+        """Judge what of a placement is rejected: `{batch, objects: [[key, fate]]}`.
+
+        `fate` is restored, deleted or left; `batch` is "" if nothing is rejected. An object that
+        the space would not write is told as `{key, refused}`. Raises ApiError where its former
+        content cannot be read, or it is another one now.
+        """
+        if not isinstance(placement, str):
+            raise ApiError("Invalid", f"{placement!r} names no placement", "say its name")
+        async with changes.judging():
+            restored = await restored_of(placement)
+            refusal = await restorations.refusal_of(spaces, restored)
+            if refusal is not None:
+                key, error = refusal
+                return {"key": key_words(key), "refused": refusal_form(error)}
+            size = sum(len(str(each.object)) for each in restored)
+            batch = changes.keep(restorations.batch_of(spaces, restored, size)) if restored else ""
+            objects = [[key_words(each.key), each.fate] for each in restored]
+            return {"batch": batch, "objects": objects}
+
+    api.register(RESTORE, restore)
+
+
+async def restored_objects(controllers: Controllers, placement: str) -> list[RestoredObject]:
+    """What is to be written of a placement that rejects some; raises ApiError."""
+    await settle(controllers)
+    return [
+        await _restored(controllers, placement, key) for key in _rejected(controllers, placement)
+    ]
+
+
+def _rejected(controllers: Controllers, placement: str) -> tuple[ObjectKey, ...]:
+    """What of a placement is rejected; raises ApiError."""
+    rejections = controllers.translator.placements.rejections
+    if rejections.is_unreadable(placement):
+        remedy = "change its objects; leafcast rollout retry lets out what the centre says"
+        raise ApiError("Lost", "what was taken back cannot be read any more", remedy)
+    if rejections.told(placement) is None:
+        return ()
+    return tuple(rejections.objects.get(placement, ()))[:OBJECTS_MAX]
+
+
+async def _restored(controllers: Controllers, placement: str, key: ObjectKey) -> RestoredObject:
+    try:
+        restoration = await read_restoration(controllers, placement, key)
+    except NotRestorable as error:
+        raise ApiError("NotRestorable", error.message, error.remedy) from error
+    return RestoredObject(key, restoration.object, restoration.uid)

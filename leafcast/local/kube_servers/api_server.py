@@ -17,8 +17,15 @@ from typing import Any
 
 from leafcast.local.kube_servers.binaries import API_SERVER, Binaries
 from leafcast.local.kube_servers.etcd import Etcd
-from leafcast.local.kube_servers.kubeconfig import ServerAccess, write_kubeconfig
-from leafcast.local.kube_servers.users import ADMIN, MASTERS, User, read_users, write_users
+from leafcast.local.kube_servers.kubeconfig import (
+    ADMIN,
+    MASTERS,
+    ServerAccess,
+    User,
+    read_users,
+    write_kubeconfig,
+    write_users,
+)
 from relay.adapters.server.guard import ProcessGuard
 from relay.adapters.server.logged_process import LoggedProcess, ServerFailed
 from relay.adapters.server.port_holder import stranger_on

@@ -1,4 +1,4 @@
-"""Options that say where nodes elsewhere dial in, and what they are shown there."""
+"""Options of who serves others: where nodes dial in, and who asks for its health."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from leafcast.node.credentials.own_certificate import check_files
+from leafcast.node.health_endpoint import LOOPBACK, HealthAddress
 from leafcast.node.listen_settings import ListenRefused, listen_settings
 from relay.adapters.clock import SystemClock
 
@@ -49,5 +50,27 @@ def listen_options(command: Callable[..., Any]) -> Callable[..., Any]:
             raise click.BadParameter(str(error), param_hint="--listen") from error
         check_files(said, SystemClock().now().wall_ms)
         return command(*given, listens=said, **others)
+
+    return run
+
+
+def health_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Both options, given to the command as `health: HealthAddress | None`."""
+
+    @click.option(
+        "--health-port",
+        type=click.IntRange(1, 65535),
+        help="Answer there over HTTP: /livez, /readyz.  [default: nowhere]",
+    )
+    @click.option(
+        "--health-host",
+        default=LOOPBACK,
+        show_default=True,
+        help="Whose addresses may ask; 0.0.0.0 for a kubelet's probes.",
+    )
+    @wraps(command)
+    def run(*given: Any, health_port: int | None, health_host: str, **others: Any) -> Any:
+        health = HealthAddress(health_port, health_host) if health_port else None
+        return command(*given, health=health, **others)
 
     return run
