@@ -1,6 +1,7 @@
 """Objects written at a running centre as a person writes them, who is asked for nothing."""
 
-from leafcast.changes.forms import DELETE, key_words
+from leafcast.ask.asked_space import key_form
+from leafcast.changes.forms import DELETE
 from leafcast.cli.apply.batch import judged
 from leafcast.cli.apply.judged_batch import JudgedBatch, asked_to_judge, kept
 from relay.ports import SpaceError
@@ -18,7 +19,7 @@ async def apply_objects(session, *objects):
 
 async def delete_objects(session, *keys):
     """Delete these, if they are there; raises CallFailed, SpaceError."""
-    objects = [[*key_words(key), ""] for key in keys]
+    objects = [[*key_form(key), ""] for key in keys]
     answer = await asked_to_judge(session, DELETE, objects=objects, force=True)
     async with kept(JudgedBatch(session, answer["batch"])) as batch:
         async for _, outcome in batch.written():

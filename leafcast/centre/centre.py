@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
@@ -342,3 +342,12 @@ def running(part: T | None) -> T:
     if part is None:
         raise BusBroken("the centre is starting")
     return part
+
+
+async def within(seconds: float, work: Awaitable[object]) -> bool:
+    """Whether work on a run of the centre is done in time; False, too, if that run ends first."""
+    with suppress(TimeoutError, BusBroken, SpaceError):
+        async with asyncio.timeout(seconds):
+            await work
+            return True
+    return False

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from leafcast.ask.asked_space import key_form
 from leafcast.ask.resource_names import ResourceKind
 from leafcast.ask.session import in_inventory
 from leafcast.changes.wishes import PlannedWrite, Wish
@@ -170,7 +171,7 @@ def write_form(write: PlannedWrite) -> dict[str, Any]:
     kind = wish.kind
     return {
         "object": wish.object,
-        "key": key_words(wish.key),
+        "key": key_form(wish.key),
         "kind": [kind.group, kind.resource, kind.kind, kind.namespaced],
         "place": wish.place,
         "manager": wish.manager,
@@ -193,11 +194,6 @@ def read_write(form: Mapping[str, Any]) -> PlannedWrite:
     return PlannedWrite(wish, form["before"], form["after"])
 
 
-def key_words(key: ObjectKey) -> list[str]:
-    """`[group, resource, namespace, name]`."""
-    return [key.group, key.resource, key.namespace, key.name]
-
-
 def read_key(form: Any) -> ObjectKey:
     """The key that such words say; raises BadBatch."""
     match form:
@@ -209,8 +205,8 @@ def read_key(form: Any) -> ObjectKey:
 
 def pack_change(written: Written, named: Iterable[ObjectKey]) -> str:
     """The text of a change."""
-    changes = [[key_words(key), obj] for key, obj in written.items()]
-    return pack({"changes": changes, "named": [key_words(key) for key in named]})
+    changes = [[key_form(key), obj] for key, obj in written.items()]
+    return pack({"changes": changes, "named": [key_form(key) for key in named]})
 
 
 def read_change(text: Any) -> tuple[Written, Written, list[ObjectKey]]:

@@ -10,6 +10,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
+from msgspec.structs import asdict
+
 from controllers.core.status.status import UNCOUNTED, undelivered
 from controllers.issuing.nodes import node_record
 from controllers.issuing.nodes import nodes as node_records
@@ -240,33 +242,14 @@ def count_form(count: Count, path: NodePath = CENTRE) -> Form:
         "complete": count.exact,
         "blocking": [str(path.child(name)) for name in count.waiting_for],
         "oldest_ms": summary.oldest_ms,
-        "exceptions": [
-            {
-                "severity": item.severity,
-                "object": item.object,
-                "reason": item.reason,
-                "count": item.count,
-                "path": item.path,
-            }
-            for item in summary.exceptions
-        ],
+        "exceptions": list(map(asdict, summary.exceptions)),
         "kept": summary.kept,
         "kept_copies": [
             {"object": item.object, "count": item.count, "path": item.path, "reason": item.reason}
             for item in summary.kept_copies
         ],
         "repaired": summary.repaired,
-        "repairs": [
-            {
-                "at_ms": item.at_ms,
-                "object": item.object,
-                "path": item.path,
-                "count": item.count,
-                "field": item.field,
-                "manager": item.manager,
-            }
-            for item in summary.repairs
-        ],
+        "repairs": list(map(asdict, summary.repairs)),
     }
 
 

@@ -39,14 +39,6 @@ MADE_PLACEMENT = "demo"
 Object = dict[str, Any]
 
 
-class BadWorkload(ValueError):
-    """Manifests that cannot be delivered; `faults` say which, where, why and what to do."""
-
-    def __init__(self, faults: Sequence[str]) -> None:
-        super().__init__("\n".join(faults))
-        self.faults = tuple(faults)
-
-
 @dataclass(frozen=True, slots=True)
 class Workload:
     """Objects to apply at the centre, placements last."""
@@ -82,12 +74,9 @@ def load_shop() -> Workload:
 def load_files(paths: Sequence[str], read_stdin: Callable[[], str]) -> Workload:
     """The objects in files, in folders (recursively, in the order of names) and, for `-`, on stdin.
 
-    Raises BadWorkload with everything that is wrong.
+    Raises BadManifests with everything that is wrong.
     """
-    try:
-        loaded = read_manifests(paths, read_stdin, recursive=True)
-    except BadManifests as error:
-        raise BadWorkload(error.faults) from error
+    loaded = read_manifests(paths, read_stdin, recursive=True)
     named = ", ".join(STDIN_ORIGIN if path == STDIN else path for path in paths)
     return prepare(loaded, named)
 
@@ -95,7 +84,7 @@ def load_files(paths: Sequence[str], read_stdin: Callable[[], str]) -> Workload:
 def prepare(loaded: Sequence[LoadedObject], origin: str) -> Workload:
     """Complete objects as kubectl does, check our kinds, and add a placement if there is none.
 
-    Raises BadWorkload.
+    Raises BadManifests.
     """
     kinds = BUILT_IN_KINDS.extended_by(found.object for found in loaded)
     placements: list[EdgePlacement | BindingPolicy] = []
@@ -112,7 +101,7 @@ def prepare(loaded: Sequence[LoadedObject], origin: str) -> Workload:
             remedy = "the demo makes its own inventory; leave this object out"
             faults.append(f'{found.origin}:{found.line}: {parsed.kind} "{parsed.name}": {remedy}')
     if faults:
-        raise BadWorkload(faults)
+        raise BadManifests(faults)
     objects = [_with_namespace(found.object, kinds) for found in loaded]
     content = [obj for obj in objects if not _is_control(obj)]
     kept = tuple(key for obj in content if never_selected(key := kinds.key_of(obj), obj))
@@ -123,7 +112,7 @@ def prepare(loaded: Sequence[LoadedObject], origin: str) -> Workload:
         assert isinstance(parsed, EdgePlacement)
         placements, objects = [parsed], [*objects, made]
     if len(content) == len(kept):
-        raise BadWorkload(
+        raise BadManifests(
             [f"{origin}: nothing that can be sent; add a workload, such as a Deployment"]
         )
     implied = _implied(kinds.key_of(obj) for obj in content)

@@ -11,6 +11,7 @@ from contextlib import suppress
 
 from controllers.core.workloads.transforms import TransformFailed, Transforms, transform
 from leafcast.ask.api import Api
+from leafcast.ask.asked_space import key_form
 from leafcast.ask.decode import BadAnswer, read_copies, read_objects, read_orphans
 from leafcast.ask.destinations import page_of
 from leafcast.ask.remote import checked_answer
@@ -19,7 +20,6 @@ from leafcast.changes.forms import (
     BadBatch,
     TooLargeBatch,
     apply_text,
-    key_words,
     pack_change,
     read_apply,
     read_change,
@@ -301,7 +301,7 @@ def object_key(data: bytes) -> None:
     """What names an object in a batch."""
     with suppress(CodecError, BadBatch):
         found = read_key(codec.from_json(data))
-        assert read_key(key_words(found)) == found
+        assert read_key(key_form(found)) == found
 
 
 BATCH = {

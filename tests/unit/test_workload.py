@@ -2,7 +2,8 @@
 
 import pytest
 
-from leafcast.demo.workload import BadWorkload, load_files, load_shop, prepare
+from leafcast.demo.workload import load_files, load_shop, prepare
+from leafcast.manifest_sources import BadManifests
 from schemas.api import EdgePlacement, parse_kind
 from schemas.objects.manifest_files import load_manifests
 
@@ -138,7 +139,7 @@ def test_objects_that_are_never_sent_are_told_and_not_selected():
     ],
 )
 def test_what_cannot_be_delivered_is_refused_by_name(text, said):
-    with pytest.raises(BadWorkload, match=said):
+    with pytest.raises(BadManifests, match=said):
         prepared(text)
 
 
@@ -167,7 +168,7 @@ def test_files_and_standard_input_are_read_together(tmp_path):
 def test_every_fault_of_every_file_is_told_with_its_place(tmp_path):
     (tmp_path / "a.yaml").write_text("kind: [\n")
     (tmp_path / "b.yaml").write_text(f"{CONFIG_MAP % 'a'}---\n{CONFIG_MAP % 'Not_Good'}")
-    with pytest.raises(BadWorkload) as refused:
+    with pytest.raises(BadManifests) as refused:
         load_files([str(tmp_path), str(tmp_path / "absent.yaml")], no_stdin)
     first, second, third = refused.value.faults
     assert first.startswith(f"{tmp_path}/a.yaml:2:")
@@ -176,8 +177,8 @@ def test_every_fault_of_every_file_is_told_with_its_place(tmp_path):
 
 
 def test_a_folder_without_manifests_is_told(tmp_path):
-    with pytest.raises(BadWorkload, match="no objects in"):
+    with pytest.raises(BadManifests, match="no objects in"):
         load_files([str(tmp_path)], no_stdin)
     (tmp_path / "picture.yaml").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(BadWorkload, match="not UTF-8"):
+    with pytest.raises(BadManifests, match="not UTF-8"):
         load_files([str(tmp_path)], no_stdin)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from leafcast.ask.asked_space import key_form
 from leafcast.ask.session import SELECTION_OBJECTS_MAX, CallFailed, Session, is_properties
 from leafcast.changes.conflicts import ROLLOUTS
 from leafcast.changes.forms import Placing
@@ -243,7 +244,7 @@ def _may_go_anywhere(key: ObjectKey) -> bool:
 def _written(change: PlannedWrite) -> list[str]:
     """What was written, and the version that it has now."""
     key, version = change.wish.key, _version(change.after)
-    return [key.group, key.resource, key.namespace, key.name, str(version or "")]
+    return [*key_form(key), str(version or "")]
 
 
 def _rejected(made: Sequence[PlannedWrite], rollouts: Sequence[str]) -> Iterator[str]:

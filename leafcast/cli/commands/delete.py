@@ -13,9 +13,10 @@ from typing import Any
 
 import click
 
+from leafcast.ask.asked_space import key_form
 from leafcast.ask.object_readers import CentreReader
 from leafcast.ask.session import Session
-from leafcast.changes.forms import DELETE, key_words
+from leafcast.changes.forms import DELETE
 from leafcast.changes.targets import Fate, ObjectToDelete, read_target, rollouts_of
 from leafcast.cli.apply.judged_batch import JudgedBatch, asked_to_judge, kept
 from leafcast.cli.apply.removals import (
@@ -166,7 +167,7 @@ async def judged_deletion(
     answer = await asked_to_judge(
         session,
         DELETE,
-        objects=[[*key_words(target.key), target.uid] for target in found],
+        objects=[[*key_form(target.key), target.uid] for target in found],
         fate=request.fate,
         force=force or request.force,
         dry=request.dry,

@@ -17,11 +17,12 @@ from pathlib import Path
 import click
 from rich.console import Console
 
+from leafcast.cli.options.objects import refusals
 from leafcast.demo.progress import DemoProgress
 from leafcast.demo.run import run_demo, temporary_folder
 from leafcast.demo.screen import Screen
 from leafcast.demo.view import summary_table
-from leafcast.demo.workload import BadWorkload, Workload, load_files, load_shop
+from leafcast.demo.workload import Workload, load_files, load_shop
 from leafcast.local.tree import local_tree
 from leafcast.local.views import (
     DEPTH_MAX,
@@ -116,10 +117,8 @@ def demo(
             f"and {shape.destinations} sites; one machine carries about {SERVERS_MAX}: "
             "lower --regions, --sites or --depth"
         )
-    try:
+    with refusals():
         workload = load_files(files, _read_stdin) if files else load_shop()
-    except BadWorkload as error:
-        raise click.ClickException(str(error)) from error
     for line in _stays(workload):
         click.echo(f"leafcast: {line}", err=True)
     at_terminal = sys.stdout.isatty()

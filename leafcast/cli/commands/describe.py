@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from leafcast.ask.asked_space import key_form
 from leafcast.ask.object_readers import Reader, reader_of
 from leafcast.ask.resource_names import ResourceKind
 from leafcast.ask.session import SELECTION_OBJECTS_MAX, CallFailed, Session
@@ -125,9 +126,8 @@ async def carrying(
     ]
     if not keys:
         return {}
-    asked = [[key.group, key.resource, key.namespace, key.name] for key in keys]
     try:
-        answer = await session.call("selection", objects=asked)
+        answer = await session.call("selection", objects=list(map(key_form, keys)))
     except CallFailed as failed:
         click.echo(f"warning: which placements carry this is not known now: {failed}", err=True)
         return {}

@@ -9,10 +9,11 @@ from typing import Any
 
 import click
 
+from leafcast.ask.asked_space import key_form
 from leafcast.ask.object_readers import CentreReader
 from leafcast.ask.resource_names import ResourceKind
 from leafcast.ask.session import Session
-from leafcast.changes.forms import LABEL, key_words
+from leafcast.changes.forms import LABEL
 from leafcast.cli.apply.judged_batch import JudgedBatch, asked_to_judge, kept
 from leafcast.cli.apply.removals import (
     Removals,
@@ -148,7 +149,7 @@ async def _write(
     removals: Removals,
 ) -> None:
     """Have the labels written; raises SpaceError."""
-    objects = [key_words(target.key) for target in targets]
+    objects = [key_form(target.key) for target in targets]
     answer = await asked_to_judge(session, LABEL, objects=objects, labels=labels)
     async with kept(JudgedBatch(session, answer["batch"])) as batch:
         async for _, outcome in batch.written(removals.confirmed):

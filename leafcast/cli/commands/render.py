@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from leafcast.ask.asked_space import key_form
 from leafcast.ask.object_readers import EdgeReader, NotFound
 from leafcast.ask.session import Session
 from leafcast.cli import shell_completion
@@ -71,9 +72,8 @@ def render(
     async def work(session: Session) -> tuple[list[str], list[str]]:
         meant = await with_kinds(session, lambda kinds: _one(read_arguments(kinds, objects)))
         (name,), where = meant.names, namespace or DEFAULT_NAMESPACE
-        key = meant.kind.key(where, name)
-        asked = [key.group, key.resource, key.namespace, key.name]
-        form = await session.call("render", path=at, key=asked)
+        key = key_form(meant.kind.key(where, name))
+        form = await session.call("render", path=at, key=key)
         if live:
             lines = await _difference(session, at, meant, where, form["object"])
         elif why:

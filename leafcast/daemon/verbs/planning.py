@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from itertools import count, islice
 from typing import Any
@@ -18,9 +17,10 @@ from controllers.core.planning.losses import losses
 from controllers.core.planning.plan import Plan, PlanRow
 from controllers.planning import make_plan, weigh_change
 from leafcast.ask.api import ApiError, verb
-from leafcast.centre.centre import Centre, running
-from leafcast.changes.forms import BadBatch, TooLargeBatch, Written, key_words, read_change
-from relay.ports import BusBroken, SpaceError
+from leafcast.ask.asked_space import key_form
+from leafcast.centre.centre import Centre, running, within
+from leafcast.changes.forms import BadBatch, TooLargeBatch, Written, read_change
+from leafcast.daemon.verbs.selection import not_read
 from schemas.objects.objects import ObjectKey
 from schemas.records.placements import title
 from schemas.values.identity import NodePath
@@ -102,7 +102,7 @@ class PlanVerbs:
         return {
             "objects": [
                 {
-                    "key": key_words(it.key),
+                    "key": key_form(it.key),
                     "before": it.before,
                     "after": it.after,
                     "kept": it.kept,
@@ -126,11 +126,8 @@ class PlanVerbs:
 
 async def _caught_up(controllers: Controllers) -> None:
     """Wait until the ledger says what the spaces hold now: a plan begins there."""
-    with suppress(TimeoutError, BusBroken, SpaceError):
-        async with asyncio.timeout(CAUGHT_UP_SECONDS_MAX):
-            await controllers.caught_up()
-            return
-    raise ApiError("NotReady", "the centre has not read its objects yet", "ask again in a moment")
+    if not await within(CAUGHT_UP_SECONDS_MAX, controllers.caught_up()):
+        raise not_read()
 
 
 async def _read(change: Any) -> tuple[Written, Written, list[ObjectKey]]:
@@ -172,7 +169,7 @@ def _asked_for(trial: DryRun) -> list[str]:
 def _row_form(row: PlanRow) -> dict[str, Any]:
     return {
         "destination": str(row.path),
-        "key": key_words(row.key),
+        "key": key_form(row.key),
         "action": row.action,
         "why": row.why,
         "fields": list(row.fields),

@@ -5,6 +5,7 @@ The destination may be away: the centre holds the object, and the records that s
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from controllers.centre import Controllers
@@ -55,17 +56,7 @@ def register_rendering(api: Api, centre: Centre) -> None:
         names = dict.fromkeys(name for change in made.changes for name in change.names)
         return {
             "object": made.object,
-            "changes": [
-                {
-                    "path": change.path,
-                    "before": change.before,
-                    "after": change.after,
-                    "source": change.source,
-                    "places": change.places,
-                    "names": list(change.names),
-                }
-                for change in made.changes
-            ],
+            "changes": [{**asdict(change), "names": list(change.names)} for change in made.changes],
             "properties": {name: _said(properties, name) for name in names},
             "taken_off": _taken_off(controllers, wanted, obj),
             "nulls": await _nulls(running(centre.workloads), wanted, made.object),

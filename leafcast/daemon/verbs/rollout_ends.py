@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from contextlib import suppress
 from typing import Any
 
 from controllers.centre import Controllers
 from controllers.core.translation.stranded import objects_text
 from controllers.restoring import NotRestorable, read_restoration
 from leafcast.ask.api import Api, ApiError
-from leafcast.ask.asked_space import refusal_form
-from leafcast.centre.centre import Centre, running
+from leafcast.ask.asked_space import key_form, refusal_form
+from leafcast.centre.centre import Centre, running, within
 from leafcast.changes import restorations
-from leafcast.changes.forms import RESTORE, key_words
+from leafcast.changes.forms import RESTORE
 from leafcast.changes.restorations import RestoredObject
 from leafcast.changes.space_pair import SpacePair
 from leafcast.daemon.tree_facts import listed
 from leafcast.daemon.verbs.changes import ChangeVerbs
-from relay.ports import BusBroken, SpaceError
 from schemas.objects.objects import ObjectKey
 from schemas.records.placements import bare_name, kind_of, meant
 
@@ -94,9 +91,7 @@ def _form(controllers: Controllers, rollout: str) -> Json:
 
 async def settle(controllers: Controllers) -> None:
     """Wait, for a bounded time, until the ledger says what the space holds."""
-    with suppress(TimeoutError, BusBroken, SpaceError):
-        async with asyncio.timeout(SETTLED_SECONDS_MAX):
-            await controllers.translator.caught_up()
+    await within(SETTLED_SECONDS_MAX, controllers.translator.caught_up())
 
 
 def register_restoring(
@@ -118,10 +113,10 @@ def register_restoring(
             refusal = await restorations.refusal_of(spaces, restored)
             if refusal is not None:
                 key, error = refusal
-                return {"key": key_words(key), "refused": refusal_form(error)}
+                return {"key": key_form(key), "refused": refusal_form(error)}
             size = sum(len(str(each.object)) for each in restored)
             batch = changes.keep(restorations.batch_of(spaces, restored, size)) if restored else ""
-            objects = [[key_words(each.key), each.fate] for each in restored]
+            objects = [[key_form(each.key), each.fate] for each in restored]
             return {"batch": batch, "objects": objects}
 
     api.register(RESTORE, restore)

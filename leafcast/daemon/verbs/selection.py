@@ -5,9 +5,7 @@ What the space holds when the question comes is taken into account first.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -19,8 +17,8 @@ from controllers.core.translation.translate import alternatives_of
 from controllers.core.workloads.unread_kinds import KINDS_LACKED
 from leafcast.ask.api import Api, ApiError
 from leafcast.ask.session import SELECTION_OBJECTS_MAX
-from leafcast.centre.centre import Centre, running
-from relay.ports import BusBroken, Clock, SpaceError
+from leafcast.centre.centre import Centre, running, within
+from relay.ports import Clock
 from schemas.objects.objects import ObjectKey
 from schemas.records.properties import CLUSTER_NAME
 from schemas.records.records import LocationRecord, Profile
@@ -160,18 +158,16 @@ async def _until_known(
     until = clock.now().seconds + KNOWN_SECONDS_MAX
     while not controllers.translator.knows(written):
         if clock.now().seconds >= until:
-            raise _not_read()
+            raise not_read()
         await clock.sleep(LOOK_SECONDS)
 
 
 async def until_seen(controllers: Controllers) -> None:
     """Wait until the controllers have seen what the space holds now; raises ApiError."""
-    with suppress(TimeoutError, BusBroken, SpaceError):
-        async with asyncio.timeout(SEEN_SECONDS_MAX):
-            await controllers.translator.seen()
-            return
-    raise _not_read()
+    if not await within(SEEN_SECONDS_MAX, controllers.translator.seen()):
+        raise not_read()
 
 
-def _not_read() -> ApiError:
+def not_read() -> ApiError:
+    """That the centre does not know its spaces yet."""
     return ApiError("NotReady", "the centre has not read its objects yet", "ask again in a moment")

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Collection
-from contextlib import suppress
 from typing import Any
 
-from controllers.centre import Controllers
 from leafcast.ask.api import Api, ApiError, verb
 from leafcast.ask.client import CentreAsks
 from leafcast.ask.remote import Form, ask_nodes
-from leafcast.centre.centre import Centre
+from leafcast.centre.centre import Centre, within
 from leafcast.daemon.event_log import EventLog
 from leafcast.daemon.tree_facts import (
     answers_here,
@@ -30,7 +27,7 @@ from leafcast.daemon.verbs.rendering import register_rendering
 from leafcast.daemon.verbs.rollout_ends import register_rollout_ends
 from leafcast.daemon.verbs.selection import register_selection
 from leafcast.daemon.verbs.waits import register_wait
-from relay.ports import BusBroken, Clock, SpaceError
+from relay.ports import Clock
 from schemas.records.asks import AskFault
 from schemas.records.placements import bare_name, kind_of, meant
 from schemas.values.identity import NodePath
@@ -102,19 +99,14 @@ class TreeVerbs:
         """Wait until the centre knows what there is, as after a start; not for long."""
         controllers = self._centre.controllers
         if controllers is not None and not controllers.translator.known:
-            await self._caught_up(controllers)
-
-    async def _caught_up(self, controllers: Controllers) -> None:
-        with suppress(TimeoutError, BusBroken, SpaceError):
-            async with asyncio.timeout(CAUGHT_UP_SECONDS_MAX):
-                await controllers.caught_up()
+            await within(CAUGHT_UP_SECONDS_MAX, controllers.caught_up())
 
     async def _named(self, placement: str) -> str:
         controllers = self._centre.controllers
         names = placement_names(self._centre)
         if meant(placement, names) not in names and controllers is not None:
             # It may have been applied a moment ago.
-            await self._caught_up(controllers)
+            await within(CAUGHT_UP_SECONDS_MAX, controllers.caught_up())
         names = placement_names(self._centre)
         if (found := meant(placement, names)) in names:
             return found

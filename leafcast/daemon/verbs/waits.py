@@ -31,7 +31,7 @@ from leafcast.ask.wait_goals import (
     Reached,
     check_share,
 )
-from leafcast.centre.centre import Centre, running
+from leafcast.centre.centre import Centre, running, within
 from leafcast.daemon.tree_facts import count_form, listed
 from leafcast.daemon.verbs.excepted import Excepted, find_excepted
 from leafcast.daemon.verbs.selection import selection_form
@@ -177,10 +177,8 @@ class _Waiting:
         controllers = self._centre.controllers
         if controllers is None or controllers is self._caught_up_with:
             return controllers is not None
-        with suppress(TimeoutError, BusBroken, SpaceError):
-            async with asyncio.timeout(CATCH_UP_SECONDS):
-                await controllers.caught_up()
-                self._caught_up_with = controllers
+        if await within(CATCH_UP_SECONDS, controllers.caught_up()):
+            self._caught_up_with = controllers
         return controllers is self._caught_up_with
 
     async def _waited(self) -> bool:
