@@ -171,6 +171,13 @@ def up(  # noqa: PLR0913 - its options
         click.echo(_next_steps(place, shape, kube, data_dir))
 
 
+def _already_up(place: DataDir, shape: TreeShape, *, foreground: bool) -> None:
+    if foreground:
+        said = f"a tree runs on {place.folder} already; run `leafcast down` first"
+        raise click.ClickException(said)
+    click.echo(f"The tree is already up: {_servers(place, shape)}.")
+
+
 def _prepare(
     place: DataDir,
     shape: TreeShape,
@@ -178,10 +185,33 @@ def _prepare(
     listens: ListenSettings | None,
     store: StoreOptions,
 ) -> None:
-    """Make the folder ready for a start, with what was said for it; raises what refuses it."""
+    """Make the folder ready for a start, and keep what was said for this and those that follow.
+
+    Raises what refuses it, as StoreKeyRefused, and CertificateUnusable for files that were named
+    earlier, and are good no more.
+    """
     prepare_folder(place)
-    _keep(place, shape, spaces, listens, store)
-    _check_listening(place)
+    if listens is not None:
+        try:
+            # Behind its port there is to be one for each relay that follows.
+            listens.leaf_address(shape.nodes - shape.destinations - 1, NodePath(), None)
+        except ListenRefused as error:
+            raise click.BadParameter(str(error), param_hint="--listen") from error
+    if store.key is not None:
+        check_key(place.node(NodePath()), store.key)
+    kept_before = kept_store(place.folder)
+    if store.over(kept_before) != kept_before:
+        keep_store(place.folder, store.over(kept_before))
+    if listens is not None:
+        keep_listen_settings(place.folder, listens)
+    if spaces is not None:
+        place.write_spaces(spaces)
+    try:
+        kept = kept_listen_settings(place.folder)
+    except ListenRefused as error:
+        raise click.ClickException(str(error)) from error
+    if kept is not None:
+        check_files(kept, SystemClock().now().wall_ms)
 
 
 def _bring_up(
@@ -198,13 +228,6 @@ def _bring_up(
     _wait(place, shape, clock, seconds, start)
     said = "The tree is up again, with its data" if known else "The tree is up"
     click.echo(f"{said}, after {clock.now().seconds - began:.1f} s: {_servers(place, shape)}.")
-
-
-def _already_up(place: DataDir, shape: TreeShape, *, foreground: bool) -> None:
-    if foreground:
-        said = f"a tree runs on {place.folder} already; run `leafcast down` first"
-        raise click.ClickException(said)
-    click.echo(f"The tree is already up: {_servers(place, shape)}.")
 
 
 def _stay(place: DataDir) -> None:
@@ -356,45 +379,6 @@ def _check_running(place: DataDir, listens: ListenSettings | None, store: StoreO
     if other:
         said = f"the tree in {place.folder} runs with {other}; run `leafcast down` first"
         raise click.ClickException(said)
-
-
-def _keep(
-    place: DataDir,
-    shape: TreeShape,
-    spaces: CentreSpaces | None,
-    listens: ListenSettings | None,
-    store: StoreOptions,
-) -> None:
-    """Remember what was said for the next start; raises StoreKeyRefused."""
-    if listens is not None:
-        _check_ports(listens, shape)
-    if store.key is not None:
-        check_key(place.node(NodePath()), store.key)
-    kept = kept_store(place.folder)
-    if store.over(kept) != kept:
-        keep_store(place.folder, store.over(kept))
-    if listens is not None:
-        keep_listen_settings(place.folder, listens)
-    if spaces is not None:
-        place.write_spaces(spaces)
-
-
-def _check_ports(settings: ListenSettings, shape: TreeShape) -> None:
-    """Refuse a port behind which there is none for each relay that follows."""
-    try:
-        settings.leaf_address(shape.nodes - shape.destinations - 1, NodePath(), None)
-    except ListenRefused as error:
-        raise click.BadParameter(str(error), param_hint="--listen") from error
-
-
-def _check_listening(place: DataDir) -> None:
-    """Refuse files named at the last start that are good no more; raises CertificateUnusable."""
-    try:
-        said = kept_listen_settings(place.folder)
-    except ListenRefused as error:
-        raise click.ClickException(str(error)) from error
-    if said is not None:
-        check_files(said, SystemClock().now().wall_ms)
 
 
 def _check_spaces(
