@@ -15,6 +15,7 @@ from rich.text import Text
 
 from leafcast.demo.progress import DemoProgress, has_all, seconds_text
 from leafcast.local.views import NodeRow, PlacementView, TreeView
+from leafcast.show.layout import guided
 from schemas.values.wording import many
 
 BAR_CELLS = 12
@@ -97,62 +98,43 @@ def _title(frame: Frame) -> Text:
 
 
 def _tree_rows(nodes: Sequence[NodeRow], *, whole: bool) -> Iterator[tuple[RenderableType, ...]]:
-    below: dict[str, list[NodeRow]] = {}
+    rows: dict[str, list[NodeRow]] = {}
+    edges: dict[str, list[NodeRow]] = {}
     for node in nodes:
-        if node.path != "/":
-            below.setdefault(node.path.rpartition("/")[0] or "/", []).append(node)
-    for node in nodes:
-        if node.path == "/":
-            yield _node_row(node, "/", below)
-            yield from _below("/", "", below, whole=whole)
+        if whole or node.role != "edge":
+            rows[node.path] = [node]
+        else:
+            edges.setdefault(node.path.rpartition("/")[0], []).append(node)
+    for above, found in edges.items():
+        ends = dict.fromkeys((_name(found[0]), _name(found[-1])))
+        rows[f"{above}/{' … '.join(ends)}"] = found
+    for path, label in guided(rows):
+        node, *others = rows[path]
+        yield _folded_row(label, rows[path]) if others else _node_row(node, label)
 
 
-def _below(
-    path: str, indent: str, below: Mapping[str, list[NodeRow]], *, whole: bool
-) -> Iterator[tuple[RenderableType, ...]]:
-    children = below.get(path, [])
-    edges = [node for node in children if node.role == "edge"]
-    folded = not whole and len(edges) > 1
-    shown = [node for node in children if node.role != "edge"] if folded else children
-    for node in shown:
-        last = node is shown[-1] and not folded
-        yield _node_row(node, f"{indent}{'└─' if last else '├─'} {_name(node)}", below)
-        yield from _below(node.path, f"{indent}{'   ' if last else '│  '}", below, whole=whole)
-    if folded:
-        yield _folded_row(f"{indent}└─ ", edges)
-
-
-def _node_row(
-    node: NodeRow, label: str, below: Mapping[str, list[NodeRow]]
-) -> tuple[RenderableType, ...]:
+def _node_row(node: NodeRow, label: str) -> tuple[RenderableType, ...]:
     edge = node.role == "edge"
     return (
         Text(label, overflow="ellipsis"),
         Text(node.role, style="dim"),
-        _link(node),
-        "" if edge and node.path not in below else str(node.mail_written),
+        Text("up", style="green") if node.up else Text("joining", style="yellow"),
+        "" if edge else str(node.mail_written),
         str(node.blobs_kept),
         str(node.objects_applied) if edge else "",
     )
 
 
-def _folded_row(indent: str, edges: Sequence[NodeRow]) -> tuple[RenderableType, ...]:
+def _folded_row(label: str, edges: Sequence[NodeRow]) -> tuple[RenderableType, ...]:
     up = sum(node.up for node in edges)
-    ends = f"{_name(edges[0])} … {_name(edges[-1])}"
     return (
-        Text(f"{indent}{ends}", overflow="ellipsis"),
+        Text(label, overflow="ellipsis"),
         Text("edges", style="dim"),
         Text(f"{up}/{len(edges)}", style="green" if up == len(edges) else "yellow"),
         "",
         str(sum(node.blobs_kept for node in edges)),
         str(sum(node.objects_applied for node in edges)),
     )
-
-
-def _link(node: NodeRow) -> Text:
-    if node.silent_since_ms is not None:
-        return Text("silent", style="red")
-    return Text("up", style="green") if node.up else Text("joining", style="yellow")
 
 
 def _name(node: NodeRow) -> str:

@@ -141,16 +141,11 @@ def local_tree(
 
 
 def observe_tree(nodes: Mapping[NodePath, NodeRuntime]) -> TreeView:
-    """The nodes that run here, the placements as the centre knows them, and what was noted."""
-    runtimes = sorted(nodes.values(), key=lambda runtime: runtime.path)
-    noted: dict[str, int] = {}
-    for runtime in runtimes:
-        for reason, count in runtime.driver.counters.noted.items() if runtime.driver else ():
-            noted[reason] = noted.get(reason, 0) + count
+    """The nodes that run here, and the placements as the centre knows them."""
     centre = nodes.get(NodePath())
     node = centre.node if centre else None
-    placements = _placements(node) if node else ()
-    return TreeView(tuple(map(_node_view, runtimes)), placements, noted)
+    rows = tuple(_node_view(nodes[path]) for path in sorted(nodes))
+    return TreeView(rows, _placements(node) if node else ())
 
 
 def _sample_text(sample: ExceptionSample) -> str:
@@ -167,7 +162,6 @@ def _node_view(runtime: NodeRuntime) -> NodeRow:
         path=str(runtime.path),
         role="centre" if runtime.path.is_root else role,
         up=node is not None and node.ready,
-        children=len(node.children()) if node else 0,
         mail_written=driver.counters.mail_written if driver else 0,
         blobs_kept=driver.counters.blobs_kept if driver else 0,
         objects_applied=runtime.objects_applied,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from schemas.values.identity import NodePath
 
@@ -64,11 +64,9 @@ class NodeRow:
     path: str
     role: str
     up: bool
-    children: int
     mail_written: int
     blobs_kept: int
     objects_applied: int
-    silent_since_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,4 +95,3 @@ class TreeView:
 
     nodes: tuple[NodeRow, ...]
     placements: tuple[PlacementView, ...]
-    noted: Mapping[str, int] = field(default_factory=dict)

@@ -165,6 +165,25 @@ def rows_only(view: View) -> View:
     return Group(*(rows_only(one) for one in views if isinstance(one, (Group, Table))))
 
 
+def guided(paths: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Each path with its name behind the lines of a tree, children after their parents."""
+    below: dict[str, list[str]] = {}
+    for path in paths:
+        if path == "/":
+            yield path, path
+        else:
+            below.setdefault(path.rpartition("/")[0], []).append(path)
+
+    def within(above: str, indent: str) -> Iterator[tuple[str, str]]:
+        children = below.get(above, [])
+        for path in children:
+            last = path is children[-1]
+            yield path, f"{indent}{'└─' if last else '├─'} {path.rpartition('/')[2]}"
+            yield from within(path, f"{indent}{'   ' if last else '│  '}")
+
+    yield from within("", "")
+
+
 def cell_width(text: str) -> int:
     """How many columns of a terminal a text takes."""
     return len(text) if text.isascii() else sum(map(_letter_width, text))

@@ -14,7 +14,7 @@ from typing import Any
 from leafcast.show.durations import span_text
 from leafcast.show.faults import FaultGroup, faults, samples_of
 from leafcast.show.holds import NEXT, going_out, held_lines, hold_lines, hold_text
-from leafcast.show.layout import Group, Table, Text, View
+from leafcast.show.layout import Group, Table, Text, View, guided
 from leafcast.show.traces import trace_lines
 from schemas.reports.states import AT_WORK, IN_MAINTENANCE, NEVER_JOINED
 from schemas.values.wording import namespace_first, some_of
@@ -296,24 +296,8 @@ def _nodes(rows: Sequence[tuple[Form, str]], now_ms: int) -> Table:
 
 def _guided(nodes: Sequence[Form]) -> Iterator[tuple[Form, str]]:
     """Each node with its name behind the lines of the tree, children after their parents."""
-    below: dict[str, list[Form]] = {}
-    for node in nodes:
-        if node["path"] != "/":
-            below.setdefault(_above(node["path"]), []).append(node)
-    for node in nodes:
-        if node["path"] == "/":
-            yield node, "/"
-    yield from _children("/", "", below)
-
-
-def _children(
-    path: str, indent: str, below: Mapping[str, list[Form]]
-) -> Iterator[tuple[Form, str]]:
-    children = below.get(path, [])
-    for node in children:
-        last = node is children[-1]
-        yield node, f"{indent}{'└─' if last else '├─'} {node['path'].rpartition('/')[2]}"
-        yield from _children(node["path"], f"{indent}{'   ' if last else '│  '}", below)
+    found = {str(node["path"]): node for node in nodes}
+    return ((found[path], label) for path, label in guided(found))
 
 
 def _above(path: str) -> str:

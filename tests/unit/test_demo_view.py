@@ -21,15 +21,15 @@ def placement(name="shop", total=6, synced=6, healthy=6, complete=True, exceptio
 
 
 def nodes(shape: TreeShape, up=True) -> tuple[NodeRow, ...]:
-    found = [NodeRow("/", "centre", up, shape.regions, 22, 21, 0)]
+    found = [NodeRow("/", "centre", up, 22, 21, 0)]
     for region in range(1, shape.regions + 1):
         path = f"/region-{region}"
-        found.append(NodeRow(path, "relay", up, shape.sites, 12, 21, 0))
+        found.append(NodeRow(path, "relay", up, 12, 21, 0))
         for depth in range(1, shape.depth - 2):
             path = f"{path}/area-{depth}"
-            found.append(NodeRow(path, "relay", up, shape.sites, 12, 21, 0))
+            found.append(NodeRow(path, "relay", up, 12, 21, 0))
         found += [
-            NodeRow(f"{path}/site-{site}", "edge", up, 0, 0, 18, 15)
+            NodeRow(f"{path}/site-{site}", "edge", up, 0, 18, 15)
             for site in range(1, shape.sites + 1)
         ]
     return tuple(found)
