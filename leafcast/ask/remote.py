@@ -114,6 +114,8 @@ def checked_answer(path: NodePath, answer: object) -> dict[str, Any] | AskFault:
     found = {name: _checked_child(child) for name, child in children.items() if _is_name(name)}
     return {
         **_figures(answer, _OWN_FIGURES),
+        "role": _text(answer, "role"),
+        "serverVersion": _text(answer, "serverVersion"),
         "claim": _text(answer, "claim"),
         "unclaimed": _text(answer, "unclaimed"),
         "serverVersion": _text(answer, "serverVersion"),

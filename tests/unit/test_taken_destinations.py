@@ -4,12 +4,15 @@ import pytest
 from click import ClickException
 
 from controllers.core.inventory.registry import Registry
+from leafcast.ask.remote import checked_answer
 from leafcast.cli.commands.delete import DeleteRequest, delete_all
 from leafcast.cli.commands.node_table import nodes_view
+from leafcast.daemon.verbs.diagnosis import node_facts
 from leafcast.doctor.findings import DoctorFacts, NodeFacts
 from leafcast.doctor.link_checks import link_checks
 from leafcast.show.layout import Table
 from schemas.objects.objects import ObjectKey
+from schemas.values.identity import NodePath
 from tests.doubles.changing_daemon import CLOCK, DICE, ChangingDaemon
 from tests.doubles.memory_space import MemorySpace
 from tests.unit.centre_world import USER, location, target
@@ -139,3 +142,15 @@ def test_an_edge_without_a_destination_says_so_with_the_command_that_gives_it_on
     )
     (check,) = [it for it in link_checks(facts) if "destination" in it.said]
     assert check.remedy == "leafcast node register /r/t0"
+
+
+def test_an_edge_elsewhere_is_known_by_what_it_answers():
+    form = {"path": "/r/t0", "role": "relay", "state": "up", "here": False, "sync_target": ""}
+    form |= {"silent_since_ms": None, "edges": 0, "is_edge": False}
+    form |= dict.fromkeys(("lag", "refused", "contested", "unsaid", "maintenance_until_ms"), 0)
+    said = checked_answer(
+        NodePath.parse("/r/t0"), {"children": {}, "role": "edge", "serverVersion": "2.12.5"}
+    )
+    facts = node_facts({**form, "maintenance_reason": ""}, said)
+    assert facts.unplaced
+    assert facts.server_version == "2.12.5"
