@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Sequence
+from functools import partial
 
 from leafcast.doctor.common import IN_SESSION, behind, each, log, revive, seconds
 from leafcast.doctor.findings import Check, DoctorFacts, NodeFacts
@@ -11,6 +12,8 @@ from schemas.records.maintenance import Maintenance
 from schemas.reports.states import IN_MAINTENANCE, NEVER_JOINED
 from schemas.values.wording import many, some_of
 
+_warning = partial(Check, "Links", "warning")
+_failure = partial(Check, "Links", "failure")
 NAMED_MAX = 5
 REFUSED_MAX = 100
 """Word of a change of parent or of a lost disk may be late, and is refused then, too."""
@@ -56,9 +59,7 @@ def _maintained(nodes: Sequence[NodeFacts]) -> Check:
     else:
         named = some_of([node.path for node in nodes], NAMED_MAX)
         said = f"{many(len(nodes), 'node')} are in maintenance ({named}), the first {said}"
-    return Check(
-        "Links",
-        "warning",
+    return _warning(
         said,
         "nothing new goes there, and nothing is repaired there; nobody waits for it",
         f"it ends by itself; sooner: leafcast maintenance off {first.path}",
@@ -71,24 +72,22 @@ def _silent(facts: DoctorFacts, node: NodeFacts) -> Check:
     if node.state == "revoked":
         said, cause = f"the key of {node.path} is revoked", "somebody said `leafcast node revoke`"
         remedy = f"let another key in: leafcast node add {node.path}; or leafcast node remove"
-        return Check("Links", "warning", said, cause, f"{remedy} {node.path} --force", node.path)
+        return _warning(said, cause, f"{remedy} {node.path} --force", node.path)
     said = f"{node.path} is {node.state} for {span_text(seconds(facts, node.since_ms))}"
     said += f"; {node.destinations} destinations are behind it" if node.destinations > 1 else ""
     remove = f"if it will not come back: leafcast node remove {node.path} --force"
     if node.state == "stopped":
         cause = "it was shut down; what it holds stays as it is until it is back"
-        return Check("Links", "warning", said, cause, f"start it there again; {remove}", node.path)
+        return _warning(said, cause, f"start it there again; {remove}", node.path)
     cause = "its program or its server is down or frozen, or the network between is cut"
     remedy = revive(facts, node) if node.here else f"{revive(facts, node)}; {remove}"
-    return Check("Links", "failure", said, cause, remedy, node.path)
+    return _failure(said, cause, remedy, node.path)
 
 
 def _absent(paths: Sequence[str]) -> Check:
     """All of them in one: stores may be registered by the thousand before the first one joins."""
     word = "was" if len(paths) == 1 else "were"
-    return Check(
-        "Links",
-        "warning",
+    return _warning(
         f"{many(len(paths), 'node')} {word} added and never joined: {some_of(paths, NAMED_MAX)}",
         "nobody runs there yet; they count apart, and hold nobody up",
         "where each belongs: leafcast join with its token (leafcast node add PATH --replace makes "
@@ -99,9 +98,7 @@ def _absent(paths: Sequence[str]) -> Check:
 
 def _unplaced(paths: Sequence[str]) -> Check:
     verb = "has" if len(paths) == 1 else "have"
-    return Check(
-        "Links",
-        "warning",
+    return _warning(
         f"{many(len(paths), 'edge')} {verb} no destination: {some_of(paths, NAMED_MAX)}",
         "no SyncTarget says that it hangs there (it was deleted, perhaps): nothing goes there",
         f"leafcast node register {paths[0]}",
@@ -110,9 +107,7 @@ def _unplaced(paths: Sequence[str]) -> Check:
 
 
 def _contested(node: NodeFacts) -> Check:
-    return Check(
-        "Links",
-        "failure",
+    return _failure(
         f"two programs run as {node.path}: its session was taken over "
         f"{many(node.contested, 'time')}",
         "its folder was copied, as with a machine that was cloned, and something starts each copy "
@@ -124,9 +119,7 @@ def _contested(node: NodeFacts) -> Check:
 
 
 def _refused(node: NodeFacts) -> Check:
-    return Check(
-        "Links",
-        "warning",
+    return _warning(
         f"{node.path} said {many(node.refused, 'thing')} to its parent that nobody takes",
         "it was broken into, its key is stolen, or its program is of another version; what others "
         "say is not touched, but waits behind it",
@@ -153,9 +146,7 @@ def _above(path: str) -> Iterator[str]:
 
 
 def _crowded(node: NodeFacts) -> Check:
-    return Check(
-        "Links",
-        "warning",
+    return _warning(
         f"at least {many(node.unsaid, 'thing')} said at or below {node.path} found no room at its "
         "parent",
         "placements want more status back than one node may say (wantSingletonReportedState, "
@@ -176,4 +167,4 @@ def _awaited(facts: DoctorFacts, node: NodeFacts) -> Check:
         f"--replace makes one); or, if it is not wanted: leafcast node remove {node.path} --force"
     )
     said = f"{node.path} is not in session yet ({node.state})"
-    return Check("Links", "warning", said, cause, remedy, node.path)
+    return _warning(said, cause, remedy, node.path)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple
+from functools import partial
 from typing import Any
 
 from leafcast.doctor.findings import (
@@ -32,6 +33,8 @@ from schemas.reports.states import NOT_WORKING
 from schemas.values.wording import many, some_of
 
 GROUP = "Objects"
+_warning = partial(Check, GROUP, "warning")
+_failure = partial(Check, GROUP, "failure")
 FROZEN = "Frozen"
 """How an edge says that it could not customize an object."""
 NAMED_MAX = 4
@@ -54,23 +57,19 @@ def placement_checks(facts: DoctorFacts) -> Iterator[Check]:
     if facts.sealed:
         yield Check(GROUP, "ok", SEALED)
     else:
-        yield Check(GROUP, "warning", NOT_SEALED, SEAL_CAUSE, SEAL_REMEDY)
+        yield _warning(NOT_SEALED, SEAL_CAUSE, SEAL_REMEDY)
 
 
 def ledger_checks(ledger: LedgerFacts) -> Iterator[Check]:
     """What waits for a person's word."""
     if ledger.lost:
-        yield Check(
-            GROUP,
-            "warning",
+        yield _warning(
             ledger.lost,
             "its stream lost records; what nodes hold of them stays in force",
             "apply them again, or let them go: leafcast accept --ledger",
         )
     for space, what in ledger.lost_spaces.items():
-        yield Check(
-            GROUP,
-            "warning",
+        yield _warning(
             f"of a space that is lost: {what}",
             "the centre's objects were lost or restored; what they said stays in force",
             f"apply them again, then let the former go: leafcast accept --space {space}",
@@ -78,14 +77,14 @@ def ledger_checks(ledger: LedgerFacts) -> Iterator[Check]:
     for resource, why in ledger.held.items():
         cause = "a large removal that nobody said is held until a person says so"
         remedy = "apply them again, or let them go: leafcast accept --inventory"
-        yield Check(GROUP, "warning", f"{resource}: {why}", cause, remedy, resource)
+        yield _warning(f"{resource}: {why}", cause, remedy, resource)
     for name, why in ledger.unplaced.items():
         cause = "it is no destination: no placement counts it, and nothing is sent there"
         said, _, remedy = why.rpartition("; ")
-        yield Check(GROUP, "warning", said, cause, remedy, f"synctarget/{name}")
+        yield _warning(said, cause, remedy, f"synctarget/{name}")
     for about, why in ledger.wrong.items():
         cause = "it is not used as it is; what it said before stays in force"
-        yield Check(GROUP, "failure", f"{about}: {why}", cause, "correct it and apply it", about)
+        yield _failure(f"{about}: {why}", cause, "correct it and apply it", about)
 
 
 def _placement(item: PlacementFinding) -> Iterator[Check]:
@@ -93,27 +92,25 @@ def _placement(item: PlacementFinding) -> Iterator[Check]:
     if item.problem:
         cause = "it cannot go out as it is; what went out before stays"
         said = f"{item.name}: {item.problem}"
-        yield Check(GROUP, "failure", said, cause, f"correct it and apply it; {see}", about)
+        yield _failure(said, cause, f"correct it and apply it; {see}", about)
     if item.lack:
         cause = "so it does not do what it was meant to"
         remedy = f"apply what is missing, or correct it; leafcast describe {short_title(item.name)}"
-        yield Check(GROUP, "warning", f"{item.name}: {item.lack}", cause, remedy, about)
+        yield _warning(f"{item.name}: {item.lack}", cause, remedy, about)
     if item.nowhere:
         cause = f"{item.nowhere}: it goes nowhere"
         remedy = f"correct it, or the labels of places: leafcast describe {short_title(item.name)}"
-        yield Check(GROUP, "warning", f"{item.name} selects no destination", cause, remedy, about)
+        yield _warning(f"{item.name} selects no destination", cause, remedy, about)
     if item.undenatured:
         said, _, remedy = item.undenatured.partition("; ")
         cause = "an API server obeys such an object wherever it lies"
-        yield Check(GROUP, "warning", f"{item.name}: {said}", cause, remedy, about)
+        yield _warning(f"{item.name}: {said}", cause, remedy, about)
     for unreturned in item.unreturned:
         said, _, remedy = unreturned.partition("; ")
         cause = "at the hub these objects show no status, or a former one"
-        yield Check(GROUP, "warning", f"{item.name}: {said}", cause, remedy, about)
+        yield _warning(f"{item.name}: {said}", cause, remedy, about)
     if not item.complete and item.blocking:
-        yield Check(
-            GROUP,
-            "warning",
+        yield _warning(
             f"{item.name}: no answer yet from {', '.join(item.blocking)}",
             "a change is on its way, or the node is cut off",
             "look again in a moment; after 90s of silence it counts as unreachable",
@@ -171,7 +168,7 @@ def hold_checks(placements: Sequence[PlacementFinding]) -> Iterator[Check]:
         first, hold = found[0]
         said = f"{who} held: {hold_text(hold if len(found) == 1 else _uncounted(hold))}"
         about = title(first) if len(found) == 1 else ""
-        yield Check(GROUP, "warning", said, _CAUSE, hold.get("remedy", ""), about)
+        yield _warning(said, _CAUSE, hold.get("remedy", ""), about)
 
 
 def _told(item: PlacementFinding) -> Iterator[str]:
