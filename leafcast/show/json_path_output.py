@@ -18,6 +18,11 @@ _EXAMPLE = "{.metadata.name}"
 _NAME = re.compile(r"(?:\\.|[^.\[\]{}()'\"\s=!<>,])+")
 _SLICE = re.compile(r"\s*(-?\d*)\s*:\s*(-?\d*)\s*(?::\s*(-?\d*)\s*)?\Z")
 _FILTER = re.compile(r"(.*?)\s*(==|!=|<=|>=|<|>)\s*(.*)\Z", re.DOTALL)
+_QUOTED = r"""'((?:\\.|[^'\\])*)'|"((?:\\.|[^"\\])*)\""""
+_TEXT = re.compile(_QUOTED, re.DOTALL)
+_BLOCK = re.compile(rf"""\{{((?:\\.|[^\\'"}}]|{_QUOTED})*)\}}""", re.DOTALL)
+_BRACKETS = re.compile(rf"{_QUOTED}|[\[\]]", re.DOTALL)
+_NAMES = re.compile(rf"\s*(?:{_QUOTED})\s*(?:,|\Z)", re.DOTALL)
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
 _TESTS: Mapping[str, Callable[[Any, Any], bool]] = {
     "==": lambda a, b: bool(a == b),
@@ -28,7 +33,7 @@ _TESTS: Mapping[str, Callable[[Any, Any], bool]] = {
     ">=": lambda a, b: bool(a >= b),
 }
 
-Step: TypeAlias = Callable[[Any], Iterator[Any]]
+Step: TypeAlias = Callable[[Any], Iterable[Any]]
 """From one value to those that a step leads to; to none where there is nothing."""
 
 
@@ -133,54 +138,25 @@ def _blocks(text: str) -> Iterator[list[_Word]]:
             yield [("text", text[at:] if begin < 0 else text[at:begin])]
         if begin < 0:
             return
-        end = _closing(text, begin)
-        yield list(_words(text[begin + 1 : end]))
-        at = end + 1
-
-
-def _closing(text: str, begin: int) -> int:
-    """Where a brace ends that begins there: quotes may hold others."""
-    quote = ""
-    at = begin + 1
-    while at < len(text):
-        letter = text[at]
-        if letter == "\\":
-            at += 1
-        elif quote:
-            quote = "" if letter == quote else quote
-        elif letter in "'\"":
-            quote = letter
-        elif letter == "}":
-            return at
-        at += 1
-    raise BadTemplate(f'"{text[begin:]}"', "its brace is not closed; write {...}")
+        found = _BLOCK.match(text, begin)
+        if found is None:
+            raise BadTemplate(f'"{text[begin:]}"', "its brace is not closed; write {...}")
+        yield list(_words(found[1]))
+        at = found.end()
 
 
 def _words(block: str) -> Iterator[_Word]:
     """What one pair of braces says: texts in quotes, and a path, `range PATH` or `end`."""
     rest = block.strip()
-    while rest[:1] in ("'", '"') and rest:
-        end = next((at for at in _quote_ends(rest)), 0)
-        if not end:
-            raise BadTemplate(f"{{{block}}}", "its quotation mark is not closed")
-        yield "text", _unescaped(rest[1:end])
-        rest = rest[end + 1 :].strip()
+    while found := _TEXT.match(rest):
+        yield "text", _unescaped(found[0][1:-1])
+        rest = rest[found.end() :].strip()
     if rest == "end":
         yield "end", ""
     elif rest.startswith("range ") or rest == "range":
         yield "range", rest.removeprefix("range").strip()
     elif rest:
         yield "path", rest
-
-
-def _quote_ends(text: str) -> Iterator[int]:
-    at = 1
-    while at < len(text):
-        if text[at] == "\\":
-            at += 1
-        elif text[at] == text[0]:
-            yield at
-        at += 1
 
 
 def _unescaped(text: str) -> str:
@@ -245,18 +221,11 @@ def _step(rest: str, whole: str) -> tuple[Step | None, str]:
 
 
 def _bracket_end(rest: str, whole: str) -> int:
-    depth, quote = 0, ""
-    for at, letter in enumerate(rest):
-        if quote:
-            quote = "" if letter == quote else quote
-        elif letter in "'\"":
-            quote = letter
-        elif letter == "[":
-            depth += 1
-        elif letter == "]":
-            depth -= 1
-            if not depth:
-                return at
+    depth = 0
+    for found in _BRACKETS.finditer(rest):
+        depth += {"[": 1, "]": -1}.get(found[0], 0)
+        if not depth:
+            return found.start()
     raise BadTemplate(f'"{whole}"', "its bracket is not closed; write [...]")
 
 
@@ -273,41 +242,30 @@ def _bracket(said: str, whole: str) -> Step:
     words = [word.strip() for word in said.split(",")]
     if all(re.fullmatch(r"-?\d{1,9}", word) for word in words):
         return _indexed(tuple(map(int, words)))
-    quoted = re.findall(r"""\s*(?:'((?:\\.|[^'\\])*)'|"((?:\\.|[^"\\])*)")\s*(?:,|\Z)""", said)
-    if quoted and "".join(said.split())[:1] in ("'", '"'):
+    quoted = _NAMES.findall(said)
+    if quoted and said[:1] in ("'", '"'):
         return _named(tuple(_unescaped(one or other) for one, other in quoted))
     raise BadTemplate(f'"[{said}]"', "write [0], [0:2], [*], ['name'] or [?(@.type==\"Ready\")]")
 
 
 def _named(names: Sequence[str]) -> Step:
-    def step(value: Any) -> Iterator[Any]:
-        if isinstance(value, Mapping):
-            yield from (value[name] for name in names if name in value)
-
-    return step
+    return lambda it: (it[name] for name in names if isinstance(it, Mapping) and name in it)
 
 
 def _indexed(places: Sequence[int]) -> Step:
-    def step(value: Any) -> Iterator[Any]:
-        if isinstance(value, (list, tuple)):
-            yield from (value[at] for at in places if -len(value) <= at < len(value))
-
-    return step
+    return lambda it: (it[at] for at in places if _is_list(it) and -len(it) <= at < len(it))
 
 
 def _sliced(part: slice) -> Step:
-    def step(value: Any) -> Iterator[Any]:
-        if isinstance(value, (list, tuple)):
-            yield from value[part]
-
-    return step
+    return lambda it: it[part] if _is_list(it) else ()
 
 
-def _all(value: Any) -> Iterator[Any]:
-    if isinstance(value, Mapping):
-        yield from value.values()
-    elif isinstance(value, (list, tuple)):
-        yield from value
+def _is_list(value: Any) -> bool:
+    return isinstance(value, (list, tuple))
+
+
+def _all(value: Any) -> Iterable[Any]:
+    return value.values() if isinstance(value, Mapping) else value if _is_list(value) else ()
 
 
 def _all_below_and_self(value: Any, depth: int = 0) -> Iterator[Any]:
@@ -317,17 +275,13 @@ def _all_below_and_self(value: Any, depth: int = 0) -> Iterator[Any]:
             yield from _all_below_and_self(inner, depth + 1)
 
 
-def _all_below(value: Any) -> Iterator[Any]:
-    yield from (inner for one in _all_below_and_self(value) for inner in _all(one))
+def _all_below(value: Any) -> Iterable[Any]:
+    return (inner for one in _all_below_and_self(value) for inner in _all(one))
 
 
 def _named_below(name: str) -> Step:
-    def step(value: Any) -> Iterator[Any]:
-        for one in _all_below_and_self(value):
-            if isinstance(one, Mapping) and name in one:
-                yield one[name]
-
-    return step
+    step = _named((name,))
+    return lambda it: (found for one in _all_below_and_self(it) for found in step(one))
 
 
 def _filter(said: str) -> Step:
@@ -347,11 +301,7 @@ def _filter(said: str) -> Step:
         except TypeError:
             return False
 
-    def step(value: Any) -> Iterator[Any]:
-        if isinstance(value, (list, tuple)):
-            yield from (one for one in value if holds(one))
-
-    return step
+    return lambda it: filter(holds, it) if _is_list(it) else ()
 
 
 def _operand(said: str) -> Path | tuple[Any]:
