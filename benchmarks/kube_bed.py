@@ -22,9 +22,10 @@ from leafcast.local.kube_servers.binaries import (
     API_SERVER,
     ETCD,
     BinariesMissing,
+    KubeHost,
     find_binaries,
 )
-from leafcast.local.kube_servers.local_kube import LocalKube
+from leafcast.local.kube_servers.local_kube import LocalKube, local_kube
 from leafcast.space_settings import CentreSpaces, SpaceSetting
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.kubernetes.kubeconfig import Kubeconfig
@@ -109,10 +110,8 @@ async def kube_bed(folder: Path, names: Iterable[str]) -> AsyncIterator[KubeBed]
     """API servers that are ready, and end with the block; each has the Namespaces to write to."""
     async with AsyncExitStack() as stack:
         guard = await stack.enter_async_context(ProcessGuard())
-        clock, dice = SystemClock(), SystemDice()
-        kube = await stack.enter_async_context(
-            LocalKube(folder, find_binaries(), guard, clock=clock, dice=dice, durable=False)
-        )
+        host = KubeHost(find_binaries(), guard, SystemClock(), SystemDice())
+        kube = await stack.enter_async_context(local_kube(folder, host, durable=False))
         bed = KubeBed(kube, stack)
         for name in names:
             kube.add(name)

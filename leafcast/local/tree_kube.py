@@ -22,9 +22,10 @@ from leafcast.local.kube_servers.binaries import (
     KWOK,
     SCHEDULER,
     Binaries,
+    KubeHost,
     find_binaries,
 )
-from leafcast.local.kube_servers.local_kube import LocalKube
+from leafcast.local.kube_servers.local_kube import LocalKube, local_kube
 from leafcast.local.views import TreeShape
 from leafcast.space_settings import SpaceSetting
 from relay.adapters.server.guard import ProcessGuard
@@ -87,12 +88,8 @@ class TreeKube:
         """From here on they are ready, and started again if they end; raises ServerFailed."""
         async with (
             ProcessGuard() as guard,
-            LocalKube(
-                self.kubeconfig.parent,
-                self._binaries,
-                guard,
-                clock=self._clock,
-                dice=self._dice,
+            local_kube(
+                self.kubeconfig.parent, KubeHost(self._binaries, guard, self._clock, self._dice)
             ) as kube,
         ):
             await self._start(kube, progress)

@@ -28,10 +28,11 @@ from leafcast.local.kube_servers.binaries import (
     ALL,
     KUBECTL,
     BinariesMissing,
+    KubeHost,
     find_binaries,
 )
 from leafcast.local.kube_servers.kubeconfig import ADMIN, User, write_kubeconfig, write_users
-from leafcast.local.kube_servers.local_kube import LocalKube
+from leafcast.local.kube_servers.local_kube import LocalKube, local_kube
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.server.guard import ProcessGuard
 from tests.awaiting import until
@@ -83,15 +84,9 @@ class Bed:
     async def _open(self) -> None:
         guard = await self._stack.enter_async_context(ProcessGuard())
         # Nothing that tests store needs to survive a loss of power.
+        host = KubeHost(self.binaries, guard, SystemClock(), SystemDice())
         self.kube = await self._stack.enter_async_context(
-            LocalKube(
-                self._folder,
-                self.binaries,
-                guard,
-                clock=SystemClock(),
-                dice=SystemDice(),
-                durable=False,
-            )
+            local_kube(self._folder, host, durable=False)
         )
 
     def run(self, work):

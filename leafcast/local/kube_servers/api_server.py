@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from leafcast.local.kube_servers.binaries import API_SERVER, Binaries
+from leafcast.local.kube_servers.binaries import API_SERVER, KubeHost, flags
 from leafcast.local.kube_servers.etcd import Etcd
 from leafcast.local.kube_servers.kubeconfig import (
     ADMIN,
@@ -26,12 +26,10 @@ from leafcast.local.kube_servers.kubeconfig import (
     write_kubeconfig,
     write_users,
 )
-from relay.adapters.server.guard import ProcessGuard
 from relay.adapters.server.logged_process import LoggedProcess, ServerFailed
 from relay.adapters.server.port_holder import stranger_on
 from relay.adapters.server.ports import free_port
 from relay.atomic_file import atomic_write
-from relay.ports import Clock, Dice
 from schemas.values.codec import from_json, to_json
 
 HOST = "127.0.0.1"
@@ -56,31 +54,15 @@ _OPTIONS = {
 
 
 class ApiServer:
-    """Started, stopped and started again on one folder; `name` is also its context's name."""
+    """Started, stopped and started again on one folder, whose name is also its context's."""
 
-    def __init__(
-        self,
-        folder: Path,
-        name: str,
-        etcd: Etcd,
-        binaries: Binaries,
-        guard: ProcessGuard,
-        *,
-        clock: Clock,
-        dice: Dice,
-    ) -> None:
-        self.name = name
-        self.folder = folder
-        self.kubeconfig = folder / "kubeconfig"
-        self.certificates = folder / "certificates"
+    def __init__(self, folder: Path, etcd: Etcd, host: KubeHost) -> None:
+        self.folder, self.name = folder, folder.name
+        self.kubeconfig, self.tokens = folder / "kubeconfig", folder / "tokens.csv"
+        self.certificates, self._kept_port = folder / "certificates", folder / "port.json"
         self.process: LoggedProcess | None = None
         self._etcd = etcd
-        self._binaries = binaries
-        self._guard = guard
-        self._clock = clock
-        self._dice = dice
-        self.tokens = folder / "tokens.csv"
-        self._kept_port = folder / "port.json"
+        self._host, self._clock = host, host.clock
         self._port = 0
 
     @property
@@ -137,7 +119,7 @@ class ApiServer:
 
     def set_users(self, users: Iterable[User]) -> None:
         """Let these in beside the admin from the next start on."""
-        admin = self.users.get(ADMIN) or User(ADMIN, self._dice.entropy(16).hex(), (MASTERS,))
+        admin = self.users.get(ADMIN) or User(ADMIN, self._host.dice.entropy(16).hex(), (MASTERS,))
         write_users(self.tokens, [admin, *users])
 
     async def request(
@@ -188,15 +170,10 @@ class ApiServer:
             "service-account-signing-key-file": str(signing),
             "service-account-key-file": str(signing),
         }
-        command = [
-            str(self._binaries[API_SERVER]),
+        return self._host.spawn(
+            API_SERVER,
             # Two words: this is how its own last run is known.
-            *("--cert-dir", str(self.certificates)),
-            *(f"--{option}={value}" for option, value in options.items()),
-        ]
-        return LoggedProcess(
-            self._guard,
-            command,
+            ("--cert-dir", str(self.certificates), *flags(options)),
             name=f"the kube-apiserver {self.name}",
             cwd=self._etcd.folder,
             says_ready=_SERVING,

@@ -8,6 +8,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from relay.adapters.server.guard import ProcessGuard
+from relay.adapters.server.logged_process import LoggedProcess
+from relay.ports import Clock, Dice
+
 KUBE_VERSION = "v1.36.3"
 """What `make kube` builds; the cache's folder has its name."""
 ETCD, API_SERVER, KUBECTL = "etcd", "kube-apiserver", "kubectl"
@@ -59,6 +63,28 @@ class Binaries:
             places.insert(0, self.found[KWOK].parent)
         found = (sorted((place / STAGES).glob("*.yaml")) for place in places)
         return tuple(next(filter(None, found), ()))
+
+
+@dataclass(frozen=True, slots=True)
+class KubeHost:
+    """What the processes of a control plane are started with."""
+
+    binaries: Binaries
+    guard: ProcessGuard
+    clock: Clock
+    dice: Dice
+
+    def spawn(
+        self, program: str, options: Iterable[str], *, name: str, cwd: Path, says_ready: str
+    ) -> LoggedProcess:
+        """Start a program; raises BinariesMissing."""
+        command = [str(self.binaries[program]), *options]
+        return LoggedProcess(self.guard, command, name=name, cwd=cwd, says_ready=says_ready)
+
+
+def flags(options: Mapping[str, str]) -> list[str]:
+    """Options as these programs take them."""
+    return [f"--{name}={value}" for name, value in options.items()]
 
 
 def cache_folder() -> Path:

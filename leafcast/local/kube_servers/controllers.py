@@ -7,13 +7,7 @@ from collections.abc import Sequence
 from http import HTTPStatus
 
 from leafcast.local.kube_servers.api_server import ApiServer
-from leafcast.local.kube_servers.binaries import (
-    CONTROLLER_MANAGER,
-    KWOK,
-    SCHEDULER,
-    Binaries,
-)
-from relay.adapters.server.guard import ProcessGuard
+from leafcast.local.kube_servers.binaries import CONTROLLER_MANAGER, KWOK, SCHEDULER, KubeHost
 from relay.adapters.server.logged_process import LoggedProcess, ServerFailed
 
 READY_SECONDS = 60.0
@@ -41,13 +35,9 @@ _SAYS_READY = {
 class ClusterControllers:
     """The processes beside an API server. With `workloads` a Deployment there gets ready Pods."""
 
-    def __init__(
-        self, server: ApiServer, binaries: Binaries, guard: ProcessGuard, *, workloads: bool
-    ) -> None:
+    def __init__(self, server: ApiServer, host: KubeHost, *, workloads: bool) -> None:
         self.processes: dict[str, LoggedProcess] = {}
-        self._server = server
-        self._binaries = binaries
-        self._guard = guard
+        self._server, self._host = server, host
         # Else the server keeps house only: what people write stays as they wrote it.
         self._workloads = workloads
 
@@ -58,7 +48,7 @@ class ClusterControllers:
 
     async def start(self) -> None:
         """Start what does not run; raises BinariesMissing or ServerFailed."""
-        self._binaries.need(*self.names)
+        self._host.binaries.need(*self.names)
         if self._workloads:
             await self._add_node()
         for name in self.names:
@@ -82,9 +72,9 @@ class ClusterControllers:
             raise ServerFailed(f"the node of {self._server.name} cannot be made: {said}", [])
 
     def _spawn(self, name: str) -> LoggedProcess:
-        return LoggedProcess(
-            self._guard,
-            [str(self._binaries[name]), *self._options(name)],
+        return self._host.spawn(
+            name,
+            self._options(name),
             name=f"the {name} of {self._server.name}",
             cwd=self._server.folder,
             says_ready=_SAYS_READY[name],
@@ -97,7 +87,7 @@ class ClusterControllers:
                 kubeconfig,
                 "--manage-all-nodes",
                 f"--node-lease-duration-seconds={LEASE_SECONDS}",
-                *(f"--config={stage}" for stage in self._binaries.stages),
+                *(f"--config={stage}" for stage in self._host.binaries.stages),
             )
         own = (kubeconfig, "--leader-elect=false", "--secure-port=0", "--profiling=false")
         if name == SCHEDULER:

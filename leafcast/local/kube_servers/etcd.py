@@ -10,10 +10,8 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from leafcast.local.kube_servers.binaries import ETCD, Binaries
-from relay.adapters.server.guard import ProcessGuard
+from leafcast.local.kube_servers.binaries import ETCD, KubeHost, flags
 from relay.adapters.server.logged_process import LoggedProcess, ServerFailed
-from relay.ports import Dice
 
 READY_SECONDS = 60.0
 _READY = "ready to serve client requests"
@@ -23,22 +21,13 @@ _SOCKETS = ("client", "peer")
 class Etcd:
     """Started and stopped; what it stores stays in the folder."""
 
-    def __init__(
-        self,
-        folder: Path,
-        binaries: Binaries,
-        guard: ProcessGuard,
-        dice: Dice,
-        *,
-        durable: bool = True,
-    ) -> None:
+    def __init__(self, folder: Path, host: KubeHost, *, durable: bool) -> None:
         self.folder = folder
-        self._binaries = binaries
-        self._guard = guard
+        self._host = host
         # Else it does not wait for the disk: faster, and lost with the machine's power.
         self._durable = durable
         # An etcd of an earlier run that is still ending removes its own sockets, not these.
-        self._run = dice.entropy(4).hex()
+        self._run = host.dice.entropy(4).hex()
         self.process: LoggedProcess | None = None
 
     @property
@@ -63,9 +52,8 @@ class Etcd:
             "log-outputs": "stderr",
             **({} if self._durable else {"unsafe-no-fsync": "true"}),
         }
-        command = [str(self._binaries[ETCD]), *(f"--{k}={v}" for k, v in options.items())]
-        process = self.process = LoggedProcess(
-            self._guard, command, name="etcd", cwd=self.folder, says_ready=_READY
+        process = self.process = self._host.spawn(
+            ETCD, flags(options), name="etcd", cwd=self.folder, says_ready=_READY
         )
         if not await process.until_ready(READY_SECONDS):
             raise ServerFailed(f"etcd in {self.folder} ended as it started", process.log)

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from leafcast.local.kube_servers.api_server import ApiServer
-from leafcast.local.kube_servers.binaries import API_SERVER, ETCD, Binaries
+from leafcast.local.kube_servers.binaries import API_SERVER, ETCD, KubeHost
 from leafcast.local.kube_servers.controllers import ClusterControllers
 from leafcast.local.kube_servers.etcd import Etcd
 from leafcast.local.kube_servers.kubeconfig import write_kubeconfig
-from relay.adapters.server.guard import ProcessGuard
 from relay.adapters.server.logged_process import LoggedProcess, ServerFailed
-from relay.ports import Clock, Dice
 
 PAUSE_SECONDS_MIN, PAUSE_SECONDS_MAX = 0.25, 30.0
 HEALTHY_SECONDS = 60.0
@@ -24,66 +22,25 @@ HEALTHY_SECONDS = 60.0
 log = logging.getLogger(__name__)
 
 
+@dataclass(slots=True)
 class LocalKube:
-    """An etcd from `async with` on, and the API servers that are added; all end with the block."""
+    """An etcd, and the API servers that are added."""
 
-    def __init__(
-        self,
-        folder: Path,
-        binaries: Binaries,
-        guard: ProcessGuard,
-        *,
-        clock: Clock,
-        dice: Dice,
-        durable: bool = True,
-    ) -> None:
-        self.servers: dict[str, ApiServer] = {}
-        self.controllers: dict[str, ClusterControllers] = {}
-        self.etcd = Etcd(folder / "etcd", binaries, guard, dice, durable=durable)
-        self.kubeconfig = folder / "kubeconfig"
-        self._folder = folder
-        self._binaries = binaries
-        self._guard = guard
-        self._clock = clock
-        self._dice = dice
+    _folder: Path
+    _host: KubeHost
+    etcd: Etcd
+    servers: dict[str, ApiServer] = field(default_factory=dict, init=False)
+    controllers: dict[str, ClusterControllers] = field(default_factory=dict, init=False)
 
-    async def __aenter__(self) -> Self:
-        self._binaries.need(ETCD, API_SERVER)
-        try:
-            await self.etcd.start()
-        except BaseException:
-            await self.etcd.stop()
-            raise
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        try:
-            async with asyncio.TaskGroup() as group:
-                for name in self.servers:
-                    group.create_task(self.stop(name))
-        finally:
-            await self.etcd.stop()
+    @property
+    def kubeconfig(self) -> Path:
+        return self._folder / "kubeconfig"
 
     def add(self, name: str, *, workloads: bool | None = None) -> ApiServer:
         """An API server, not started yet. `workloads`: see ClusterControllers; None has none."""
-        server = self.servers[name] = ApiServer(
-            self._folder / name,
-            name,
-            self.etcd,
-            self._binaries,
-            self._guard,
-            clock=self._clock,
-            dice=self._dice,
-        )
+        server = self.servers[name] = ApiServer(self._folder / name, self.etcd, self._host)
         if workloads is not None:
-            self.controllers[name] = ClusterControllers(
-                server, self._binaries, self._guard, workloads=workloads
-            )
+            self.controllers[name] = ClusterControllers(server, self._host, workloads=workloads)
         return server
 
     async def start(self, name: str) -> None:
@@ -124,17 +81,36 @@ class LocalKube:
     ) -> None:
         pause = PAUSE_SECONDS_MIN
         while True:
-            began = self._clock.now().seconds
+            began = self._host.clock.now().seconds
             ended = await _first_ended([its for its in processes() if its is not None])
-            if self._clock.now().seconds - began > HEALTHY_SECONDS:
+            if self._host.clock.now().seconds - began > HEALTHY_SECONDS:
                 pause = PAUSE_SECONDS_MIN
             log.warning("%s ended; it is started again in %.1f s", ended.name, pause)
-            await self._clock.sleep(pause)
+            await self._host.clock.sleep(pause)
             pause = min(2 * pause, PAUSE_SECONDS_MAX)
             try:
                 await start()
             except (ServerFailed, OSError) as error:
                 log.warning("it cannot be started: %s", error)
+
+
+@asynccontextmanager
+async def local_kube(
+    folder: Path, host: KubeHost, *, durable: bool = True
+) -> AsyncIterator[LocalKube]:
+    """With a running etcd; it, and all API servers that are added, end with the block."""
+    host.binaries.need(ETCD, API_SERVER)
+    kube = LocalKube(folder, host, Etcd(folder / "etcd", host, durable=durable))
+    try:
+        await kube.etcd.start()
+        yield kube
+    finally:
+        try:
+            async with asyncio.TaskGroup() as group:
+                for name in kube.servers:
+                    group.create_task(kube.stop(name))
+        finally:
+            await kube.etcd.stop()
 
 
 async def _first_ended(processes: list[LoggedProcess]) -> LoggedProcess:
