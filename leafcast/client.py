@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Literal
 
 from leafcast.ask.combined import CombinedRows, read_combined
-from leafcast.ask.decode import BadAnswer
 from leafcast.ask.destinations import destinations_of_tree
+from leafcast.ask.failures import BadAnswer
 from leafcast.ask.resource_names import ResourceKinds
 from leafcast.ask.session import CallFailed, NotRunning, Session, open_session
 from leafcast.ask.upsynced import (

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from leafcast.ask.decode import BadAnswer
+from leafcast.ask.failures import BadAnswer
 from relay.space_port import Object
 from schemas.objects.objects import ObjectKey
 from schemas.reports.collectors import COMPLETE_ANNOTATION, LABEL_PREFIX, PLACEMENT_ANNOTATION

@@ -6,44 +6,61 @@ page, each beyond the one before, so that it ends.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, TypeVar
 
+from leafcast.ask.failures import BadAnswer as BadAnswer
 from schemas.records.answer_bounds import MOMENT_MAX_MS, TEXT_MAX_CHARACTERS
 from schemas.values.identity import NodePath
-from schemas.values.refusals import BadIdentity
+from schemas.values.refusals import RecordRefused
+from schemas.values.wire import Meta, Natural, WireRecord, convert, field
 
 OBJECTS_MAX = 100_000
-_TERM = re.compile(r"[0-9a-f]{16}\Z")
-_NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?\Z")
+
+Text = Annotated[str, Meta(max_length=TEXT_MAX_CHARACTERS)]
+Name = Annotated[str, Meta(pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?\Z")]
+Term = Annotated[str, Meta(pattern=r"^[0-9a-f]{16}\Z")]
+Object = dict[str, Any]
+A = TypeVar("A", bound=WireRecord)
 
 
-class BadAnswer(ValueError):
-    """An answer that is none to what was asked; says what it should be."""
+class _ObjectsPage(WireRecord, array_like=False, frozen=True):
+    objects: list[Object]
+    after: str = field(name="next")
+    kept: Any = False
+
+    def __post_init__(self) -> None:
+        if not all(map(_has_metadata, self.objects)):
+            raise ValueError("it lists what is no object")
 
 
-def read_objects(
-    answer: object, after: str, *, kept: bool = False
-) -> tuple[list[dict[str, Any]], str]:
+def read_objects(answer: object, after: str, *, kept: bool = False) -> tuple[list[Object], str]:
     """The objects of a page, and where the next begins ("" at the end); raises BadAnswer.
 
     With `kept` it must say that it lists only these: an older program lists all.
     """
-    if kept and not (isinstance(answer, Mapping) and answer.get("kept") is True):
+    page = _read(_ObjectsPage, answer)
+    if kept and page.kept is not True:
         raise BadAnswer("its program does not tell what is kept; upgrade it")
-    objects = _list_in(answer, "objects")
-    if not all(isinstance(obj, dict) and isinstance(obj.get("metadata"), dict) for obj in objects):
-        raise BadAnswer("it lists what is no object")
-    return objects, _next_in(answer, after, objects, _place)
+    return page.objects, _later(page.after, after, page.objects, _place)
 
 
-class CopyForm(NamedTuple):
+class CopyForm(WireRecord, array_like=False, frozen=True):
     """An object that an edge brought up, as it was there at a moment."""
 
     path: NodePath
-    as_of_ms: int
-    object: dict[str, Any]
+    as_of_ms: Annotated[int, Meta(ge=0, le=MOMENT_MAX_MS)] = field(name="asOfMs")
+    object: Object
+
+    def __post_init__(self) -> None:
+        if not _has_metadata(self.object, "name"):
+            raise ValueError("it lists what is no object, or one without a name")
+
+
+class _CopiesPage(WireRecord, array_like=False, frozen=True):
+    copies: list[CopyForm]
+    relays: list[Name]
+    after: Text = field(name="next")
 
 
 def read_copies(
@@ -53,36 +70,11 @@ def read_copies(
 
     Raises BadAnswer.
     """
-    copies = [_copy(item, path) for item in _list_in(answer, "copies")]
-    relays = _list_in(answer, "relays")
-    if not all(isinstance(name, str) and _NAME.match(name) for name in relays):
-        raise BadAnswer("it lists what is no child")
-    following = _field(answer, "next")
-    if not isinstance(following, str) or len(following) > TEXT_MAX_CHARACTERS:
-        raise BadAnswer("its next page has no name")
-    # A page may be empty: so many copies were read for it, and none was wanted.
-    if following and _copies_place(following) <= _copies_place(after):
-        raise BadAnswer("its next page is no later one")
-    return copies, relays, following
-
-
-def _copy(item: object, path: NodePath) -> CopyForm:
-    if not isinstance(item, Mapping):
-        raise BadAnswer("it lists what is no copy")
-    text, as_of, obj = item.get("path"), item.get("asOfMs"), item.get("object")
-    try:
-        edge = NodePath.parse(text) if isinstance(text, str) else None
-    except BadIdentity:
-        edge = None
-    if edge is None or edge.is_root or edge.parent != path:
+    page = _read(_CopiesPage, answer)
+    if any(copy.path.is_root or copy.path.parent != path for copy in page.copies):
         raise BadAnswer("a copy is of none of its edges")
-    if type(as_of) is not int or not 0 <= as_of <= MOMENT_MAX_MS:
-        raise BadAnswer("a copy says no time")
-    if not isinstance(obj, dict) or not isinstance(obj.get("metadata"), dict):
-        raise BadAnswer("it lists what is no object")
-    if not isinstance(obj["metadata"].get("name"), str):
-        raise BadAnswer("it lists an object without a name")
-    return CopyForm(edge, as_of, obj)
+    # A page may be empty: so many copies were read for it, and none was wanted.
+    return page.copies, page.relays, _later(page.after, after, page.after, _copies_place)
 
 
 def _copies_place(name: str) -> tuple[str, int]:
@@ -94,76 +86,51 @@ def _copies_place(name: str) -> tuple[str, int]:
     return edge, int(sequence)
 
 
-class OrphanForm(NamedTuple):
+class OrphanForm(WireRecord, array_like=False, frozen=True):
     """A record that a node holds and whose term the centre does not know."""
 
-    key: str
-    kind: str
-    namespace: str
-    name: str
-    generation: int
+    key: Text
+    kind: Text
+    namespace: Text
+    name: Text
+    generation: Natural
     # 16 hex digits.
-    term: str
+    term: Term
     # Of a node, whose path is its name: its public key.
-    nkey: str
+    nkey: Text
 
 
-class OrphansPage(NamedTuple):
+class OrphansPage(WireRecord, array_like=False, frozen=True):
     """A page of a node's orphans, its children, those that never joined, where the next begins."""
 
-    found: list[OrphanForm]
-    children: list[str]
-    absent: frozenset[str]
-    after: str
+    found: list[OrphanForm] = field(name="orphans")
+    children: list[Name]
+    after: str = field(name="next")
+    # Older nodes do not say it.
+    absent: frozenset[Name] = frozenset()
 
 
 def read_orphans(answer: object, after: str) -> OrphansPage:
     """Raises BadAnswer."""
-    found = [_orphan(item) for item in _list_in(answer, "orphans")]
-    children = _list_in(answer, "children")
-    # Older nodes do not say it.
-    told = isinstance(answer, Mapping) and "absent" in answer
-    absent = _list_in(answer, "absent") if told else []
-    if not all(isinstance(name, str) and _NAME.match(name) for name in (*children, *absent)):
-        raise BadAnswer("it lists what is no child")
-    return OrphansPage(found, children, frozenset(absent), _next_in(answer, after, found, str))
+    page = _read(OrphansPage, answer)
+    _later(page.after, after, page.found, str)
+    return page
 
 
-def _orphan(item: object) -> OrphanForm:
-    if not isinstance(item, Mapping):
-        raise BadAnswer("it lists what is no orphan")
-    texts = [item.get(name) for name in ("key", "kind", "namespace", "name", "term", "nkey")]
-    generation = item.get("generation")
-    if type(generation) is not int or generation < 0:
-        raise BadAnswer("an orphan has no generation")
-    if not all(isinstance(text, str) and len(text) <= TEXT_MAX_CHARACTERS for text in texts):
-        raise BadAnswer("an orphan lacks a text")
-    key, kind, namespace, name, term, nkey = map(str, texts)
-    if not _TERM.match(term):
-        raise BadAnswer("an orphan has no term")
-    return OrphanForm(key, kind, namespace, name, generation, term, nkey)
+def _read(kind: type[A], answer: object) -> A:
+    try:
+        return convert(kind, answer, "its page")
+    except RecordRefused as error:
+        raise BadAnswer(str(error)) from error
 
 
-def _field(answer: object, name: str) -> object:
-    if not isinstance(answer, Mapping) or name not in answer:
-        raise BadAnswer(f"it has no {name!r}")
-    return answer[name]
+def _has_metadata(obj: Object, *texts: str) -> bool:
+    metadata = obj.get("metadata")
+    return isinstance(metadata, dict) and all(isinstance(metadata.get(it), str) for it in texts)
 
 
-def _list_in(answer: object, name: str) -> list[Any]:
-    found = _field(answer, name)
-    if not isinstance(found, (list, tuple)):
-        raise BadAnswer(f"its {name!r} is no list")
-    return list(found)
-
-
-def _next_in(
-    answer: object, after: str, page: Sequence[object], order: Callable[[str], Any]
-) -> str:
+def _later(following: str, after: str, page: Sequence[object], order: Callable[[str], Any]) -> str:
     """Where the next page begins: behind this one, which holds something, so that a list ends."""
-    following = _field(answer, "next")
-    if not isinstance(following, str):
-        raise BadAnswer("its next page has no name")
     if following and (not page or order(following) <= order(after)):
         raise BadAnswer("its next page is no later one")
     return following

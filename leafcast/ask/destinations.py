@@ -8,7 +8,7 @@ from contextlib import aclosing
 from functools import partial
 from typing import Any
 
-from leafcast.ask.decode import BadAnswer
+from leafcast.ask.failures import BadAnswer
 from leafcast.ask.pages import (
     AGAIN_SECONDS,
     ATTEMPTS,

@@ -28,3 +28,7 @@ class CallFailed(Exception):
         self.code = code
         self.message = message
         self.remedy = remedy
+
+
+class BadAnswer(ValueError):
+    """An answer that is none to what was asked; says what it should be."""

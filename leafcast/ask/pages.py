@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from leafcast.ask.decode import BadAnswer
+from leafcast.ask.failures import BadAnswer
 from leafcast.ask.session import CallFailed, Session
 from schemas.values.identity import NodePath
 
