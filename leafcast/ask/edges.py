@@ -13,7 +13,7 @@ from typing import Any
 
 from leafcast.ask.failures import CallFailed
 from leafcast.ask.object_readers import objects_at
-from leafcast.ask.pages import AGAIN_SECONDS, ATTEMPTS, may_answer_soon
+from leafcast.ask.pages import persistently
 from leafcast.ask.session import Session
 from leafcast.ask.upsynced import CopiesWanted
 from schemas.reports.states import NEVER_JOINED
@@ -86,19 +86,10 @@ async def objects_of_edges(
 
 async def _asked(session: Session, path: str, wanted: CopiesWanted) -> list[Object] | CallFailed:
     """What an edge answers; it is asked again where that may help."""
-    failed: CallFailed | None = None
-    for attempt in range(ATTEMPTS):
-        try:
-            return await objects_at(session, path, wanted)
-        except CallFailed as error:
-            if error.code == _NOT_THERE:
-                return []
-            failed = error
-            if not may_answer_soon(error):
-                break
-            await session.clock.sleep(AGAIN_SECONDS * 2**attempt)
-    assert failed is not None
-    return failed
+    try:
+        return await persistently(session, lambda: objects_at(session, path, wanted))
+    except CallFailed as error:
+        return [] if error.code == _NOT_THERE else error
 
 
 def brought_up(placements: Sequence[Mapping[str, Any]], group: str, resource: str) -> bool:

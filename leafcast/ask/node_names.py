@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple
 
-from leafcast.ask.failures import CallFailed
+from leafcast.ask.session import CallFailed, Session
 
 ASK_SECONDS = 15.0
 ALIKE = 0.75
@@ -17,12 +17,6 @@ _REMEDY = "leafcast node list shows the nodes there are"
 _PATH = re.compile(r"(?:^|\s)(/[^\s:;,]*[^\s:;,.])")
 
 
-class Asked(Protocol):
-    """The part of a session that is needed."""
-
-    async def call(self, verb: str, /, *, seconds: float = ..., **arguments: Any) -> Any: ...
-
-
 class NamedNode(NamedTuple):
     """A node: where it hangs, and its SyncTarget if it has one."""
 
@@ -30,7 +24,7 @@ class NamedNode(NamedTuple):
     target: str
 
 
-async def named_nodes(session: Asked) -> list[NamedNode]:
+async def named_nodes(session: Session) -> list[NamedNode]:
     """All nodes of the tree but the centre; raises CallFailed."""
     found = (await session.call("node-list", seconds=ASK_SECONDS))["nodes"]
     return [NamedNode(item["path"], item["syncTarget"] or "") for item in found]
@@ -58,7 +52,7 @@ def did_you_mean(word: str, nodes: Iterable[NamedNode]) -> str:
     return f'did you mean "{meant}"{f" ({target})" if target else ""}?' if meant else ""
 
 
-async def with_meant(session: Asked, failed: CallFailed) -> CallFailed:
+async def with_meant(session: Session, failed: CallFailed) -> CallFailed:
     """The same failure, with what is meant if it is of a node that is not there."""
     unknown = failed.code in _UNKNOWN or _NO_NODE in failed.message
     found = _PATH.search(failed.message) if unknown else None
@@ -74,7 +68,7 @@ async def with_meant(session: Asked, failed: CallFailed) -> CallFailed:
     return CallFailed(failed.verb, failed.code, failed.message, hint) if hint else failed
 
 
-async def must_be_there(session: Asked, path: str) -> None:
+async def must_be_there(session: Session, path: str) -> None:
     """Raise CallFailed if no node has this path."""
     nodes = await named_nodes(session)
     if not any(node.path == path for node in nodes):

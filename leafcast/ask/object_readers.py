@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from leafcast.ask.decode import OBJECTS_MAX, BadAnswer, read_objects
+from leafcast.ask.decode import OBJECTS_MAX, read_objects
+from leafcast.ask.pages import page_at
 from leafcast.ask.resource_names import ResourceKind
 from leafcast.ask.session import CallFailed, Session
 from leafcast.ask.upsynced import CopiesWanted, Upsynced, copies_of_edge
@@ -122,12 +124,8 @@ async def objects_at(
     more = {"kept": "true"} if kept else {}
     asked: dict[str, Any] = {"selector": "", **wanted.arguments(), **more}
     while True:
-        answer = await session.call("ask", path=path, verb=GET, **asked)
-        try:
-            page, following = read_objects(answer, asked.get("after", ""), kept=kept)
-        except BadAnswer as error:
-            said = f"what {path} answers is no answer: {error}"
-            raise CallFailed("ask", "BadAnswer", said, "see its log") from error
+        read = partial(read_objects, after=asked.get("after", ""), kept=kept)
+        page, following = await page_at(session, path, GET, read, **asked)
         found += page
         if not following:
             return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 from leafcast.ask.failures import BadAnswer
@@ -24,18 +24,32 @@ def may_answer_soon(failed: CallFailed) -> bool:
     return failed.code in _PASSING
 
 
-async def asked_page(
-    session: Session, path: NodePath, verb: str, read: Callable[[Any], Page], **arguments: Any
-) -> Page:
-    """What a node answers, as `read` reads it, which raises BadAnswer. Raises CallFailed."""
+async def persistently(session: Session, ask: Callable[[], Awaitable[Page]]) -> Page:
+    """What is answered in the end: it is asked again where that may help. Raises CallFailed."""
     for attempt in range(ATTEMPTS):
         try:
-            return read(await session.call("ask", path=str(path), verb=verb, **arguments))
+            return await ask()
         except CallFailed as failed:
             if not may_answer_soon(failed) or attempt + 1 == ATTEMPTS:
                 raise
             await session.clock.sleep(AGAIN_SECONDS * 2**attempt)
-        except BadAnswer as error:
-            said = f"what {path} answers is no answer: {error}"
-            raise CallFailed("ask", "BadAnswer", said, "see its log") from error
     raise AssertionError
+
+
+async def page_at(
+    session: Session, path: NodePath | str, verb: str, read: Callable[[Any], Page], **arguments: Any
+) -> Page:
+    """What a node answers, as `read` reads it, which raises BadAnswer. Raises CallFailed."""
+    answer = await session.call("ask", path=str(path), verb=verb, **arguments)
+    try:
+        return read(answer)
+    except BadAnswer as error:
+        said = f"what {path} answers is no answer: {error}"
+        raise CallFailed("ask", "BadAnswer", said, "see its log") from error
+
+
+async def asked_page(
+    session: Session, path: NodePath, verb: str, read: Callable[[Any], Page], **arguments: Any
+) -> Page:
+    """The same, asked again where that may help."""
+    return await persistently(session, lambda: page_at(session, path, verb, read, **arguments))

@@ -14,8 +14,9 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
+from controllers.centre import Controllers
 from leafcast.ask.asked_space import refusal_form
 from relay.ports import BusBroken, Clock, Dice, SpaceError
 from relay.space_port import Object
@@ -57,16 +58,6 @@ class NotJudged(Exception):
     """A batch that nobody judged, or that is forgotten, or already written."""
 
 
-class Pausing(Protocol):
-    """What issues what is written, and waits for the last of it."""
-
-    def pause(self, name: str) -> None: ...
-
-    def resume(self, name: str) -> None: ...
-
-    def confirm_removals(self, placement: str, copies: int) -> None: ...
-
-
 @dataclass(slots=True)
 class Batch:
     """What is to be written, in rounds: nothing of one leans on another of it.
@@ -90,7 +81,7 @@ class Batch:
 class Batches:
     """The batches of one daemon."""
 
-    def __init__(self, pausing: Callable[[], Pausing], clock: Clock, dice: Dice) -> None:
+    def __init__(self, pausing: Callable[[], Controllers], clock: Clock, dice: Dice) -> None:
         """`pausing` raises BusBroken while the centre starts: then nothing is held back."""
         self._pausing = pausing
         self._clock = clock

@@ -10,8 +10,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
-from msgspec.structs import asdict
-
 from controllers.core.status.status import UNCOUNTED, undelivered
 from controllers.issuing.nodes import node_record
 from controllers.issuing.nodes import nodes as node_records
@@ -31,6 +29,7 @@ from schemas.records.placements import short_title, title
 from schemas.records.records import CENTRE, Profile
 from schemas.reports.reports import NEVER_JOINED, Count
 from schemas.values.identity import MailKey, NodePath
+from schemas.values.wire import asdict
 from schemas.values.wording import some_of
 
 Form = dict[str, Any]

@@ -5,31 +5,17 @@ from __future__ import annotations
 import asyncio
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Protocol
 
 from leafcast.demo.progress import DemoProgress
+from leafcast.local.tree import LocalTree
 from leafcast.local.views import TreeView
 from relay.ports import Clock
 
 TICK_SECONDS = 0.25
 """A picture at least this often: spinners turn and seconds count while nothing happens."""
-
-
-class DemoTree(Protocol):
-    """What a run needs of a tree; see leafcast.local.tree.LocalTree."""
-
-    up: asyncio.Event
-
-    async def run(self) -> None: ...
-
-    async def apply(self, objects: Iterable[Mapping[str, Any]]) -> None: ...
-
-    def view(self) -> TreeView: ...
-
-    async def changed(self) -> None: ...
 
 
 Show = Callable[[TreeView, DemoProgress, float], None]
@@ -46,7 +32,7 @@ def temporary_folder() -> Iterator[Path]:
 
 
 async def run_demo(
-    tree: DemoTree,
+    tree: LocalTree,
     progress: DemoProgress,
     clock: Clock,
     show: Show,
@@ -76,13 +62,13 @@ async def run_demo(
     return view
 
 
-async def _apply(tree: DemoTree, progress: DemoProgress, clock: Clock) -> None:
+async def _apply(tree: LocalTree, progress: DemoProgress, clock: Clock) -> None:
     await tree.up.wait()
     progress.up = progress.applied = clock.now().seconds
     await tree.apply(progress.workload.objects)
 
 
-async def _change(tree: DemoTree) -> None:
+async def _change(tree: LocalTree) -> None:
     with suppress(TimeoutError):
         async with asyncio.timeout(TICK_SECONDS):
             await tree.changed()

@@ -17,6 +17,7 @@ import msgspec
 from msgspec import Meta as Meta
 from msgspec import field as field
 from msgspec.inspect import DictType, StructType, type_info
+from msgspec.structs import asdict as asdict
 from msgspec.structs import astuple as astuple
 from msgspec.structs import force_setattr as force_setattr
 from msgspec.structs import replace as replace
