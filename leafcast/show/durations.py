@@ -6,6 +6,18 @@ from datetime import datetime
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 _YEAR = 365 * _DAY
+_UNITS: tuple[tuple[int, int, str, int, str], ...] = (
+    (8 * _YEAR, _YEAR, "y", 0, ""),
+    (2 * _YEAR, _YEAR, "y", _DAY, "d"),
+    (8 * _DAY, _DAY, "d", 0, ""),
+    (2 * _DAY, _DAY, "d", _HOUR, "h"),
+    (8 * _HOUR, _HOUR, "h", 0, ""),
+    (3 * _HOUR, _HOUR, "h", _MINUTE, "m"),
+    (10 * _MINUTE, _MINUTE, "m", 0, ""),
+    (2 * _MINUTE, _MINUTE, "m", 1, "s"),
+    (0, 1, "s", 0, ""),
+)
+"""From so many seconds on, in which unit, and which finer one."""
 
 UNKNOWN = "<unknown>"
 
@@ -13,23 +25,10 @@ UNKNOWN = "<unknown>"
 def span_text(seconds: float) -> str:
     """A span in two units at most, the coarser the longer it is: `45s`, `5m10s`, `3h`, `2d4h`."""
     whole = max(int(seconds), 0)
-    if whole < 2 * _MINUTE:
-        return f"{whole}s"
-    if whole < 10 * _MINUTE:
-        return _two(whole, _MINUTE, "m", 1, "s")
-    if whole < 3 * _HOUR:
-        return f"{whole // _MINUTE}m"
-    if whole < 8 * _HOUR:
-        return _two(whole, _HOUR, "h", _MINUTE, "m")
-    if whole < 2 * _DAY:
-        return f"{whole // _HOUR}h"
-    if whole < 8 * _DAY:
-        return _two(whole, _DAY, "d", _HOUR, "h")
-    if whole < 2 * _YEAR:
-        return f"{whole // _DAY}d"
-    if whole < 8 * _YEAR:
-        return _two(whole, _YEAR, "y", _DAY, "d")
-    return f"{whole // _YEAR}y"
+    _, coarse, name, fine, finer = next(units for units in _UNITS if whole >= units[0])
+    first, rest = divmod(whole, coarse)
+    second = rest // fine if fine else 0
+    return f"{first}{name}{second}{finer}" if second else f"{first}{name}"
 
 
 def age_text(moment: object, now_ms: int) -> str:
@@ -44,9 +43,3 @@ def moment_seconds(moment: object) -> float | None:
         return datetime.fromisoformat(moment).timestamp() if isinstance(moment, str) else None
     except ValueError:
         return None
-
-
-def _two(whole: int, coarse: int, coarse_name: str, fine: int, fine_name: str) -> str:
-    first, rest = divmod(whole, coarse)
-    second = rest // fine
-    return f"{first}{coarse_name}{second}{fine_name}" if second else f"{first}{coarse_name}"

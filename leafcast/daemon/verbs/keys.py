@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from controllers.centre import Controllers
@@ -33,6 +34,21 @@ IN_USE, ENDED, REVOKED = "in use", "ended", "revoked"
 Json = dict[str, Any]
 
 
+@dataclass(frozen=True, slots=True)
+class _Key:
+    """One key, as the verb `keys` tells of it."""
+
+    id: str
+    kind: str
+    scope: str = "-"
+    state: str = IN_USE
+    first: int = 0
+    last: int = 0
+    # How much in force it has signed.
+    records: int = 0
+    here: bool = True
+
+
 class KeyVerbs:
     """The verbs of a daemon about keys; each raises BusBroken while the centre starts."""
 
@@ -51,36 +67,24 @@ class KeyVerbs:
         record, roots = ring.record, ring.pinned
         grants = record.grants if record is not None else ()
         here = {signer.key_id for signer in (ring.signing, *ring.roots)}
-        listed = [
-            {
-                "id": root,
-                "kind": "root",
-                "scope": "keys",
-                "first": 0,
-                "last": 0,
-                "state": IN_USE,
-                "here": root in here,
-                "records": 0,
-            }
-            for root in sorted(roots.keys)
-        ]
+        listed = [_Key(root, "root", "keys", here=root in here) for root in sorted(roots.keys)]
         listed += [
-            {
-                "id": grant.key_id,
-                "kind": "signing",
-                "scope": _scope(grant),
-                "first": grant.first,
-                "last": grant.last,
-                "state": _state(grant, ring),
-                "here": grant.key_id in here,
-                "records": counts[grant.key_id],
-            }
+            _Key(
+                grant.key_id,
+                "signing",
+                _scope(grant),
+                _state(grant, ring),
+                grant.first,
+                grant.last,
+                counts[grant.key_id],
+                here=grant.key_id in here,
+            )
             for grant in grants
         ]
         sealing = self._centre.keys().sealing
-        listed += fleet_keys(sealing.ring)
+        listed += _fleet_keys(sealing.ring)
         return {
-            "keys": listed,
+            "keys": list(map(asdict, listed)),
             "threshold": roots.threshold,
             "version": roots.version,
             "seals": sealing.seals,
@@ -289,18 +293,9 @@ class ContentKeys:
         return controllers
 
 
-def fleet_keys(ring: Keyring) -> list[Json]:
-    """The fleet keys that edges have, newest first, in the form of the other keys."""
+def _fleet_keys(ring: Keyring) -> list[_Key]:
+    """The fleet keys that edges have, newest first."""
     return [
-        {
-            "id": key_id(fleet_key(master)).hex(),
-            "kind": "fleet",
-            "scope": "-",
-            "first": 0,
-            "last": 0,
-            "state": "ended" if at else "in use",
-            "here": True,
-            "records": 0,
-        }
+        _Key(key_id(fleet_key(master)).hex(), "fleet", state=ENDED if at else IN_USE)
         for at, master in enumerate(ring.masters[:FLEET_KEYS_MAX])
     ]
