@@ -63,17 +63,14 @@ async def ask_nodes(
     async def ask(path: NodePath) -> None:
         before = clock.now().wall_ms
         try:
-            answer = await asks.ask(path, NODE, {})
+            form = checked_answer(path, await asks.ask(path, NODE, {}))
         except AskFailed as failed:
             found[path] = failed.fault
         except BusBroken as broken:
             found[path] = AskFault("Restarting", str(broken), str(path))
         else:
             middle = (before + clock.now().wall_ms) // 2
-            form = checked_answer(path, answer)
-            if not isinstance(form, AskFault):
-                form = {**form, "clockMs": form.get("nowMs", middle) - middle}
-            found[path] = form
+            found[path] = {**form, "clockMs": form.get("nowMs", middle) - middle}
 
     with suppress(TimeoutError):
         async with asyncio.timeout(ASK_SECONDS_MAX):
@@ -103,14 +100,15 @@ async def ask_all_signed(
     return failed
 
 
-def checked_answer(path: NodePath, answer: object) -> dict[str, Any] | AskFault:
-    """What of a `node` answer is as it should be: who gives it may be anyone; else BadAnswer.
+def checked_answer(path: NodePath, answer: object) -> dict[str, Any]:
+    """What of a `node` answer is as it should be: who gives it may be anyone. Raises AskFailed.
 
     The figures that are known by name, and the children, each with its state and its counts.
     """
     children = answer.get("children") if isinstance(answer, Mapping) else None
     if not isinstance(answer, Mapping) or not isinstance(children, Mapping):
-        return AskFault("BadAnswer", f"what {path} answers is no answer", str(path))
+        said = f"what {path} answers is no answer"
+        raise AskFailed(AskFault("BadAnswer", said, str(path)))
     found = {name: _checked_child(child) for name, child in children.items() if _is_name(name)}
     return {
         **_figures(answer, _OWN_FIGURES),

@@ -42,7 +42,6 @@ from schemas.objects.manifest_files import InvalidManifest, load_manifests
 from schemas.objects.objects import ObjectKey
 from schemas.objects.selectors import LabelSelector
 from schemas.objects.yaml_writing import write_yaml
-from schemas.records.asks import AskFault
 from schemas.records.maintenance import MAINTENANCE, MAINTENANCE_REASON, maintenance_of
 from schemas.values import codec
 from schemas.values.durations import BadDuration, read_duration
@@ -197,8 +196,8 @@ def told(data: bytes) -> None:
         answer = open_answer(data, ANSWER_KEY)
     except AskFailed:
         return
-    found = checked_answer(PATH, answer)
-    assert isinstance(found, AskFault) or isinstance(found["children"], dict)
+    with suppress(AskFailed):
+        assert isinstance(checked_answer(PATH, answer)["children"], dict)
     with suppress(BadAnswer):
         page_of(PATH, answer)
     for read in (read_objects, read_orphans):

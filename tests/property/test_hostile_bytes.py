@@ -30,6 +30,7 @@ from relay.core.events import (
 )
 from relay.objects import stored_object
 from relay.ports import SpaceError
+from relay.shell.asker import AskFailed
 from schemas.records.asks import AnswerPart, AskFault
 from schemas.records.records import RECORDS, encode_payload
 from schemas.records.roots import Roots
@@ -223,8 +224,8 @@ def test_any_message_of_a_stream_is_read_or_is_refused(subject, told, data):
 @given(packable)
 @FEW
 def test_any_answer_of_a_node_is_read_or_is_a_fault(answer):
-    found = checked_answer(PATH, answer)
-    assert isinstance(found, AskFault) or isinstance(found["children"], dict)
+    with suppress(AskFailed):
+        assert isinstance(checked_answer(PATH, answer)["children"], dict)
 
 
 @pytest.mark.parametrize(

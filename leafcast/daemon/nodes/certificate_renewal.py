@@ -40,7 +40,7 @@ from relay.adapters.tls.authority import (
 from relay.adapters.tls.refusals import CertificateUnusable
 from relay.ports import BusBroken, Clock
 from relay.shell.asker import AskFailed
-from schemas.records.asks import CERTIFY, NODE, AskFault
+from schemas.records.asks import CERTIFY, NODE
 from schemas.values.identity import NodePath
 
 LOOK_SECONDS = 600.0
@@ -89,8 +89,6 @@ class CertificateRenewal:
     async def _renew(self, path: NodePath, issued: IssuedCertificates) -> None:
         """Raises AskFailed, RequestRefused or BusBroken."""
         answer = checked_answer(path, await self._asks.ask_signed(path, NODE, {}))
-        if isinstance(answer, AskFault):
-            raise AskFailed(answer)
         now_ms, names = self._clock.now().wall_ms, issued.names_of(path)
         found = self._authorities()
         made = found.signing.issue(answer["certificateRequest"], now_ms, names=names)

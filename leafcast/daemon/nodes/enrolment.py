@@ -25,7 +25,7 @@ from relay.ports import Clock
 from relay.shell.asker import AskFailed
 from relay.waiting import in_turns, some_at_once
 from schemas.objects.objects import validate_object
-from schemas.records.asks import NODE, AskFault
+from schemas.records.asks import NODE
 from schemas.records.moves import MOVED_ANNOTATION
 from schemas.records.records import NodeRecord, Profile
 from schemas.reports.reports import NEVER_JOINED
@@ -276,13 +276,10 @@ class Enrolment:
     async def answer(self, path: NodePath, remedy: str) -> Json:
         """What a node says of itself; raises ApiError."""
         try:
-            answer = checked_answer(path, await self._asks.ask_signed(path, NODE, {}))
+            return checked_answer(path, await self._asks.ask_signed(path, NODE, {}))
         except AskFailed as failed:
-            answer = failed.fault
-        if isinstance(answer, AskFault):
-            error = api_error(answer)
-            raise ApiError(error.code, error.message, remedy)
-        return answer
+            error = api_error(failed.fault)
+            raise ApiError(error.code, error.message, remedy) from failed
 
     async def admitted(self, nkeys: Mapping[NodePath, str]) -> bool:
         """Wait a while until parents know their children's keys; whether they do.

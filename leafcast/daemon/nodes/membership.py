@@ -24,7 +24,7 @@ from relay.ports import Clock
 from relay.shell.asker import AskFailed
 from schemas.objects.annotations import ON_REMOVAL
 from schemas.objects.objects import ObjectKey
-from schemas.records.asks import NODE, AskFault
+from schemas.records.asks import NODE
 from schemas.values.groups import GROUP
 from schemas.values.identity import NodePath
 from schemas.values.wording import many
@@ -130,8 +130,6 @@ class Membership:
             try:
                 answer = checked_answer(path, await self._asks.ask(path, NODE, {}))
             except AskFailed:
-                return None
-            if isinstance(answer, AskFault):
                 return None
             holds = answer.get("objectsApplied") or answer["claim"] == HELD
             if not holds or answer["claim"] == REFUSED or self._clock.now().seconds >= until:
