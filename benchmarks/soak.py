@@ -27,6 +27,7 @@ from statistics import linear_regression, median
 
 from benchmarks.report import Report
 from leafcast.ask.session import Session
+from leafcast.changes.forms import ApplyBatch
 from leafcast.cli.apply.batch import judged
 from schemas.objects.manifest_files import LoadedObject
 from schemas.objects.objects import ObjectKey
@@ -204,7 +205,7 @@ async def _relabel(session: Session, name: str, labels: Mapping[str, str]) -> No
     annotations = found["metadata"]["annotations"]
     metadata = {"name": name, "labels": dict(labels), "annotations": annotations}
     loaded = LoadedObject({**found, "metadata": metadata}, "soak", 1)
-    async with judged(session, [loaded], None, dry=False) as batch:
+    async with judged(session, ApplyBatch([loaded]), dry=False) as batch:
         async for _, error in batch.written({}):
             assert error is None, error
 

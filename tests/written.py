@@ -1,7 +1,7 @@
 """Objects written at a running centre as a person writes them, who is asked for nothing."""
 
 from leafcast.ask.asked_space import key_form
-from leafcast.changes.forms import DELETE
+from leafcast.changes.forms import DELETE, ApplyBatch
 from leafcast.cli.apply.batch import judged
 from leafcast.cli.apply.judged_batch import JudgedBatch, asked_to_judge, kept
 from relay.ports import SpaceError
@@ -11,7 +11,7 @@ from schemas.objects.manifest_files import LoadedObject
 async def apply_objects(session, *objects):
     """Write these; raises BadManifests, CallFailed, SpaceError."""
     loaded = [LoadedObject(obj, "test", number) for number, obj in enumerate(objects)]
-    async with judged(session, loaded, None, dry=False) as batch:
+    async with judged(session, ApplyBatch(loaded), dry=False) as batch:
         async for _, error in batch.written({}):
             if error is not None:
                 raise error

@@ -8,6 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from leafcast.ask.resource_names import ResourceKinds
+from leafcast.changes.forms import ApplyBatch
 from leafcast.cli.apply.batch import judged
 from leafcast.cli.commands.apply import apply, apply_all
 from leafcast.cli.commands.describe import tell
@@ -93,7 +94,9 @@ def manifests(*texts):
 
 
 async def applied(session, *texts, namespace=None, **how):
-    return await apply_all(session, manifests(*texts), namespace, **how)
+    create_namespaces = how.pop("create_namespaces", False)
+    batch = ApplyBatch(manifests(*texts), namespace, create_namespaces=create_namespaces)
+    return await apply_all(session, batch, **how)
 
 
 def asked(*arguments, namespace="default", format_="table", **how):
@@ -127,12 +130,12 @@ async def test_nothing_is_let_go_between_the_first_object_and_the_last(refused):
             return await super().apply(obj, manager, dry_run=dry_run, **options)
 
     daemon = daemon_with(Told(CLOCK, DICE))
-    await apply_all(daemon.session, manifests(SHOP), None)
+    await apply_all(daemon.session, ApplyBatch(manifests(SHOP)))
     (begin, name), (write, kind), (end, same) = daemon.paused.said
     assert (begin, write, kind, end) == ("hold", "apply", "Namespace", "release")
     assert name == same
     daemon.paused.said.clear()
-    await apply_all(daemon.session, manifests(SHOP), None, "server")
+    await apply_all(daemon.session, ApplyBatch(manifests(SHOP)), "server")
     assert daemon.paused.said == []
 
 
@@ -205,7 +208,7 @@ async def test_all_that_is_wrong_with_a_batch_is_told_at_once(session, tmp_path)
     with pytest.raises(BadManifests) as unread:
         read_manifests([str(tmp_path)], str, recursive=False)
     with pytest.raises(BadManifests) as refused:
-        await apply_all(session, unread.value.loaded, None, unread=unread.value.faults)
+        await apply_all(session, ApplyBatch(unread.value.loaded), unread=unread.value.faults)
     said = [line.removeprefix(f"{tmp_path}/m.yaml:") for line in refused.value.faults]
     assert [line.partition(": ")[0] for line in said] == ["5:64", "8:1", "1", "9"]
     for line, part in zip(
@@ -341,7 +344,7 @@ async def test_an_object_that_is_said_twice_alike_is_one_and_else_both_places_ar
         await applied(session, CONFIG % "b", CONFIG % "a", other, CONFIG % "a, namespace: shop")
     first = "default/configmaps/a is given twice, first at m.yaml:3, and not alike; leave one out"
     assert refused.value.faults == (f"m.yaml:5: {first}",)
-    async with judged(session, manifests(CONFIG % "a"), None) as batch:
+    async with judged(session, ApplyBatch(manifests(CONFIG % "a"))) as batch:
         assert [write.verb for write in batch.writes] == ["unchanged"]
 
 
@@ -372,9 +375,9 @@ async def test_a_namespace_that_many_objects_lack_is_told_once_and_made_on_reque
     ]
     await applied(session, CONFIG % "a", **how)
     assert capsys.readouterr().out == "configmap/a unchanged\n"
-    assert await differences(session, manifests(*lost), None, create_namespaces=True)
+    assert await differences(session, ApplyBatch(manifests(*lost), create_namespaces=True))
     with pytest.raises(BadManifests, match="not found"):
-        await differences(session, manifests(*lost), None)
+        await differences(session, ApplyBatch(manifests(*lost)))
 
 
 async def test_what_lacks_its_namespace_is_refused_though_its_kind_comes_with_it(session):
@@ -434,9 +437,9 @@ def test_an_address_is_not_taken_for_a_file():
 
 async def test_a_diff_tells_what_an_apply_would_change_and_nothing_else(session):
     await applied(session, WEB, KEY, SHOP)
-    assert await differences(session, manifests(WEB, KEY), None) == []
+    assert await differences(session, ApplyBatch(manifests(WEB, KEY))) == []
     changed = WEB.replace("replicas: 1", "paused: true")
-    lines = await differences(session, manifests(changed), None)
+    lines = await differences(session, ApplyBatch(manifests(changed)))
     assert lines[0].startswith("diff -u -N LIVE/apps.v1.Deployment.shop.web ")
     assert "-  replicas: 1" in lines
     assert "+  paused: true" in lines
@@ -446,21 +449,21 @@ async def test_a_diff_tells_what_an_apply_would_change_and_nothing_else(session)
 async def test_a_diff_never_shows_what_a_secret_holds(session):
     await applied(session, KEY)
     changed = KEY.replace("YQ==", "eHg=").replace("b: Yg==", "c: Yw==")
-    lines = await differences(session, manifests(changed), None)
+    lines = await differences(session, ApplyBatch(manifests(changed)))
     assert "-  a: '*** (before)'" in [line.replace('"', "'") for line in lines]
     assert not any(value in line for line in lines for value in ("YQ", "eHg", "Yg", "Yw"))
 
 
 async def test_a_wish_is_judged_by_what_is_there(session):
     await applied(session, WEB, SHOP)
-    async with judged(session, manifests(WEB), None) as batch:
+    async with judged(session, ApplyBatch(manifests(WEB))) as batch:
         assert [write.verb for write in batch.writes] == ["unchanged"]
 
 
 async def test_a_status_that_is_written_meanwhile_configures_nothing(session):
     """As a placement's is, time and again, while a batch with it is judged and written."""
     await applied(session, PLACEMENT)
-    async with judged(session, manifests(PLACEMENT), None, dry=False) as batch:
+    async with judged(session, ApplyBatch(manifests(PLACEMENT)), dry=False) as batch:
         await session.workloads.set_status(batch.writes[0].wish.key, {"synced": 2})
         [(made, error)] = [outcome async for outcome in batch.written({})]
     assert error is None

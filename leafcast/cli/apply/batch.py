@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from leafcast.ask.resource_names import ResourceKinds
 from leafcast.ask.session import Session
@@ -12,7 +12,6 @@ from leafcast.changes.forms import (
     APPLY,
     READ,
     ApplyBatch,
-    Placing,
     apply_text,
     read_write,
     unpack,
@@ -59,25 +58,18 @@ class PlannedBatch:
 
 @asynccontextmanager
 async def judged(
-    session: Session,
-    loaded: Sequence[LoadedObject],
-    namespace: str | None,
-    unread: Sequence[str] = (),
-    placing: Placing | None = None,
-    *,
-    create_namespaces: bool = False,
-    dry: bool = True,
+    session: Session, asked: ApplyBatch, unread: Sequence[str] = (), *, dry: bool = True
 ) -> AsyncIterator[PlannedBatch]:
     """What each object would do, nothing written; unless it is `dry` it can be written then.
 
-    With `placing` the placement that it asks for comes last; Namespaces that are not there come
+    The placement that it asks for comes last; Namespaces that are not there come
     first if they are to be made. Raises BadManifests with all that is wrong, by file and line: also
     what is `unread`, and what the spaces refuse.
     """
-    faults = [*_unsayable(loaded)]
+    loaded, faults = asked.loaded, [*_unsayable(asked.loaded)]
     told = [each for each in loaded if place_of(each) not in {fault.place for fault in faults}]
-    asked = ApplyBatch(told, namespace, bool(unread or faults), placing, create_namespaces)
-    answer = await asked_to_judge(session, APPLY, batch=apply_text(asked), dry=dry)
+    text = apply_text(replace(asked, loaded=told, unread=bool(unread or faults)))
+    answer = await asked_to_judge(session, APPLY, batch=text, dry=dry)
     faults += [BatchFault(*fault) for fault in answer.get("faults", ())]
     if unread or faults:
         places = {place_of(each): at for at, each in enumerate(loaded)}

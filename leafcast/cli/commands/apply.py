@@ -10,7 +10,7 @@ from typing import Literal
 import click
 
 from leafcast.ask.session import NotRunning, Session
-from leafcast.changes.forms import Placing
+from leafcast.changes.forms import ApplyBatch, Placing
 from leafcast.changes.wishes import VERBS, PlannedWrite
 from leafcast.cli.apply.batch import PlannedBatch, judged
 from leafcast.cli.apply.removals import (
@@ -31,13 +31,12 @@ from leafcast.cli.options.objects import (
     namespace_option,
     refuse,
 )
-from leafcast.cli.options.placing import placing_of, placing_options
+from leafcast.cli.options.placing import placing_options
 from leafcast.cli.session_calls import in_session
 from leafcast.manifest_sources import BadManifests
 from leafcast.show.object_output import document
 from leafcast.show.sanitize import sanitize
 from schemas.objects.manifest_files import LoadedObject
-from schemas.objects.selectors import LabelSelector
 from schemas.values.wording import many
 
 DryRun = Literal["none", "client", "server"]
@@ -65,9 +64,7 @@ def apply(  # noqa: PLR0913 - click passes options by name
     dry_run: DryRun,
     output: Output | None,
     quiet: bool,
-    place: str | None,
-    where: LabelSelector | None,
-    prune_all: bool,
+    placing: Placing | None,
     create_namespaces: bool,
     confirmed: bool,
     data_dir: Path | None,
@@ -82,7 +79,6 @@ def apply(  # noqa: PLR0913 - click passes options by name
     if quiet and output is not None:
         raise click.UsageError("--quiet prints no objects; leave it out, or -o")
     said: Output | Literal["total"] | None = "total" if quiet else output
-    placing = placing_of(place, where, prune_all=prune_all)
     unread: tuple[str, ...] = ()
     try:
         try:
@@ -91,19 +87,10 @@ def apply(  # noqa: PLR0913 - click passes options by name
             loaded, unread = bad.loaded, bad.faults
             if not loaded:
                 raise
+        asked = ApplyBatch(loaded, namespace, placing=placing, create_namespaces=create_namespaces)
         refused = in_session(
             data_dir,
-            lambda session: apply_all(
-                session,
-                loaded,
-                namespace,
-                dry_run,
-                said,
-                unread,
-                create_namespaces=create_namespaces,
-                confirmed=confirmed,
-                placing=placing,
-            ),
+            lambda session: apply_all(session, asked, dry_run, said, unread, confirmed=confirmed),
         )
     except BadManifests as error:
         refuse([*error.faults, _NOTHING])
@@ -115,27 +102,22 @@ def apply(  # noqa: PLR0913 - click passes options by name
         raise click.exceptions.Exit(1)
 
 
-async def apply_all(  # noqa: PLR0913 - what the options say
+async def apply_all(
     session: Session,
-    loaded: Sequence[LoadedObject],
-    namespace: str | None,
+    asked: ApplyBatch,
     dry_run: DryRun = "none",
     output: Output | Literal["total"] | None = None,
     unread: Sequence[str] = (),
     *,
-    create_namespaces: bool = False,
     confirmed: bool = False,
-    placing: Placing | None = None,
 ) -> int:
     """Apply the objects and tell what came of each; how many the space refused after all.
 
     Raises BadManifests, nothing being changed, if anything of the batch cannot be applied: with all
     that is wrong, also what was `unread`.
     """
-    dry = dry_run != "none"
-    async with judged(
-        session, loaded, namespace, unread, placing, create_namespaces=create_namespaces, dry=dry
-    ) as batch:
+    dry, placing = dry_run != "none", asked.placing
+    async with judged(session, asked, unread, dry=dry) as batch:
         if dry:
             made = list(batch.writes)
             for write in made:

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from leafcast.ask.session import Session
+from leafcast.changes.forms import ApplyBatch
 from leafcast.changes.wishes import PlannedWrite
 from leafcast.cli.apply.batch import judged
 from leafcast.cli.options.common import data_dir_option
@@ -21,7 +22,6 @@ from leafcast.cli.options.objects import (
 from leafcast.cli.session_calls import exit_code_two, in_session
 from leafcast.show.object_output import diff_lines
 from relay.objects.merge import wish_of
-from schemas.objects.manifest_files import LoadedObject
 
 _MASK = "***"
 
@@ -45,27 +45,17 @@ def diff(
     """
     with exit_code_two():
         loaded = load_files(files, recursive=recursive)
-        lines = in_session(
-            data_dir,
-            lambda session: differences(
-                session, loaded, namespace, create_namespaces=create_namespaces
-            ),
-        )
+        asked = ApplyBatch(loaded, namespace, create_namespaces=create_namespaces)
+        lines = in_session(data_dir, lambda session: differences(session, asked))
     for line in lines:
         click.echo(line)
     if lines:
         raise click.exceptions.Exit(1)
 
 
-async def differences(
-    session: Session,
-    loaded: Sequence[LoadedObject],
-    namespace: str | None,
-    *,
-    create_namespaces: bool = False,
-) -> list[str]:
+async def differences(session: Session, asked: ApplyBatch) -> list[str]:
     """The lines of the diff, none if nothing would change; raises BadManifests, SpaceError."""
-    async with judged(session, loaded, namespace, create_namespaces=create_namespaces) as batch:
+    async with judged(session, asked) as batch:
         changed = (write for write in batch.writes if write.verb != "unchanged")
         return [line for write in changed for line in _difference(write)]
 

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from leafcast.ask.session import Session
-from leafcast.changes.forms import Placing, Written
+from leafcast.changes.forms import ApplyBatch, Placing, Written
 from leafcast.cli.apply.batch import judged
 from leafcast.cli.apply.plans import PlannedChange, planned
 from leafcast.cli.apply.warnings import warnings
@@ -24,13 +24,12 @@ from leafcast.cli.options.objects import (
     load_files,
     namespace_option,
 )
-from leafcast.cli.options.placing import placing_of, placing_options
+from leafcast.cli.options.placing import placing_options
 from leafcast.cli.session_calls import exit_code_two, in_session
 from leafcast.show.plans import PlanTable, at_the_centre, blast_radius, object_name, waves_lines
 from leafcast.show.sanitize import sanitize
 from schemas.objects.manifest_files import LoadedObject
 from schemas.objects.objects import ObjectKey
-from schemas.objects.selectors import LabelSelector
 from schemas.values.wording import namespace_first
 
 ROWS_AT_ONCE = 200
@@ -55,9 +54,7 @@ def plan(  # noqa: PLR0913 - click passes options by name
     files: Sequence[str],
     recursive: bool,
     namespace: str | None,
-    place: str | None,
-    where: LabelSelector | None,
-    prune_all: bool,
+    placing: Placing | None,
     create_namespaces: bool,
     deletes: bool,
     every: bool,
@@ -72,7 +69,6 @@ def plan(  # noqa: PLR0913 - click passes options by name
     Exit code 0 if nothing changes, 1 if something
     does, 2 if it cannot be told.
     """
-    placing = placing_of(place, where, prune_all=prune_all)
     if deletes and placing is not None:
         raise click.UsageError("--delete leaves placements as they are; leave it out, or --place")
     with exit_code_two():
@@ -82,9 +78,10 @@ def plan(  # noqa: PLR0913 - click passes options by name
             if deletes:
                 intent = await _deletion(session, loaded, namespace)
             else:
-                intent = await _application(
-                    session, loaded, namespace, placing, create_namespaces=create_namespaces
+                asked = ApplyBatch(
+                    loaded, namespace, placing=placing, create_namespaces=create_namespaces
                 )
+                intent = await _application(session, asked)
             async with planned(session, intent.written, intent.named) as made:
                 shown = _Shown(made, intent, LiveCopies(made) if live else None, every=every)
                 await (shown.as_json() if output == "json" else shown.as_table())
@@ -106,23 +103,16 @@ class _Intent:
     warnings: Sequence[str] = ()
 
 
-async def _application(
-    session: Session,
-    loaded: Sequence[LoadedObject],
-    namespace: str | None,
-    placing: Placing | None,
-    *,
-    create_namespaces: bool,
-) -> _Intent:
+async def _application(session: Session, asked: ApplyBatch) -> _Intent:
     """What `apply` would write; raises BadManifests with all that is wrong."""
-    async with judged(
-        session, loaded, namespace, placing=placing, create_namespaces=create_namespaces
-    ) as batch:
+    async with judged(session, asked) as batch:
         changes = batch.writes
     news = {change.wish.key: change.after for change in changes if change.verb != "unchanged"}
     verbs = {change.wish.key: change.verb for change in changes}
     named = list(dict.fromkeys(change.wish.key for change in changes))
-    return _Intent(news, named, verbs, await warnings(session, changes, dry=True, placing=placing))
+    return _Intent(
+        news, named, verbs, await warnings(session, changes, dry=True, placing=asked.placing)
+    )
 
 
 async def _deletion(

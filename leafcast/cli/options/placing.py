@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
 import click
 
 from leafcast.ask.resource_names import ResourceKinds, UnknownKind
 from leafcast.changes.forms import Placing
 from leafcast.cli import shell_completion
-from leafcast.cli.options.common import Command, Parsed
+from leafcast.cli.options.common import Parsed
 from leafcast.cli.options.objects import LABELS
 from schemas.objects.selectors import LabelSelector
 from schemas.records.placements import KINDS
@@ -34,35 +38,34 @@ PLACEMENT_NAME = Parsed("name", _placement_name)
 """The name of an EdgePlacement, which may be said as commands say placements: `epl/NAME`."""
 
 
-def placing_options(command: Command) -> Command:
-    """`--place`, `--where` and `--prune-all`; `placing_of` reads them."""
-    place = click.option(
+def placing_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """`--place`, `--where` and `--prune-all`, given as `placing: Placing | None`."""
+
+    @click.option(
         "--place",
         type=PLACEMENT_NAME,
         metavar="NAME",
         help="Make, and keep, the EdgePlacement NAME of just what is in the files.",
     )
-    prune = click.option(
+    @where_option
+    @click.option(
         "--prune-all",
         is_flag=True,
         help="Yes, take out of that placement, and off edges, what the files hold no more, however "
         "much it is.",
     )
-    return place(where_option(prune(command)))
+    @wraps(command)
+    def run(
+        *given: Any, place: str | None, where: LabelSelector | None, prune_all: bool, **others: Any
+    ) -> Any:
+        for said, option in ((where is not None, "--where"), (prune_all, "--prune-all")):
+            if said and place is None:
+                remedy = "say which: --place NAME"
+                raise click.UsageError(f"{option} says how a placement is made; {remedy}")
+        placing = None if place is None else Placing(place, where, prune_all)
+        return command(*given, placing=placing, **others)
 
-
-def placing_of(
-    place: str | None, where: LabelSelector | None, *, prune_all: bool
-) -> Placing | None:
-    """What these options say; raises UsageError if they say nothing together."""
-    if place is not None:
-        return Placing(place, where, prune_all)
-    for given, option in ((where is not None, "--where"), (prune_all, "--prune-all")):
-        if given:
-            raise click.UsageError(
-                f"{option} says how a placement is made; say which: --place NAME"
-            )
-    return None
+    return run
 
 
 def _rollout_name(text: str) -> str:
