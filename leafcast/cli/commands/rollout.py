@@ -45,6 +45,7 @@ class _Then:
 def _at_option(command: Command) -> Command:
     return click.option(
         "--at",
+        "path",
         required=True,
         type=NodeAt(),
         metavar="PATH",
@@ -94,38 +95,26 @@ def history(name: str, *, output: Output, data_dir: Path | None) -> None:
     show(data_dir, _finder(name), history_view, output, _title)
 
 
-@rollout.command()
-@rollout_argument
-@data_dir_option
-def pause(name: str, data_dir: Path | None) -> None:
-    """Open no further gate. Who has begun goes on."""
-    _ask(data_dir, name, "pause")
+def _steer(action: str, help_text: str, *options: Callable[[Command], Command]) -> None:
+    """A command that asks for this, with what its options say."""
+
+    def ask(name: str, data_dir: Path | None, **said: Any) -> None:
+        _ask(data_dir, name, action, **said)
+
+    command: Any = data_dir_option(ask)
+    for option in reversed(options):
+        command = option(command)
+    rollout.command(action, help=help_text)(rollout_argument(command))
 
 
-@rollout.command()
-@rollout_argument
-@data_dir_option
-def resume(name: str, data_dir: Path | None) -> None:
-    """Go on where it paused, failed or was held."""
-    _ask(data_dir, name, "resume")
-
-
-@rollout.command()
-@rollout_argument
-@click.option("--all", "all_waves", is_flag=True, help="All waves: let everyone begin now.")
-@data_dir_option
-def promote(name: str, data_dir: Path | None, *, all_waves: bool) -> None:
-    """Skip what the present wave waits for, and begin the next."""
-    _ask(data_dir, name, "promote", all=all_waves)
-
-
-@rollout.command()
-@rollout_argument
-@click.argument("wave")
-@data_dir_option
-def approve(name: str, wave: str, data_dir: Path | None) -> None:
-    """Approve a wave that waits for it."""
-    _ask(data_dir, name, "approve", wave=wave)
+_steer("pause", "Open no further gate. Who has begun goes on.")
+_steer("resume", "Go on where it paused, failed or was held.")
+_steer(
+    "promote",
+    "Skip what the present wave waits for, and begin the next.",
+    click.option("--all", is_flag=True, help="All waves: let everyone begin now."),
+)
+_steer("approve", "Approve a wave that waits for it.", click.argument("wave"))
 
 
 @rollout.command()
@@ -149,37 +138,16 @@ def undo(name: str, to: int | None, data_dir: Path | None, *, now: bool, restore
     _ask(data_dir, name, "undo", _Then(restores=restores), revision=to, now=now)
 
 
-@rollout.command()
-@rollout_argument
-@data_dir_option
-def retry(name: str, data_dir: Path | None) -> None:
-    """Let out again, by waves, what was aborted or undone."""
-    _ask(data_dir, name, "retry")
-
-
-@rollout.command()
-@rollout_argument
-@_at_option
-@click.option("--revision", type=click.IntRange(1), metavar="N", required=True)
-@data_dir_option
-def pin(name: str, at: str, revision: int, data_dir: Path | None) -> None:
-    """Keep a destination at one revision, whatever else is rolled out."""
-    _ask(data_dir, name, "pin", path=at, revision=revision)
-
-
-def _add_command_at(action: str, help_text: str) -> None:
-    """A command that needs no more than a place."""
-
-    def ask(name: str, at: str, data_dir: Path | None) -> None:
-        _ask(data_dir, name, action, path=at)
-
-    made = rollout.command(action, help=help_text)
-    made(rollout_argument(_at_option(data_dir_option(ask))))
-
-
-_add_command_at("unpin", "Let a pinned destination follow the waves again.")
-_add_command_at("freeze", "Let nothing new go to a node and all below it.")
-_add_command_at("unfreeze", "Let what is new go there again.")
+_steer("retry", "Let out again, by waves, what was aborted or undone.")
+_steer(
+    "pin",
+    "Keep a destination at one revision, whatever else is rolled out.",
+    _at_option,
+    click.option("--revision", type=click.IntRange(1), metavar="N", required=True),
+)
+_steer("unpin", "Let a pinned destination follow the waves again.", _at_option)
+_steer("freeze", "Let nothing new go to a node and all below it.", _at_option)
+_steer("unfreeze", "Let what is new go there again.", _at_option)
 
 
 @rollout.command()
