@@ -113,7 +113,6 @@ def checked_answer(path: NodePath, answer: object) -> dict[str, Any]:
     return {
         **_figures(answer, _OWN_FIGURES),
         "role": _text(answer, "role"),
-        "serverVersion": _text(answer, "serverVersion"),
         "claim": _text(answer, "claim"),
         "unclaimed": _text(answer, "unclaimed"),
         "serverVersion": _text(answer, "serverVersion"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from typing import Any
 
 from leafcast.ask.api import Api, ApiError, verb
@@ -37,22 +38,16 @@ EDGES_ASKED_MAX = 64
 """How many edges the tree is asked of in person; beyond it their parents' word must do."""
 
 
+@dataclass(slots=True)
 class TreeVerbs:
     """Answers from what the daemon's own nodes know; for the tree, other relays are asked, too."""
 
-    def __init__(
-        self,
-        centre: Centre,
-        events: EventLog,
-        asks: CentreAsks,
-        clock: Clock,
-        backup_trouble: Callable[[], str],
-    ) -> None:
-        self._centre = centre
-        self._backup_trouble = backup_trouble
-        self._asks = asks
-        self._clock = clock
-        self._events = events
+    _centre: Centre
+    _events: EventLog
+    _asks: CentreAsks
+    _clock: Clock
+    # Why backups fail; "" if they do not.
+    _backup_trouble: Callable[[], str] = str
 
     @verb("tree")
     async def tree(self) -> dict[str, Any]:
