@@ -36,6 +36,7 @@ EXEMPT = {
     "schemas/records/windows.py::_zone_named": "it is remembered: a fuzz may find its zone known",
     "leafcast/machine.py::machine_id": "of the operating system",
     "leafcast/cli/commands/wait.py::placements_named": "load_files reads it",
+    "leafcast/cli/commands/wait.py::placement_named": "load_files reads it",
     "leafcast/node/credentials/authorities.py::switch": "it copies a file that it wrote",
     "leafcast/node/credentials/server_trust.py::ServerTrust._believe_at_parent": "any text",
     "leafcast/node/credentials/own_certificate.py::OwnCertificate._digest": "it reads nothing",
