@@ -11,12 +11,7 @@ import asyncio
 from contextlib import suppress
 from dataclasses import replace
 
-from relay.claims.claim import (
-    CentreIdentity,
-    CentreVerdict,
-    hub_taken,
-    judge_centre,
-)
+from relay.claims.claim import CentreIdentity, CentreVerdict, hub_taken, judge_centre
 from relay.claims.leases import LEASES_NAMESPACE, Lease, SharedSpace, milliseconds, rfc3339
 from relay.ports import UNAVAILABLE, AnotherSpace, Clock, Conflict, SpaceError
 

@@ -21,13 +21,7 @@ from relay.core.destination.destination import LocalDestination
 from relay.core.destination.inputs import FormerRun, SignedInventory
 from relay.core.destination.traces import noted
 from relay.core.downstream import Downstream
-from relay.core.effects import (
-    Effect,
-    Noted,
-    SnapshotShown,
-    StoreOwn,
-    WantsChanged,
-)
+from relay.core.effects import Effect, Noted, SnapshotShown, StoreOwn, WantsChanged
 from relay.core.events import (
     BlobArrived,
     CopyObserved,

@@ -7,14 +7,7 @@ from collections import deque
 from relay.core.audience import HERE
 from relay.core.config import NodeConfig
 from relay.core.content.owners import ContentOwner, OwnerKind
-from relay.core.effects import (
-    AckMail,
-    Noted,
-    ResetMail,
-    SendHello,
-    StoreOwn,
-    WantsChanged,
-)
+from relay.core.effects import AckMail, Noted, ResetMail, SendHello, StoreOwn, WantsChanged
 from relay.core.events import MailArrived
 from relay.core.link.parent import QUIET_SECONDS, ParentLink
 from relay.core.link.progress import Watermark
@@ -38,12 +31,7 @@ from relay.core.records.snapshot import SnapshotInterest, ViewAge
 from relay.core.records.verdict import admits_new
 from relay.core.rooms import Rooms
 from schemas.records.records import LocationHead, Profile
-from schemas.records.snapshots import (
-    NO_SNAPSHOT,
-    SnapshotRank,
-    SnapshotRefused,
-    mail_entry_key,
-)
+from schemas.records.snapshots import NO_SNAPSHOT, SnapshotRank, SnapshotRefused, mail_entry_key
 from schemas.reports.link import Cursor, Welcome, copies_word
 from schemas.reports.reports import encode
 from schemas.values.identity import KEYS_KEY, SNAPSHOT_KEY, MailKey

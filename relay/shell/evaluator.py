@@ -25,11 +25,7 @@ from relay.objects.expressions.bounds import (
     steps_of,
     weight_of,
 )
-from relay.objects.expressions.cel import (
-    CompiledExpression,
-    EvaluationFailed,
-    ExpressionValues,
-)
+from relay.objects.expressions.cel import CompiledExpression, EvaluationFailed, ExpressionValues
 from relay.objects.expressions.patterns import MATCH_STEPS_OF_STEP
 from relay.objects.expressions.programs import Expressions
 from relay.objects.expressions.sketch import bucket_of

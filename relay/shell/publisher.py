@@ -18,12 +18,7 @@ from relay.shell.note_log import Counters
 from schemas.content.blobs import Reference
 from schemas.content.carried import Carried
 from schemas.records.records import FormerRollout, History, Source, SpaceMark
-from schemas.records.signed_records import (
-    SignedRecord,
-    StoredMessages,
-    read_signed,
-    read_stored,
-)
+from schemas.records.signed_records import SignedRecord, StoredMessages, read_signed, read_stored
 from schemas.records.signing import Envelope, decode_envelope
 from schemas.records.snapshots import SnapshotRecord
 from schemas.reports.reports import Count, ObjectResult

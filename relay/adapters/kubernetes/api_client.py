@@ -25,13 +25,7 @@ from schemas.values.refusals import CodecError
 websocket_transport.allow()
 
 # isort: split
-from aiohttp import (
-    ClientError,
-    ClientResponse,
-    ClientSSLError,
-    ClientTimeout,
-    TCPConnector,
-)
+from aiohttp import ClientError, ClientResponse, ClientSSLError, ClientTimeout, TCPConnector
 from aiohttp.connector import NEEDS_CLEANUP_CLOSED
 from aiohttp.helpers import get_env_proxy_for_url
 from kubernetes.aio.client.configuration import Configuration

@@ -5,12 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 
-from schemas.content.sealing import (
-    NotOpened,
-    SealingKey,
-    fleet_keys_for,
-    unwrap_keys,
-)
+from schemas.content.sealing import NotOpened, SealingKey, fleet_keys_for, unwrap_keys
 from schemas.records.records import Profile
 from schemas.values.identity import MailKey, TreeId
 
