@@ -192,9 +192,8 @@ class AskRouter:
         if part.number < under.next_part:
             return ()
         if part.number > under.next_part:
-            return (
-                self._give_up(part.ask, "Incomplete", "a part of the answer was lost; ask again"),
-            )
+            lost = "a part of the answer was lost; ask again"
+            return (self._give_up(part.ask, "Incomplete", lost),)
         if part.number > PARTS_MAX:
             return (self._give_up(part.ask, "TooLarge", "the answer is too large; ask for less"),)
         under.next_part += 1
@@ -208,7 +207,7 @@ class AskRouter:
         if self._underway.pop(ask, None) is None:
             return ()
         if isinstance(answer, AskFault):
-            return (SendAnswer(ask, encode(failure(ask, 1, answer))),)
+            return (_failed(ask, answer),)
         if len(answer) > ANSWER_MAX_BYTES:
             message = f"the answer has {len(answer)} bytes, at most {ANSWER_MAX_BYTES} are sent"
             return (self._fault(ask, "TooLarge", f"{message}; ask for less"),)
@@ -292,8 +291,7 @@ class AskRouter:
         """Why an ask cannot be passed to a child."""
         heard, child = self._context.heard(step), self._path.child(step)
         if heard is None:
-            fault = AskFault("NoSuchNode", f"there is no node {child}", str(child))
-            return SendAnswer(ask, encode(failure(ask, 1, fault)))
+            return _failed(ask, AskFault("NoSuchNode", f"there is no node {child}", str(child)))
         return self._unreachable(ask, child, heard) if heard.silent else None
 
     def _no_memory(self, ask: str, now: Instant) -> SendAnswer | None:
@@ -322,16 +320,18 @@ class AskRouter:
 
     def _unreachable(self, ask: str, child: NodePath, heard: LastHeard) -> SendAnswer:
         what = "cannot be reached" if heard.last_ms else "was added, and has never joined"
-        fault = AskFault("Unreachable", f"{child} {what}", str(child), heard.last_ms)
-        return SendAnswer(ask, encode(failure(ask, 1, fault)))
+        return _failed(ask, AskFault("Unreachable", f"{child} {what}", str(child), heard.last_ms))
 
     def _give_up(self, ask: str, reason: str, message: str) -> SendAnswer:
         under = self._underway.pop(ask)
         return self._fault(ask, reason, message, under.next_part)
 
     def _fault(self, ask: str, reason: str, message: str, number: int = 1) -> SendAnswer:
-        fault = AskFault(reason, message, str(self._path))
-        return SendAnswer(ask, encode(failure(ask, number, fault)))
+        return _failed(ask, AskFault(reason, message, str(self._path)), number)
+
+
+def _failed(ask: str, fault: AskFault, number: int = 1) -> SendAnswer:
+    return SendAnswer(ask, encode(failure(ask, number, fault)))
 
 
 def _read(data: bytes) -> tuple[Envelope, AskRecord]:

@@ -258,18 +258,18 @@ class Audience:
         held = self._numbering.range_for(child)
         if held.is_full:
             self._widen(held)
-        missing = self._numbering.end - len(self._keys)
-        if missing > 0:
-            self._keys += [MailKey("")] * missing
-            self._paths += [""] * missing
+        self._reach_end()
         return held.take()
+
+    def _reach_end(self) -> None:
+        missing = self._numbering.end - len(self._keys)
+        self._keys += [MailKey("")] * missing
+        self._paths += [""] * missing
 
     def _widen(self, held: Range) -> None:
         """Double a child's range, and number its destinations anew."""
         former = self._numbering.widen(held)
-        missing = self._numbering.end - len(self._keys)
-        self._keys += [MailKey("")] * missing
-        self._paths += [""] * missing
+        self._reach_end()
         for offset in held.offsets():
             old, new = former + offset, held.start + offset
             self._targets.renumber(old, new)

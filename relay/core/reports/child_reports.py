@@ -353,7 +353,8 @@ class ChildReports:
     def in_state(self, key: MailKey, state: str) -> list[tuple[str, int]]:
         """The children that count some destinations in a state, and how many."""
         fold = self._looked_at(key)
-        return [*fold.in_state(self._names, state)] if fold is not None else []
+        found = fold.counting(self._names, state) if fold is not None else ()
+        return [(name, summary.states[state]) for name, summary in found]
 
     def results(
         self, key: MailKey, own: Iterable[ObjectResult] = ()

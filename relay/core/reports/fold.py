@@ -197,20 +197,13 @@ class Fold:
         for place, parts in self._results.items():
             yield place, chain.from_iterable(parts.values())
 
-    def counting(self, names: Sequence[str]) -> Iterator[tuple[str, Summary]]:
-        """Each child that counts for something, by name, and for what."""
+    def counting(self, names: Sequence[str], state: str = "") -> Iterator[tuple[str, Summary]]:
+        """Each child, by name, that counts for something, or some in a state, and for what."""
         for number, block in self._blocks.items():
             for at, summary in enumerate(block.counted):
-                if summary is not None:
+                if summary is not None and (not state or summary.states.get(state)):
                     dated = replace(summary, oldest_ms=_oldest(block, at))
                     yield names[number * BLOCK_CHILDREN + at], dated
-
-    def in_state(self, names: Sequence[str], state: str) -> Iterator[tuple[str, int]]:
-        """Each child, by name, that counts some destinations in a state, and how many."""
-        for number, block in self._blocks.items():
-            for at, summary in enumerate(block.counted):
-                if summary is not None and (count := summary.states.get(state)):
-                    yield names[number * BLOCK_CHILDREN + at], count
 
     def total(self) -> Summary:
         """The fold over all children."""
