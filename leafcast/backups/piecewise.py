@@ -6,6 +6,7 @@ Nothing is taken for there that was not seen: pieces that are lost or cut off ar
 from __future__ import annotations
 
 import asyncio
+import errno
 import hashlib
 import json
 import zlib
@@ -44,6 +45,7 @@ from schemas.content.operator_box import box_name, close_box, open_box, public_h
 from schemas.content.sealing import NotOpened
 from schemas.values.codec import from_json
 
+_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
 PASSES_MAX = 5
 """So often a backup looks whether all stood still meanwhile; a centre that never does is taken."""
 
@@ -101,21 +103,41 @@ async def write_piecewise(
         # Whatever touches the folder may hang with its disk, and the centre must not.
         await asyncio.to_thread(folder.check, tree)
         await asyncio.to_thread(stack.enter_context, folder.alone())
-        before = await asyncio.to_thread(_read_catalog, folder, settings)
-        pieces = _Pieces(folder, settings, await asyncio.to_thread(folder.sizes))
-        began_ms, copied = await _copy_all(server, clock, before, pieces)
-        # Settings are kept once a first backup by them is there.
-        files = {**centre_files(place), SETTINGS_FILE: settings.encoded().encode()}
-        index = BackupIndex({name: it.index for name, it in copied.items()}, files)
-        kept = await asyncio.to_thread(folder.backups)
-        number = 1 + max((it.line.number for it in kept if it.line), default=0)
-        line = IndexLine(tree, number, began_ms, settings.key, index.pieces)
-        data = close_index(index, line, settings.secret, settings.public)
-        file = _file_name(line)
-        await asyncio.to_thread(folder.write, file, data)
-        catalog = _encode_catalog(settings, {name: it.catalog for name, it in copied.items()})
-        await asyncio.to_thread(folder.write, CATALOG, catalog)
+        # What an attempt before left may be what fills the disk.
         await asyncio.to_thread(folder.keep_newest, settings.keep)
+        try:
+            written = await _write(folder, settings, place, server, clock)
+        except OSError as error:
+            if error.errno not in _NO_ROOM or settings.keep == 1:
+                raise
+            # There is no room for one more than are kept: the oldest goes first.
+            await asyncio.to_thread(folder.keep_newest, settings.keep - 1)
+            written = await _write(folder, settings, place, server, clock)
+        await asyncio.to_thread(folder.keep_newest, settings.keep)
+    return written
+
+
+async def _write(
+    folder: BackupFolder,
+    settings: BackupSettings,
+    place: DataDir,
+    server: CentreServer,
+    clock: Clock,
+) -> WrittenBackup:
+    before = await asyncio.to_thread(_read_catalog, folder, settings)
+    pieces = _Pieces(folder, settings, await asyncio.to_thread(folder.sizes))
+    began_ms, copied = await _copy_all(server, clock, before, pieces)
+    # Settings are kept once a first backup by them is there.
+    files = {**centre_files(place), SETTINGS_FILE: settings.encoded().encode()}
+    index = BackupIndex({name: it.index for name, it in copied.items()}, files)
+    kept = await asyncio.to_thread(folder.backups)
+    number = 1 + max((it.line.number for it in kept if it.line), default=0)
+    line = IndexLine(tree_of(place), number, began_ms, settings.key, index.pieces)
+    data = close_index(index, line, settings.secret, settings.public)
+    file = _file_name(line)
+    await asyncio.to_thread(folder.write, file, data)
+    catalog = _encode_catalog(settings, {name: it.catalog for name, it in copied.items()})
+    await asyncio.to_thread(folder.write, CATALOG, catalog)
     messages = sum(len(it.alive) for stream in index.streams.values() for it in stream.segments)
     return WrittenBackup(file, began_ms, pieces.written + len(data), messages)
 

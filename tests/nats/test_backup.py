@@ -1,6 +1,8 @@
 """A centre's backup: what was there when it was written is there again, and nothing else."""
 
+import errno
 import json
+import os
 from dataclasses import replace
 
 import pytest
@@ -207,6 +209,48 @@ async def test_whatever_ends_a_backup_amid_leaves_those_that_are_there(grove, tm
         assert await centre.ledger() == held
         await centre.restore(newest)
         assert await centre.ledger() == now
+
+
+class SmallDisk(BackupFolder):
+    """A folder on a disk that has room for so many bytes."""
+
+    def __init__(self, folder, room):
+        super().__init__(folder)
+        self.room = room
+
+    def write(self, name, data):
+        if taken(self) + len(data) > self.room:
+            raise OSError(errno.ENOSPC, "No space left on device", name)
+        super().write(name, data)
+
+
+async def test_a_disk_without_room_for_one_more_lets_the_oldest_go_and_is_not_filled_up(
+    grove, tmp_path
+):
+    folder = SmallDisk(tmp_path / "backups", 10_000_000)
+    async with grove:
+        centre = await BackedUpCentre(grove, tmp_path / "tree").start()
+        await centre.make_ledger(*(os.urandom(20_000) for _ in range(4)))
+        await centre.back_up(folder, keep=2)
+        # All is new in each: two fit, and a third one does not.
+        folder.room = int(2.6 * taken(folder))
+        for _ in range(4):
+            for at in range(4):
+                await centre.put(at, os.urandom(20_000))
+            newest = await centre.back_up(folder, keep=2)
+        assert folder.backups()[0].file == newest
+        # What cannot be written at all leaves nothing behind for good.
+        held = await centre.ledger()
+        for _ in range(3):
+            for at in range(8):
+                await centre.put(at, os.urandom(20_000))
+            with pytest.raises(OSError, match="No space left"):
+                await centre.back_up(folder, keep=1)
+        folder.room = 10_000_000
+        await centre.back_up(folder, keep=2)
+        assert len(folder.sizes()) <= 4
+        await centre.restore(newest)
+        assert await centre.ledger() == held
 
 
 async def test_another_key_an_altered_backup_and_another_tree_are_named(grove, tmp_path):
