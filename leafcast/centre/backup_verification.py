@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,6 +46,8 @@ class VerifiedBackup:
     # Records in force, and objects of embedded spaces.
     records: int
     objects: int
+    # What waits for a person as the centre starts, by placement, and why: perhaps it lost some.
+    held: Mapping[str, str]
     # API servers whose objects are not in it.
     elsewhere: Sequence[str]
     # Until the centre ran, from the first byte read.
@@ -71,14 +73,21 @@ async def verify_backup(
         (scratch / name).unlink(missing_ok=True)
     progress("starting what was restored")
     centre = Centre(place)
-    records, objects, lost = await _run(file, centre)
+    started = await _run(file, centre)
     seconds = clock.now().seconds - began
-    if lost:
-        reason = f"{lost} of the records that it lists are not in it"
+    if started.lost:
+        reason = f"{started.lost} of the records that it lists are not in it"
         raise NotVerified(file, reason, "verify another one, and write a new one")
-    restored = centre.restored or []
     verified = VerifiedBackup(
-        file, found.tree, found.time_ms, restored, records, objects, elsewhere, seconds
+        file,
+        found.tree,
+        found.time_ms,
+        centre.restored or (),
+        started.records,
+        started.objects,
+        started.held,
+        elsewhere,
+        seconds,
     )
     if is_piecewise(file):
         note = {"timeMs": clock.now().wall_ms, "file": file.name, "seconds": round(seconds, 1)}
@@ -87,22 +96,30 @@ async def verify_backup(
     return verified
 
 
-async def _run(file: Path, centre: Centre) -> tuple[int, int, int]:
-    """Run the centre until it has started; records, objects, and records that it lacks."""
+@dataclass(frozen=True, slots=True)
+class _Started:
+    """What a centre had as it started; `lost` are records that it lists and lacks."""
 
-    async def run() -> None:
-        await centre.run()
+    records: int
+    objects: int
+    lost: int
+    held: Mapping[str, str]
 
+
+async def _run(file: Path, centre: Centre) -> _Started:
+    """Run the centre until it knows what it has; raises NotVerified, and what ends it."""
     try:
         async with asyncio.timeout(START_SECONDS), work_group() as group:
-            task = group.create_task(run())
+            task = group.create_task(centre.run())
             await centre.started.wait()
             controllers = running(centre.controllers)
+            await controllers.caught_up()
             spaces = running(centre.workloads), running(centre.inventory)
             objects = [len((await space.list()).objects) for space in spaces]
-            counts = len(controllers.issuer.records), sum(objects), len(controllers.issuer.lost)
+            records, lost = len(controllers.issuer.records), len(controllers.issuer.lost)
+            held = dict(controllers.translator.placements.held)
             task.cancel()
     except TimeoutError as error:
         reason = f"what was restored does not start within {START_SECONDS:g} s"
         raise NotVerified(file, reason, "verify another one") from error
-    return counts
+    return _Started(records, sum(objects), lost, held)

@@ -12,6 +12,7 @@ from leafcast.backups.operator_keys import OperatorKey
 from leafcast.centre.backup_verification import VerifiedBackup, verify_backup
 from leafcast.cli.session_calls import teller
 from leafcast.signals import EndedBySignal, run_until_signal
+from schemas.records.placements import title
 from schemas.values.wording import many
 
 DIGEST_SHOWN = 16
@@ -35,7 +36,8 @@ def verified_lines(found: VerifiedBackup) -> list[str]:
     for it in found.streams:
         same = f"the same again, {it.digest[:DIGEST_SHOWN]}" if it.digest else "no digest is known"
         lines.append(f"  {it.name}: {many(it.messages, 'message')}, {same}")
-    lines += [f"  not in it: the objects of {title}" for title in found.elsewhere]
+    lines += [f"  not in it: the objects of {it}" for it in found.elsewhere]
+    lines += [f"  held: {title(name)}: {why}" for name, why in sorted(found.held.items())]
     counts = f"{many(found.records, 'record')} in force, {many(found.objects, 'object')}"
     lines.append(f"It is good: a centre ran of it after {found.seconds:.1f} s, with {counts}.")
     return lines
