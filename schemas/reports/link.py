@@ -9,6 +9,8 @@ from collections.abc import Iterable
 from enum import StrEnum
 from typing import Annotated
 
+import msgspec
+
 from schemas.records.snapshots import SnapshotRank
 from schemas.values.identity import MailKey
 from schemas.values.wire import Meta, Natural, WireRecord
@@ -138,6 +140,10 @@ class Cursor(WireRecord, frozen=True):
     # The reigns of these two snapshots.
     snapshot_reign: Natural = 0
     reached_reign: Natural = 0
+
+    def at_the_start(self) -> Cursor:
+        """The same of a mailbox that is to be read anew."""
+        return msgspec.structs.replace(self, incarnation="", sequence=0)
 
     @property
     def snapshot_rank(self) -> SnapshotRank:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
@@ -61,9 +62,11 @@ from relay.core.events import (
 from relay.ports import BusBroken, Clock, CopiesPage, CopiesPlace, Dice
 from relay.shell.inbox import Inbox
 from schemas.content.blobs import Reference
+from schemas.reports.link import Cursor
 from schemas.reports.reports import Done, decode
-from schemas.values import subjects
+from schemas.values import subjects, wire
 from schemas.values.identity import ContentHash, NodePath
+from schemas.values.refusals import RecordRefused
 
 CLUSTER_ANSWER_SECONDS = 2.0
 
@@ -232,6 +235,21 @@ class JetStreamBus:
             except StreamDamaged as damage:
                 logger.error("%s: %s", self.path, damage)  # noqa: TRY400 - it says all
                 await mend_stream(self._relay, self._clock, damage.stream)
+                if damage.stream == "OWN":
+                    await self._read_mail_anew()
+
+    async def _read_mail_anew(self) -> None:
+        """Have the next session read the mailbox from its start.
+
+        What OWN lost and no snapshot lists yet nobody would miss: the digests are equal without it.
+        """
+        for record in await self._read_own():
+            if record.key != subjects.CURSOR_KEY:
+                continue
+            with suppress(RecordRefused):
+                void = wire.decode(Cursor, record.data).at_the_start()
+                note = StoreOwn(subjects.CURSOR_KEY, wire.encode(void))
+                await self._publisher.publish([outgoing_own(self.path, note)])
 
     async def _run(self) -> None:
         async with asyncio.TaskGroup() as group:
