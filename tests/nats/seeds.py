@@ -11,17 +11,18 @@ import pytest
 VARIABLE = "SEEDS"
 
 
-def seeds(role: str, few: int, many: int, block: int) -> list:
-    """Parameters of a test for one role: so many seeds in `make test`, others in `make long`.
+def seeds(role: str, few: Sequence[int], many: int, block: int) -> list:
+    """Parameters of a test for one role: few seeds in `make test`, the rest of many in `make long`.
 
     Each parameter is a block of seeds. With SEEDS=17,40 in the environment these are run alone.
     """
     if said := os.environ.get(VARIABLE):
         return [pytest.param(role, [int(seed) for seed in said.split(",")], id=f"{role}-chosen")]
-    found = [pytest.param(role, range(few), id=f"{role}-few")]
-    for first in range(few, many, block):
-        block_seeds = range(first, min(first + block, many))
-        found.append(pytest.param(role, block_seeds, id=f"{role}-{first}", marks=pytest.mark.long))
+    found = [pytest.param(role, few, id=f"{role}-few")]
+    left = [seed for seed in range(many) if seed not in few]
+    for at in range(0, len(left), block):
+        these = left[at : at + block]
+        found.append(pytest.param(role, these, id=f"{role}-{these[0]}", marks=pytest.mark.long))
     return found
 
 

@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(600)]
 REGION, EDGE = "/r1", "/r1/e1"
 FOLDERS = {"/": "tree", REGION: "r1", EDGE: "r1-e1"}
 PATHS = {"centre": "/", "region": REGION, "edge": EDGE}
-CUTS, MANY, BLOCK = 5, 55, 10
+CUTS, MANY, BLOCK = range(5), 55, 10
 """So many cuts of each role in `make test`, and altogether, each from a seed."""
 UNSYNCED = {"relay.adapters.server.nats_config.SYNC_ALWAYS": ""}
 """A server that acknowledges what is not on its disk."""
