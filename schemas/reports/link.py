@@ -9,8 +9,6 @@ from collections.abc import Iterable
 from enum import StrEnum
 from typing import Annotated
 
-import msgspec
-
 from schemas.records.snapshots import SnapshotRank
 from schemas.values.identity import MailKey
 from schemas.values.wire import Meta, Natural, WireRecord
@@ -143,7 +141,16 @@ class Cursor(WireRecord, frozen=True):
 
     def at_the_start(self) -> Cursor:
         """The same of a mailbox that is to be read anew."""
-        return msgspec.structs.replace(self, incarnation="", sequence=0)
+        return Cursor(
+            "",
+            0,
+            self.snapshot,
+            self.snapshot_sequence,
+            self.reached,
+            self.has_memory,
+            self.snapshot_reign,
+            self.reached_reign,
+        )
 
     @property
     def snapshot_rank(self) -> SnapshotRank:
