@@ -3,8 +3,8 @@
 Then one process runs the tests of whole trees of processes, one after the other, and another those
 that break such trees: what these wait for comes late on a machine that is busy. The third runs the
 files of all other tests meanwhile, and gives way to them wherever they want a processor; whoever is
-done takes the next file. Those of API servers, of which each test starts its own, come last, and
-of these the longest first, so that all end at about the same time. (`--dist
+done takes the next file. Those of API servers, which are heavy, come last, and of these the longest
+first, so that all end at about the same time. (`--dist
 loadgroup` would be the same by marks, but xdist 3.8 puts no test in its group with pytest 9.2, and
 says nothing.)
 """
@@ -33,6 +33,8 @@ OF_CHAOS = ("tests/nats/test_chaos_", "tests/nats/test_child_flood")
 OF_KUBE = "tests/kube/"
 LONGEST = ("end_to_end", "applying_faults", "kubernetes_faults", "up", "edge_faults")
 """The files of API servers that take more than two minutes."""
+OF_ONE_TREE = ("tests/kube/test_customization.py", "tests/kube/test_taken_back.py")
+"""They share a tree of API servers, so one process runs both."""
 WHOLE_TREES = (TREES, CHAOS)
 GIVES_WAY = 10
 _given_way = pytest.StashKey[bool]()
@@ -104,8 +106,10 @@ def pytest_xdist_make_scheduler(config, log):
 
     class SideBySide(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            group = group_of(nodeid)
-            return group if group in WHOLE_TREES else file_of(nodeid)
+            group, file = group_of(nodeid), file_of(nodeid)
+            if group in WHOLE_TREES:
+                return group
+            return OF_ONE_TREE[0] if file in OF_ONE_TREE else file
 
     config.option.loadscopereorder = False
     return SideBySide(config, log)

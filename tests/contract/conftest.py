@@ -31,13 +31,6 @@ def nats_url(tmp_path_factory):
         yield url
 
 
-@pytest.fixture(scope="session")
-def shared_server(kube_bed):
-    """One API server for all tests that a space on it has to pass."""
-    with kube_bed.server() as server:
-        yield server
-
-
 @pytest.fixture
 def clock():
     return HandClock()
@@ -59,7 +52,7 @@ async def space(request, clock, dice):
 async def any_space(request, clock, dice):
     """A space of each implementation, with the namespaces in which tests write and little else."""
     if request.param == "kubernetes":
-        kubeconfig = request.getfixturevalue("shared_server").kubeconfig
+        kubeconfig = request.getfixturevalue("module_server").kubeconfig
         async with on_api_server(kubeconfig, clock, dice, NAMESPACES) as made:
             yield made
         return

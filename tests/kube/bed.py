@@ -40,6 +40,8 @@ from tests.awaiting import until
 VERB_SECONDS = 180
 MEMORY_FOR_SPEED = {"GOGC": "off", "GOMEMLIMIT": "500MiB"}
 """What API servers are started with: each takes 1.4 CPU-s less of 4, and 200 MB more."""
+OF_ITSELF = ("/masterleases/", "/leases/kube-system/apiserver-", "/events/")
+DELETED_AT_ONCE = 100
 
 
 def need_binaries():
@@ -117,6 +119,7 @@ class Server:
     def __init__(self, bed: Bed, real: ApiServer) -> None:
         self.bed = bed
         self.real = real
+        self._marked: dict[str, str] = {}
 
     @property
     def name(self) -> str:
@@ -217,9 +220,35 @@ class Server:
 
     def wipe(self) -> None:
         """Take all that it stores from under it."""
+        assert int(self.ask_etcd("kv/deleterange", self._everything)["deleted"]) > 0
+
+    def mark(self) -> None:
+        """Remember what it stores, for `reset`."""
+        self._marked = self._stored()
+
+    def reset(self) -> None:
+        """Have it store again what it did at `mark`; it hears of that as of every change."""
+        now, then = self._stored(), self._marked
+        gone = [{"requestDeleteRange": {"key": key}} for key in now.keys() - then.keys()]
+        for at in range(0, len(gone), DELETED_AT_ONCE):
+            self.ask_etcd("kv/txn", {"success": gone[at : at + DELETED_AT_ONCE]})
+        for key, value in then.items():
+            if now.get(key) != value:
+                self.ask_etcd("kv/put", {"key": key, "value": value})
+
+    @property
+    def _everything(self):
+        """Its range of keys in etcd."""
         first, after = (base64.b64encode(f"/{self.name}{end}".encode()) for end in "/0")
-        form = {"key": first.decode(), "range_end": after.decode()}
-        assert int(self.ask_etcd("kv/deleterange", form)["deleted"]) > 0
+        return {"key": first.decode(), "range_end": after.decode()}
+
+    def _stored(self) -> dict[str, str]:
+        """All values by key, but for what the server says of itself again and again."""
+        found = self.ask_etcd("kv/range", self._everything)["kvs"]
+        listed = {item["key"]: item["value"] for item in found}
+        own = [f"/{self.name}{path}" for path in OF_ITSELF]
+        names = {key: base64.b64decode(key).decode() for key in listed}
+        return {key: it for key, it in listed.items() if not names[key].startswith(tuple(own))}
 
     def compact(self) -> None:
         """Have etcd forget all that was before now."""

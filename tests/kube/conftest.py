@@ -1,4 +1,7 @@
-"""A syncer on a real API server; a module with a cluster of its own says `server` anew."""
+"""A syncer on a real API server; a module with a cluster of its own says `server` anew.
+
+And a tree of real API servers for the files that the tests' processes are told to run together.
+"""
 
 import uuid
 
@@ -8,6 +11,8 @@ from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.kubernetes.kubeconfig import Kubeconfig
 from relay.adapters.kubernetes.space import KubernetesSpace
 from tests.contract.syncing import TREE, Bench
+from tests.kube.bed import need_binaries
+from tests.kube.live_tree import SHAPE, LiveTree
 
 
 @pytest.fixture
@@ -36,3 +41,15 @@ async def bench(server, bench_tree):
     # Watches that were cut off end their encryption meanwhile.
     await space.kinds()
     await space.close()
+
+
+@pytest.fixture(scope="session")
+def live_tree(tmp_path_factory):
+    """One tree for all tests that break nothing of it: each keeps to names of its own."""
+    need_binaries()
+    tree = LiveTree(tmp_path_factory.mktemp("live") / "tree")
+    try:
+        tree.up("--kube=all", *SHAPE)
+        yield tree
+    finally:
+        tree.run("down")

@@ -1,9 +1,11 @@
 """Fixtures of real API servers, for tests in any folder; mark those tests `kube`."""
 
+import json
 from contextlib import ExitStack
 
 import pytest
 
+from schemas.crds.definitions import custom_resource_definitions
 from tests.kube.bed import Bed
 
 
@@ -21,11 +23,27 @@ def api_server(kube_bed):
         yield server
 
 
-@pytest.fixture
-def live_cluster(kube_bed):
-    """A fresh API server with controllers, a scheduler and kwok: Deployments become Ready."""
+@pytest.fixture(scope="session")
+def live_server(kube_bed):
+    """One for all tests of this process, with controllers, a scheduler and kwok.
+
+    Deployments become Ready; each test keeps to namespaces of its own.
+    """
     with kube_bed.server(workloads=True) as server:
         yield server
+
+
+@pytest.fixture
+def live_cluster(live_server):
+    """The same; namespaces that a test makes end with it."""
+    before = namespaces(live_server)
+    yield live_server
+    for name in namespaces(live_server) - before:
+        live_server.kubectl("delete", name, "--timeout=60s")
+
+
+def namespaces(server):
+    return {*server.kubectl("get", "namespaces", "-o", "name").split()}
 
 
 @pytest.fixture
@@ -35,8 +53,36 @@ def new_server(kube_bed):
         yield lambda **options: stack.enter_context(kube_bed.server(**options))
 
 
+@pytest.fixture(scope="session")
+def shared_server(kube_bed):
+    """One API server for all tests of this process that leave it as it is; our kinds are defined.
+
+    Who kills it, starts it again or changes its users or certificates has a server of its own.
+    """
+    with kube_bed.server() as server:
+        listed = {"apiVersion": "v1", "kind": "List", "items": [*custom_resource_definitions()]}
+        server.kubectl("apply", "-f", "-", stdin=json.dumps(listed))
+        server.await_definitions()
+        server.mark()
+        yield server
+
+
+@pytest.fixture
+def clean_server(shared_server):
+    """The shared server, with nothing in it of other tests."""
+    shared_server.reset()
+    return shared_server
+
+
 @pytest.fixture(scope="module")
-def module_server(kube_bed):
-    """As `api_server`, one for all tests of a module: each keeps to a namespace of its own."""
+def module_server(shared_server):
+    """As `clean_server`, for all tests of a module: each keeps to a namespace of its own."""
+    shared_server.reset()
+    return shared_server
+
+
+@pytest.fixture(scope="module")
+def own_server(kube_bed):
+    """As `api_server`, one for all tests of a module, which may do with it what they like."""
     with kube_bed.server() as server:
         yield server

@@ -117,8 +117,8 @@ async def test_a_namespace_goes_only_if_it_is_ours_and_empty(connect, new_server
         assert bench.done.held == {}
 
 
-async def test_a_definition_stays_while_others_have_objects_of_it(connect, api_server):
-    bench = connect(api_server.kubeconfig)
+async def test_a_definition_stays_while_others_have_objects_of_it(connect, clean_server):
+    bench = connect(clean_server.kubeconfig)
     made = definition("oxen", "Ox")
     key = ObjectKey("apiextensions.k8s.io", "customresourcedefinitions", "", "oxen.example.com")
     theirs = {
@@ -130,7 +130,7 @@ async def test_a_definition_stays_while_others_have_objects_of_it(connect, api_s
         bench.want(made)
         await bench.settled()
         await bench.until(lambda: bench.said[key].health == "healthy")
-        await eventually(lambda: _created(api_server, theirs), "not served")
+        await eventually(lambda: _created(clean_server, theirs), "not served")
         bench.want()
         await bench.until(lambda: not bench.said[key].present)
         assert "kept: not empty: oxen.example.com/default/theirs" in bench.said[key].reason

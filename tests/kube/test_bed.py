@@ -56,8 +56,8 @@ def test_a_user_without_rights_is_refused_until_rbac_gives_them(api_server):
     assert until(lambda: not api_server.kubectl("get", "pods", kubeconfig=guest, check=False)[0])
 
 
-def test_a_server_that_starts_again_has_its_objects_and_its_address(module_server):
-    server = module_server
+def test_a_server_that_starts_again_has_its_objects_and_its_address(own_server):
+    server = own_server
     server.kubectl("create", "configmap", "kept", "--from-literal=a=b")
     url, kubeconfig = server.url, server.kubeconfig.read_text()
     server.kill()
@@ -67,29 +67,29 @@ def test_a_server_that_starts_again_has_its_objects_and_its_address(module_serve
     assert server.kubectl("get", "configmap", "kept", "-o", "jsonpath={.data.a}") == "b"
 
 
-def test_a_frozen_server_answers_nothing_until_it_goes_on(module_server):
-    module_server.freeze()
-    code, _, _ = module_server.kubectl("get", "pods", "--request-timeout=1s", check=False)
+def test_a_frozen_server_answers_nothing_until_it_goes_on(own_server):
+    own_server.freeze()
+    code, _, _ = own_server.kubectl("get", "pods", "--request-timeout=1s", check=False)
     assert code
-    module_server.thaw()
-    module_server.kubectl("get", "pods")
+    own_server.thaw()
+    own_server.kubectl("get", "pods")
 
 
-def test_its_certificate_holds_for_strict_clients(module_server):
-    context = ssl.create_default_context(cafile=str(module_server.real.authority))
+def test_its_certificate_holds_for_strict_clients(own_server):
+    context = ssl.create_default_context(cafile=str(own_server.real.authority))
     context.verify_flags |= ssl.VERIFY_X509_STRICT
-    host, _, port = module_server.url.removeprefix("https://").partition(":")
+    host, _, port = own_server.url.removeprefix("https://").partition(":")
     connection = http.client.HTTPSConnection(host, int(port), context=context, timeout=10)
     connection.request("GET", "/version")
     assert connection.getresponse().status == 200
     connection.close()
 
 
-def test_nobody_but_the_owner_can_open_its_secrets(module_server):
-    folder = module_server.real.folder
+def test_nobody_but_the_owner_can_open_its_secrets(own_server):
+    folder = own_server.real.folder
     assert not folder.stat().st_mode & 0o077
-    assert not module_server.kubeconfig.stat().st_mode & 0o077
-    etcd = module_server.bed.kube.etcd
+    assert not own_server.kubeconfig.stat().st_mode & 0o077
+    etcd = own_server.bed.kube.etcd
     assert isinstance(etcd, Etcd)
     assert not etcd.folder.stat().st_mode & 0o077
 

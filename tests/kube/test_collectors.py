@@ -10,7 +10,6 @@ from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.kubernetes.kubeconfig import Kubeconfig
 from relay.adapters.kubernetes.space import KubernetesSpace
 from schemas.api import parse_kind
-from schemas.crds.definitions import custom_resource_definitions
 from schemas.records.placements import placement_key
 from schemas.values.faults import InvalidObject
 from tests.awaiting import eventually, until_object
@@ -94,10 +93,9 @@ class Hub:
 
 
 @pytest.fixture
-async def hub(api_server, tmp_path):
-    made = Hub(api_server)
-    await made.apply(*custom_resource_definitions(), SPACE)
-    await asyncio.to_thread(api_server.await_definitions)
+async def hub(clean_server, tmp_path):
+    made = Hub(clean_server)
+    await made.apply(SPACE)
 
     def prepare(tree):
         tree.workloads = made.wds

@@ -5,23 +5,16 @@ import json
 import pytest
 
 from tests.awaiting import until
-from tests.kube.bed import need_binaries
 from tests.kube.hub_statuses import KINDS, REFUSES, workloads
-from tests.kube.live_tree import PATHS, SHAPE, SITES, WAIT, LiveTree
+from tests.kube.live_tree import PATHS, SITES, WAIT
 from tests.kube.test_end_to_end import namespace, value_is, value_of
 
 pytestmark = [pytest.mark.kube, pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(400)]
 
 
-@pytest.fixture(scope="module")
-def tree(tmp_path_factory):
-    need_binaries()
-    tree = LiveTree(tmp_path_factory.mktemp("live") / "tree")
-    try:
-        tree.up("--kube=all", *SHAPE)
-        yield tree
-    finally:
-        tree.run("down")
+@pytest.fixture
+def tree(live_tree):
+    return live_tree
 
 
 _FITTING = """

@@ -102,9 +102,9 @@ async def test_rights_lost_in_mid_work_are_said_of_what_needs_them_and_the_rest_
     ids=["annotations", "data", "fields"],
 )
 async def test_what_is_too_large_for_a_server_is_said_in_its_words_and_holds_up_nothing(
-    connect, api_server, big, word
+    connect, clean_server, big, word
 ):
-    bench = bench_on(connect(api_server.kubeconfig))
+    bench = bench_on(connect(clean_server.kubeconfig))
     plain = config_map("big")
     huge = {**plain, **big, "metadata": {**plain["metadata"], **big.get("metadata", {})}}
     async with bench.running():
@@ -190,7 +190,7 @@ async def test_a_client_certificate_that_is_rotated_in_its_files_is_used_from_th
         assert bench.space.deleted == []
 
 
-async def test_a_flip_of_overwrite_is_seen_at_the_server_and_does_as_it_says(connect, api_server):
+async def test_a_flip_of_overwrite_is_seen_at_the_server_and_does_as_it_says(connect, clean_server):
     def asked(value, **data):
         obj = config_map(**data)
         said = {"edge.kubestellar.io/downsync-overwrite": value}
@@ -198,12 +198,12 @@ async def test_a_flip_of_overwrite_is_seen_at_the_server_and_does_as_it_says(con
 
     def live():
         form = json.loads(
-            api_server.kubectl("-n", "shop", "get", "configmap", "settings", "-o", "json")
+            clean_server.kubectl("-n", "shop", "get", "configmap", "settings", "-o", "json")
         )
         said = form["metadata"]["annotations"]
         return form["data"], said.get("edge.kubestellar.io/downsync-overwrite")
 
-    bench = bench_on(connect(api_server.kubeconfig))
+    bench = bench_on(connect(clean_server.kubeconfig))
     async with bench.running():
         bench.want(asked("true", a="1"))
         await bench.settled()
@@ -211,7 +211,7 @@ async def test_a_flip_of_overwrite_is_seen_at_the_server_and_does_as_it_says(con
         await bench.settled()
         assert await run(live) == ({"a": "1"}, "false")
         patch = ("patch", "configmap", "settings", "--type=merge", "-p", '{"data":{"a":"theirs"}}')
-        await run(api_server.kubectl, "-n", "shop", *patch)
+        await run(clean_server.kubectl, "-n", "shop", *patch)
         bench.want(asked("false", a="3"))
         await bench.settled()
         assert await run(live) == ({"a": "theirs"}, "false")
@@ -230,9 +230,9 @@ async def test_a_flip_of_overwrite_is_seen_at_the_server_and_does_as_it_says(con
 
 
 async def test_of_two_hubs_that_want_one_object_one_has_it_and_the_other_says_so(
-    connect, new_server, tmp_path
+    connect, new_server, clean_server, tmp_path
 ):
-    servers = [await run(new_server) for _ in range(3)]
+    servers = [await run(new_server), await run(new_server), clean_server]
     hubs = [connect(server.kubeconfig) for server in servers[:2]]
     edge = connect(servers[2].kubeconfig)
     for server in servers[:2]:

@@ -53,15 +53,15 @@ def apply(server, obj):
 
 
 @pytest.fixture(scope="module")
-def hub(module_server):
+def hub(own_server):
     """An API server with all that a centre needs, and the account of an edge in one namespace."""
-    code, manifests, said = leafcast("install", "--kubeconfig", str(module_server.kubeconfig))
+    code, manifests, said = leafcast("install", "--kubeconfig", str(own_server.kubeconfig))
     assert code == 0, said
     _, more, _ = leafcast("install", "--role", "edge", "--namespace", "shop")
-    module_server.kubectl("apply", "-f", "-", stdin=manifests)
-    module_server.kubectl("apply", "-f", "-", stdin=more)
-    module_server.await_definitions()
-    return module_server
+    own_server.kubectl("apply", "-f", "-", stdin=manifests)
+    own_server.kubectl("apply", "-f", "-", stdin=more)
+    own_server.await_definitions()
+    return own_server
 
 
 def test_a_second_apply_of_all_that_is_installed_changes_nothing(hub):
@@ -232,10 +232,12 @@ def lease(renewed):
 
 
 @pytest.mark.parametrize("sign", ["lease", "node"])
-def test_a_server_on_which_objects_come_to_life_is_refused_unless_told_otherwise(api_server, sign):
+def test_a_server_on_which_objects_come_to_life_is_refused_unless_told_otherwise(
+    clean_server, sign
+):
     node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "worker-1"}}
-    assert apply(api_server, lease(datetime.now(UTC)) if sign == "lease" else node)[0] == 0
-    words = ("install", "--kubeconfig", str(api_server.kubeconfig))
+    assert apply(clean_server, lease(datetime.now(UTC)) if sign == "lease" else node)[0] == 0
+    words = ("install", "--kubeconfig", str(clean_server.kubeconfig))
     code, out, said = leafcast(*words)
     assert (code, out) == (1, "")
     assert ("worker-1" if sign == "node" else "kube-controller-manager") in said
@@ -271,29 +273,31 @@ def test_who_sees_a_namespace_sees_our_kinds_there_and_placements_if_that_is_giv
     assert not may("view", "patch epl")
 
 
-def test_a_controller_manager_that_starts_no_pods_is_no_sign_of_life(api_server):
-    apply(api_server, lease(datetime.now(UTC)))
-    api_server.kubectl("create", "serviceaccount", "namespace-controller", "-n", "kube-system")
-    words = ("install", "--kubeconfig", str(api_server.kubeconfig))
+def test_a_controller_manager_that_starts_no_pods_is_no_sign_of_life(clean_server):
+    apply(clean_server, lease(datetime.now(UTC)))
+    clean_server.kubectl("create", "serviceaccount", "namespace-controller", "-n", "kube-system")
+    words = ("install", "--kubeconfig", str(clean_server.kubeconfig))
     assert leafcast(*words)[0] == 0
-    api_server.kubectl("create", "serviceaccount", "job-controller", "-n", "kube-system")
+    clean_server.kubectl("create", "serviceaccount", "job-controller", "-n", "kube-system")
     assert leafcast(*words)[0] == 1
 
 
-def test_a_controller_manager_that_ended_is_no_sign_of_life(api_server):
-    apply(api_server, lease(datetime.now(UTC) - timedelta(hours=1)))
-    assert leafcast("install", "--kubeconfig", str(api_server.kubeconfig))[0] == 0
+def test_a_controller_manager_that_ended_is_no_sign_of_life(clean_server):
+    apply(clean_server, lease(datetime.now(UTC) - timedelta(hours=1)))
+    assert leafcast("install", "--kubeconfig", str(clean_server.kubeconfig))[0] == 0
 
 
 async def test_a_centre_that_may_read_one_kind_is_told_what_would_come_to_life(
-    api_server, tmp_path
+    clean_server, tmp_path
 ):
     words = ("install", "--role", "workloads", "--kind", "deployments.apps")
-    api_server.kubectl("apply", "-f", "-", stdin=leafcast(*words)[1])
-    api_server.await_definitions()
+    clean_server.kubectl("apply", "-f", "-", stdin=leafcast(*words)[1])
+    clean_server.await_definitions()
     asked = ("create", "token", "leafcast-centre", "-n", "leafcast-system")
-    config = json.loads(api_server.kubectl("config", "view", "--flatten", "--minify", "-o", "json"))
-    config["users"][0]["user"] = {"token": api_server.kubectl(*asked).strip()}
+    config = json.loads(
+        clean_server.kubectl("config", "view", "--flatten", "--minify", "-o", "json")
+    )
+    config["users"][0]["user"] = {"token": clean_server.kubectl(*asked).strip()}
     (tmp_path / "centre").write_text(json.dumps(config))
     spaces = CentreSpaces((SpaceSetting("kubeconfig", str(tmp_path / "centre")),))
 
@@ -302,11 +306,11 @@ async def test_a_centre_that_may_read_one_kind_is_told_what_would_come_to_life(
         return f"{found.trouble}: {found.cause}"
 
     assert await trouble() == ": "
-    apply(api_server, lease(datetime.now(UTC)))
+    apply(clean_server, lease(datetime.now(UTC)))
     assert "kube-controller-manager runs there" in await trouble()
-    api_server.kubectl("create", "serviceaccount", "namespace-controller", "-n", "kube-system")
+    clean_server.kubectl("create", "serviceaccount", "namespace-controller", "-n", "kube-system")
     assert await trouble() == ": "
-    apply(api_server, {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "worker-1"}})
+    apply(clean_server, {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "worker-1"}})
     assert "worker-1" in await trouble()
 
 

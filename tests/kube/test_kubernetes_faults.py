@@ -35,12 +35,12 @@ async def space_of(source):
 
 
 @pytest.fixture
-def api_server(module_server):
+def api_server(own_server):
     """The server of this module: it runs, and has nothing of what the tests follow."""
-    yield module_server
-    if module_server.kubectl("get", "--raw", "/readyz", check=False)[0]:
-        module_server.restart()
-    module_server.kubectl("delete", "-n", "default", "configmap", "settings", "--ignore-not-found")
+    yield own_server
+    if own_server.kubectl("get", "--raw", "/readyz", check=False)[0]:
+        own_server.restart()
+    own_server.kubectl("delete", "-n", "default", "configmap", "settings", "--ignore-not-found")
 
 
 @pytest.fixture

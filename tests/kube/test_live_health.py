@@ -13,11 +13,9 @@ from tests.kube.bed import kubectl
 pytestmark = [pytest.mark.kube, pytest.mark.slow, pytest.mark.timeout(180)]
 
 
-@pytest.fixture(scope="module")
-def server(kube_bed):
-    """One cluster for all tests of this module: each keeps to a namespace of its own."""
-    with kube_bed.server(workloads=True) as server:
-        yield server
+@pytest.fixture
+def server(live_server):
+    return live_server
 
 
 @pytest.fixture

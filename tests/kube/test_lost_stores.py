@@ -155,9 +155,9 @@ async def test_a_watch_that_etcd_has_forgotten_is_listed_again(api_server, monke
         assert not [change for change in told.changes if change.kind == "deleted"]
 
 
-async def test_a_list_whose_pages_outlive_their_revision_is_whole(api_server, monkeypatch):
+async def test_a_list_whose_pages_outlive_their_revision_is_whole(clean_server, monkeypatch):
     monkeypatch.setattr(informer, "PAGE_OBJECTS_MAX", 2)
-    async with space_of(api_server) as space, space_of(api_server) as others:
+    async with space_of(clean_server) as space, space_of(clean_server) as others:
         for at in range(5):
             await space.apply(config_map(f"one-{at}", "default"), "me")
         kind = next(k for k in await space.kinds() if k.group_resource == ("", "configmaps"))
@@ -167,7 +167,7 @@ async def test_a_list_whose_pages_outlive_their_revision_is_whole(api_server, mo
             answer = await request(method, path, query, **how)
             asked.append(query)
             await others.apply(config_map("new", "default", at=str(len(asked))), "me")
-            await run(api_server.compact)
+            await run(clean_server.compact)
             return answer
 
         monkeypatch.setattr(space._api, "request", forgotten)

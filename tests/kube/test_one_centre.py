@@ -17,12 +17,12 @@ EVERYTHING = "edgeplacements,locations,synctargets,namespaces,configmaps,secrets
 
 
 @pytest.fixture
-def programs(tmp_path, api_server):
+def programs(tmp_path, clean_server):
     """Two trees, and one hub that is made ready."""
     made = [Program(tmp_path / name) for name in ("one", "other")]
-    install = made[0].run("install", "--kubeconfig", str(api_server.kubeconfig))
-    api_server.kubectl("apply", "-f", "-", stdin=install.stdout)
-    api_server.await_definitions()
+    install = made[0].run("install", "--kubeconfig", str(clean_server.kubeconfig))
+    clean_server.kubectl("apply", "-f", "-", stdin=install.stdout)
+    clean_server.await_definitions()
     yield made
     for program in made:
         program.run("down")
@@ -52,46 +52,46 @@ def told(program, reason, word=""):
     return sum(it["count"] for it in events if it["reason"] == reason and word in it["message"])
 
 
-def test_one_hub_has_one_centre_until_a_person_gives_it_to_another(api_server, programs):
+def test_one_hub_has_one_centre_until_a_person_gives_it_to_another(clean_server, programs):
     one, other = programs
-    one.up(*on(api_server))
-    held = holders(api_server)
+    one.up(*on(clean_server))
+    held = holders(clean_server)
     assert held.keys() == {"leafcast-inventory", "leafcast-workloads"}
     (tree,) = set(held.values())
 
-    before = written(api_server)
-    refused = other.run("up", *on(api_server))
+    before = written(clean_server)
+    refused = other.run("up", *on(clean_server))
     assert refused.returncode == 1
     assert tree[:8] in refused.stderr
     assert "--take-over" in refused.stderr
     assert not other.place.folder.exists()
-    waits = other.run("up", *on(api_server), "--take-over", "--timeout", "8")
+    waits = other.run("up", *on(clean_server), "--take-over", "--timeout", "8")
     assert "it is the hub of another centre" in waits.stderr
     other.run("down")
-    assert (written(api_server), holders(api_server)) == (before, held)
+    assert (written(clean_server), holders(clean_server)) == (before, held)
 
     # A person gives the hub to another centre by force, and takes that back.
     lease = ("-n", "leafcast-system", "annotate", "--overwrite", "lease", "leafcast-workloads")
-    api_server.kubectl(*lease, f"leafcast.io/claimed-by-tree={'b' * 32}")
+    clean_server.kubectl(*lease, f"leafcast.io/claimed-by-tree={'b' * 32}")
     until(lambda: told(one, "HubLost", "of tree bbbbbbbb"), one.place.log.read_text)
     doctor = one.run("doctor")
     assert (doctor.returncode, "of tree bbbbbbbb" in doctor.stdout) == (1, True)
-    lost = written(api_server)
+    lost = written(clean_server)
     # A busy server may have cost the lease before, for as long as it did not answer.
     once = told(one, "HubHeld")
-    api_server.kubectl("-n", "leafcast-system", "delete", "lease", "leafcast-workloads")
+    clean_server.kubectl("-n", "leafcast-system", "delete", "lease", "leafcast-workloads")
     until(lambda: told(one, "HubHeld") > once, one.place.log.read_text)
-    assert (lost, holders(api_server)) == (before, held)
+    assert (lost, holders(clean_server)) == (before, held)
 
     # Its own next run need not wait, whatever became of the last one.
     os.kill(one.place.daemon()["pid"], signal.SIGKILL)
     one.up()
-    assert holders(api_server) == held
+    assert holders(clean_server) == held
     one.run("down")
 
     again = other.run("up")
     assert (again.returncode, tree[:8] in again.stderr) == (1, True)
     other.up("--take-over")
-    assert set(holders(api_server).values()).isdisjoint(held.values())
+    assert set(holders(clean_server).values()).isdisjoint(held.values())
     late = one.run("up")
     assert (late.returncode, "it is the hub of another centre" in late.stderr) == (1, True)

@@ -30,10 +30,9 @@ NAMESPACE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop
 
 
 @pytest.fixture
-async def centre(api_server, tmp_path):
-    made = HubCentre(tmp_path, api_server)
-    await made.apply_all(*custom_resource_definitions(), NAMESPACE)
-    await asyncio.to_thread(api_server.await_definitions)
+async def centre(clean_server, tmp_path):
+    made = HubCentre(tmp_path, clean_server)
+    await made.apply_all(NAMESPACE)
     return made
 
 
@@ -145,8 +144,13 @@ async def test_what_acts_on_the_hub_itself_is_named_unless_a_denatured_holds_it(
         await centre.until_status(SHOP, lambda obj: not condition(obj, "ActsAtCentre"))
 
 
-async def test_a_centre_is_not_ready_while_its_api_server_is_down(centre, monkeypatch):
+async def test_a_centre_is_not_ready_while_its_api_server_is_down(
+    api_server, tmp_path, monkeypatch
+):
     monkeypatch.setattr(informer, "OUTAGE_SECONDS_MAX", 0.5)
+    centre = HubCentre(tmp_path, api_server)
+    await centre.apply_all(*custom_resource_definitions(), NAMESPACE)
+    await asyncio.to_thread(api_server.await_definitions)
     async with centre.running() as controllers, running(controllers.unready) as endpoint:
 
         async def answers(code, words):

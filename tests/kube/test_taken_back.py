@@ -5,21 +5,14 @@ import json
 import pytest
 
 from tests.awaiting import until
-from tests.kube.bed import need_binaries
-from tests.kube.live_tree import SHAPE, LiveTree, config_map, namespace
+from tests.kube.live_tree import config_map, namespace
 
 pytestmark = [pytest.mark.kube, pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(300)]
 
 
 @pytest.fixture
-def tree(tmp_path):
-    need_binaries()
-    tree = LiveTree(tmp_path / "tree")
-    try:
-        tree.up("--kube=all", *SHAPE)
-        yield tree
-    finally:
-        tree.run("down")
+def tree(live_tree):
+    return live_tree
 
 
 _SHOP = """

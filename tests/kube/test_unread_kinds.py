@@ -5,7 +5,6 @@ import asyncio
 import pytest
 
 from relay.adapters.kubernetes import informer
-from schemas.crds.definitions import custom_resource_definitions
 from tests.awaiting import eventually
 from tests.kube.aggregated_api import GROUP, VERSION, AggregatedApi, thing
 from tests.kube.hub_centre import HubCentre
@@ -66,12 +65,10 @@ def readable(obj):
 
 
 @pytest.fixture
-async def centre(api_server, tmp_path):
-    made = HubCentre(tmp_path, api_server)
-    await made.apply_all(
-        *custom_resource_definitions(), definition(), namespace("shop"), namespace("other")
-    )
-    await asyncio.to_thread(api_server.await_definitions)
+async def centre(clean_server, tmp_path):
+    made = HubCentre(tmp_path, clean_server)
+    await made.apply_all(definition(), namespace("shop"), namespace("other"))
+    await asyncio.to_thread(clean_server.await_definitions)
     await made.inventory.apply(target("s1", "/emea/s1"), USER)
     for name in ("shop", "other"):
         await made.apply_all(placement(name, {"namespaces": [name]}), config("a", name))
