@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from types import MappingProxyType
 from typing import Any
 
 from leafcast.ask.client import CentreAsks
@@ -41,6 +42,8 @@ _OWN_FIGURES = (
     "certificateUntilMs",
 )
 TEXTS_MAX = 16
+MEMBERS_SHOWN_MAX = 8
+NOTHING_MORE: Mapping[str, str] = MappingProxyType({})
 AUTHORITIES_MAX_CHARACTERS = 32 * 1024
 IN_SESSION = ("up", CATCHING_UP, "stale")
 """The states of nodes that are there."""
@@ -50,7 +53,11 @@ Form = Mapping[str, Any]
 
 
 async def ask_nodes(
-    asks: CentreAsks, clock: Clock, paths: Iterable[NodePath], known: Mapping[NodePath, Form]
+    asks: CentreAsks,
+    clock: Clock,
+    paths: Iterable[NodePath],
+    known: Mapping[NodePath, Form],
+    arguments: Mapping[str, str] = NOTHING_MORE,
 ) -> dict[NodePath, Form | AskFault]:
     """The `node` answers of those of `paths` whose parents reach them, or why there is none.
 
@@ -63,7 +70,7 @@ async def ask_nodes(
     async def ask(path: NodePath) -> None:
         before = clock.now().wall_ms
         try:
-            form = checked_answer(path, await asks.ask(path, NODE, {}))
+            form = checked_answer(path, await asks.ask(path, NODE, arguments))
         except AskFailed as failed:
             found[path] = failed.fault
         except BusBroken as broken:
@@ -119,8 +126,21 @@ def checked_answer(path: NodePath, answer: object) -> dict[str, Any]:
         "leafUrls": _texts(answer, "leafUrls"),
         "authorities": _text(answer, "authorities", AUTHORITIES_MAX_CHARACTERS),
         "certificateRequest": _text(answer, "certificateRequest", AUTHORITIES_MAX_CHARACTERS),
+        "members": _checked_members(answer.get("members")),
         "children": {name: child for name, child in found.items() if child is not None},
     }
+
+
+def _checked_members(listed: object) -> list[dict[str, Any]]:
+    """Of a node that has several members how they stand: see leafcast.node.member_forms."""
+    found = listed[:MEMBERS_SHOWN_MAX] if isinstance(listed, list) else []
+    texts, figures = ("name", "role", "server"), ("seconds", "lag")
+    return [
+        {**{word: _text(it, word) for word in texts}, **dict.fromkeys(figures, 0)}
+        | _figures(it, figures)
+        for it in found
+        if isinstance(it, Mapping)
+    ]
 
 
 def _checked_child(child: object) -> dict[str, Any] | None:

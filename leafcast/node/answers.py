@@ -6,8 +6,10 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
+from typing import Any
 
 from leafcast.node.copies_answer import CopyQuery, copies_answer
+from leafcast.node.member_forms import MEMBERS_ASKED
 from relay.core.asks.answers import BadAskArguments, objects_answer
 from relay.core.node import Node
 from relay.core.node_answers import node_answer, status_answer
@@ -30,6 +32,11 @@ from schemas.values.identity import MailKey, NodePath
 ORPHANS_PAGE_MAX = 1000
 
 
+async def no_members() -> list[dict[str, Any]]:
+    """Of a node that runs once."""
+    return []
+
+
 @dataclass(frozen=True, slots=True)
 class AnsweringNode:
     """One run of a node, as asks find it."""
@@ -47,6 +54,8 @@ class AnsweringNode:
     take_certificate: Callable[[str, str], Awaitable[None]]
     # What it is where it runs: its role, its server, its cluster, its disk.
     standing: Callable[[], Mapping[str, object]]
+    # How its members stand: see leafcast.node.member_forms.
+    members: Callable[[], Awaitable[list[dict[str, Any]]]] = no_members
 
     @property
     def node(self) -> Node:
@@ -71,6 +80,8 @@ def answerers(asked: AnsweringNode) -> dict[str, Answerer]:
             "noted": dict(driver.counters.noted),
             **asked.standing(),
         }
+        if MEMBERS_ASKED in record.arguments:
+            told["members"] = await asked.members()
         return asked.sign(record, told)
 
     async def status(record: AskRecord) -> object:

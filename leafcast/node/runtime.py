@@ -10,6 +10,7 @@ import logging
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from typing import Any
 
 from leafcast.node.answers import AnsweringNode, answerers
 from leafcast.node.attached_cluster import AttachedCluster
@@ -17,6 +18,7 @@ from leafcast.node.claim_note import ClaimNote
 from leafcast.node.credentials.key_at_parent import KeyAtParent
 from leafcast.node.credentials.server_trust import ServerTrust
 from leafcast.node.known_children import RememberingServer
+from leafcast.node.member_forms import member_forms
 from leafcast.node.node_server import NodeServer
 from leafcast.node.options import (
     EdgeCluster,
@@ -168,6 +170,17 @@ class NodeRuntime:
     @property
     def _attached(self) -> AttachedCluster | None:
         return self._run.cluster if self._run is not None else None
+
+    async def members(self) -> list[dict[str, Any]]:
+        """How its members stand, see member_forms; nothing if it has but one."""
+        member, run = self._world.member, self._run
+        if member is None or run is None:
+            return []
+        facts = await member.presence.look()
+        try:
+            return member_forms(facts, await run.bus.member_servers())
+        except BusBroken:
+            return member_forms(facts, ())
 
     def unready(self) -> dict[str, str]:
         """What keeps the node from its work now: each part by name, "" if it does its own."""
@@ -327,6 +340,7 @@ class NodeRuntime:
             self._key.sign,
             self._take_certificate,
             self._answered_standing,
+            self.members,
         )
         answers, asked = answerers(answering), self._answered_asks
         asker = Asker(bus, lambda: driver.node, world.clock, answers, asked)

@@ -65,6 +65,22 @@ def test_a_member_may_die_and_all_that_was_acknowledged_arrives(tree, tmp_path, 
     did(tree, "wait", "shop", "--for", "synced")
 
 
+def test_the_tree_shows_who_is_active_and_who_stands_by(tree):
+    for node in (CENTRE, REGION):
+        tree.until_active(node)
+
+    def roles():
+        nodes = tree.json("tree", "--members")["nodes"]
+        found = {node["path"]: node["members"] for node in nodes if node["members"]}
+        said = {path: sorted(it["role"] for it in members) for path, members in found.items()}
+        leading = {path: [it["server"] for it in members] for path, members in found.items()}
+        wanted = ["active", "standby", "standby"]
+        is_led = all(servers.count("leads") == 1 for servers in leading.values())
+        return is_led and said == {"/": wanted, "/region-1": wanted}
+
+    until(roles, lambda: tree.run("tree", "--members").stdout)
+
+
 def test_another_number_of_members_is_refused_with_the_remedy(tree):
     done = tree.run("up", "--members", "1")
     assert done.returncode == 1

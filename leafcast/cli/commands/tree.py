@@ -12,16 +12,19 @@ from leafcast.ask.session import Session
 from leafcast.cli.options.common import data_dir_option
 from leafcast.cli.options.output import Output, output_options
 from leafcast.cli.printing import show, watch
+from leafcast.show.member_tables import members_view
 from leafcast.show.tree_tables import tree_view
 
 
 @click.command()
 @click.option("-w", "--watch", "stays", is_flag=True, help="Go on until Ctrl-C.")
+@click.option("--members", is_flag=True, help="Show the members of nodes that run several times.")
 @output_options
 @data_dir_option
 def tree(
     *,
     stays: bool,
+    members: bool,
     output: Output,
     data_dir: Path | None,
 ) -> None:
@@ -30,13 +33,16 @@ def tree(
     LAG is the mail a node has not read yet; DELIVERED and WORKING count the destinations of all
     placements at the node and below it, and "at least" says that not all have answered; OBJECTS is
     how many objects the cluster at an edge holds for them.
+
+    With --members, of each node that runs several times: which member is active and since when, who
+    stands by, whose server leads the node's streams, and how many messages another one lacks.
     """
 
     async def ask(session: Session) -> Any:
-        return await session.call("tree")
+        return await session.call("tree", **({"members": True} if members else {}))
 
     def paths(found: Any) -> list[str]:
         return [node["path"] for node in found["nodes"]]
 
-    draw = partial(tree_view, wide=output.is_wide)
+    draw = members_view if members else partial(tree_view, wide=output.is_wide)
     (watch if stays else show)(data_dir, ask, draw, output, paths)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from leafcast.ask.api import Api, ApiError, verb
 from leafcast.ask.client import CentreAsks
-from leafcast.ask.remote import Form, ask_nodes
+from leafcast.ask.remote import NOTHING_MORE, Form, ask_nodes
 from leafcast.centre.centre import Centre, within
 from leafcast.daemon.event_log import EventLog
 from leafcast.daemon.tree_facts import (
@@ -28,6 +28,7 @@ from leafcast.daemon.verbs.rendering import register_rendering
 from leafcast.daemon.verbs.rollout_ends import register_rollout_ends
 from leafcast.daemon.verbs.selection import register_selection
 from leafcast.daemon.verbs.waits import register_wait
+from leafcast.node.member_forms import MEMBERS_ASKED
 from relay.ports import Clock
 from schemas.records.asks import AskFault
 from schemas.records.placements import bare_name, kind_of, meant
@@ -50,12 +51,18 @@ class TreeVerbs:
     _backup_trouble: Callable[[], str] = str
 
     @verb("tree")
-    async def tree(self) -> dict[str, Any]:
-        """All nodes with their states and counts."""
+    async def tree(self, *, members: bool = False) -> dict[str, Any]:
+        """All nodes with their states and counts; if asked for, with their `members`."""
         edges = edges_not_here(self._centre)
         also = edges if len(edges) <= EDGES_ASKED_MAX else ()
-        elsewhere = await self._elsewhere(also)
-        return tree_form(self._centre, elsewhere)
+        elsewhere = await self._elsewhere(also, {MEMBERS_ASKED: ""} if members else NOTHING_MORE)
+        form = tree_form(self._centre, elsewhere)
+        for node in form["nodes"] if members else ():
+            path = NodePath.parse(node["path"])
+            here, answer = self._centre.nodes.get(path), elsewhere.get(path)
+            answered = answer["members"] if answer is not None else None
+            node["members"] = await here.members() if here is not None else answered
+        return form
 
     @verb("status")
     async def status(self, placement: str = "", *, by_node: bool = False) -> dict[str, Any]:
@@ -84,10 +91,12 @@ class TreeVerbs:
         found = log.since(since if run == log.run else 0)
         return {"events": found, "run": log.run, "through": log.through}
 
-    async def _elsewhere(self, also: Collection[NodePath] = ()) -> dict[NodePath, Form]:
+    async def _elsewhere(
+        self, also: Collection[NodePath] = (), arguments: Mapping[str, str] = NOTHING_MORE
+    ) -> dict[NodePath, Form]:
         """What relays say that run elsewhere, and others, as far as they can be reached."""
         asked, known = relays_not_here(self._centre).union(also), answers_here(self._centre)
-        said = await ask_nodes(self._asks, self._clock, asked, known)
+        said = await ask_nodes(self._asks, self._clock, asked, known, arguments)
         return {path: it for path, it in said.items() if not isinstance(it, AskFault)}
 
     async def _listed(self) -> None:

@@ -24,6 +24,7 @@ from relay.adapters.jetstream.fence import Tenure
 from relay.adapters.jetstream.fenced_streams import FencedStreams
 from relay.adapters.jetstream.jetstream_leader import until_led
 from relay.adapters.jetstream.mailboxes import Mailboxes
+from relay.adapters.jetstream.member_servers import MemberServer, member_servers
 from relay.adapters.jetstream.publish import Publisher
 from relay.adapters.jetstream.records import (
     mail_slot,
@@ -162,6 +163,10 @@ class JetStreamBus:
     def server_version(self) -> str:
         """Of the node's nats-server, such as 2.15.1."""
         return self._relay.server_version
+
+    async def member_servers(self) -> tuple[MemberServer, ...]:
+        """The servers of the node's members; none if it has but one. Raises BusBroken."""
+        return await member_servers(self._relay) if self._replicas > 1 else ()
 
     async def start(self) -> Remembered:
         try:

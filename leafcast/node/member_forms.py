@@ -1,0 +1,48 @@
+"""How the members of a node stand, as it is told: what each says of itself, and of its server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from relay.adapters.jetstream.member_servers import MemberServer
+
+SILENT = "silent"
+LEADS, FOLLOWS, BEHIND, DOWN = "leads", "follows", "behind", "down"
+MEMBERS_ASKED = "members"
+"""The argument with which a node is asked for them."""
+
+Form = dict[str, Any]
+
+
+def member_forms(
+    facts: Mapping[str, Mapping[str, Any]], servers: Iterable[MemberServer]
+) -> list[Form]:
+    """`{name, role, seconds, server, lag}` of each, by name.
+
+    A member whose process does not answer is `silent`; `seconds` is for how long it is active, or
+    has heard nothing of one that is.
+    """
+    standing = {server.member: server for server in servers}
+    forms = []
+    for name in sorted(facts.keys() | standing.keys()):
+        said, server = facts.get(name, {}), standing.get(name)
+        seconds = said.get("activeSeconds", said.get("silentSeconds", 0))
+        forms.append(
+            {
+                "name": name,
+                "role": str(said.get("role", SILENT)),
+                "seconds": int(seconds) if isinstance(seconds, (int, float)) else 0,
+                "server": _server(server),
+                "lag": server.lag if server is not None else 0,
+            }
+        )
+    return forms
+
+
+def _server(server: MemberServer | None) -> str:
+    if server is None or not server.is_reached:
+        return DOWN
+    if server.leads:
+        return LEADS
+    return BEHIND if server.lag else FOLLOWS

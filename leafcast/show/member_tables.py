@@ -1,0 +1,35 @@
+"""The members of nodes that run several times, as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from leafcast.show.durations import span_text
+from leafcast.show.layout import Group, Table, Text, View
+
+NONE_HAS = "No node has several members."
+_STYLES = {"active": "green", "silent": "red", "down": "red", "behind": "yellow"}
+
+
+def members_view(form: Mapping[str, Any], _now_ms: int) -> View:
+    """A row a member, of all nodes that have several."""
+    table = Table()
+    for title in ("NODE", "MEMBER", "ROLE", "SINCE", "SERVER"):
+        table.add_column(title, no_wrap=True)
+    table.add_column("LAG", justify="right", no_wrap=True)
+    nodes = form["nodes"]
+    listed = [(node["path"], member) for node in nodes for member in node["members"] or ()]
+    for path, member in listed:
+        is_active = member["role"] == "active"
+        table.add_row(
+            path,
+            member["name"],
+            Text(member["role"], style=_STYLES.get(member["role"], "")),
+            span_text(member["seconds"]) if is_active else "",
+            Text(member["server"], style=_STYLES.get(member["server"], "")),
+            str(member["lag"]),
+        )
+    silent = [node["path"] for node in nodes if node["members"] is None and not node["is_edge"]]
+    said = [Text(f"  {path} does not answer: who is active there is not known") for path in silent]
+    return Group(table if listed else Text(NONE_HAS), *said)

@@ -1,0 +1,74 @@
+"""How members are told of: what a server says of its peers, what a relay answers, and the table."""
+
+import pytest
+
+from leafcast.ask.remote import checked_answer
+from leafcast.node.member_forms import member_forms
+from leafcast.show.member_tables import NONE_HAS, members_view
+from relay.adapters.jetstream.member_servers import MemberServer, servers_in
+from schemas.values.identity import NodePath
+
+CLUSTER = {
+    "leader": "lc_emea.m2",
+    "replicas": [
+        {"name": "lc_emea.m1", "current": True},
+        {"name": "lc_emea.m3", "current": False, "offline": True, "lag": 7},
+    ],
+}
+FORMS = member_forms(
+    {"m1": {"role": "active", "activeSeconds": 61.5}, "m2": {"role": "standby"}},
+    servers_in(CLUSTER),
+)
+
+
+def shown(nodes) -> str:
+    return "\n".join(members_view({"nodes": nodes}, 0).lines(None, styled=False))
+
+
+def test_the_leader_and_its_followers_are_named_as_members():
+    assert servers_in(CLUSTER) == (
+        MemberServer("m2", leads=True),
+        MemberServer("m1"),
+        MemberServer("m3", is_reached=False, lag=7),
+    )
+    assert servers_in({}) == ()
+
+
+def test_a_member_whose_process_is_silent_and_whose_server_is_down_is_told_of():
+    assert FORMS == [
+        {"name": "m1", "role": "active", "seconds": 61, "server": "follows", "lag": 0},
+        {"name": "m2", "role": "standby", "seconds": 0, "server": "leads", "lag": 0},
+        {"name": "m3", "role": "silent", "seconds": 0, "server": "down", "lag": 7},
+    ]
+
+
+def test_the_table_has_a_row_a_member_and_names_who_does_not_answer():
+    nodes = [
+        {"path": "/", "members": FORMS, "is_edge": False},
+        {"path": "/emea", "members": None, "is_edge": False},
+        {"path": "/emea/s1", "members": None, "is_edge": True},
+    ]
+    head, *rows, silent = shown(nodes).splitlines()
+    assert head.split() == ["NODE", "MEMBER", "ROLE", "SINCE", "SERVER", "LAG"]
+    assert [row.split()[1:3] for row in rows] == [
+        ["m1", "active"],
+        ["m2", "standby"],
+        ["m3", "silent"],
+    ]
+    assert "/emea does not answer" in silent
+
+
+def test_a_tree_without_members_says_so():
+    assert shown([{"path": "/", "members": [], "is_edge": False}]) == NONE_HAS
+
+
+@pytest.mark.parametrize("said", [None, "m1", {"name": "m1"}, [1, "m"], [[]]])
+def test_members_in_no_form_are_none(said):
+    assert checked_answer(NodePath(("emea",)), {"children": {}, "members": said})["members"] == []
+
+
+def test_what_a_relay_says_of_its_members_is_bounded():
+    one = {"name": "n" * 100_000, "role": 3, "server": "leads", "lag": -1, "seconds": True, "x": 1}
+    found = checked_answer(NodePath(("emea",)), {"children": {}, "members": [one] * 100})["members"]
+    assert len(found) == 8
+    assert found[0] == {"name": "", "role": "", "server": "leads", "lag": 0, "seconds": 0}
