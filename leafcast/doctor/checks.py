@@ -10,10 +10,19 @@ from pathlib import Path
 
 from leafcast.data_dir import DataDir
 from leafcast.doctor.backup_checks import backup_checks
-from leafcast.doctor.common import IN_SESSION, behind, each, log, revive, seconds
+from leafcast.doctor.common import (
+    IN_SESSION,
+    behind,
+    bytes_text,
+    each,
+    log,
+    revive,
+    seconds,
+)
 from leafcast.doctor.expiry_checks import expiry_checks, trouble_checks
 from leafcast.doctor.findings import RANK, Check, DoctorFacts, NodeFacts
 from leafcast.doctor.link_checks import link_checks
+from leafcast.doctor.member_checks import member_checks
 from leafcast.doctor.placement_checks import ledger_checks, placement_checks, space_checks
 from leafcast.doctor.power_checks import power_checks
 from leafcast.show.durations import span_text
@@ -37,8 +46,9 @@ def checks(facts: DoctorFacts) -> list[Check]:
     """All checks, group by group, what is well first; those of a tree only if one answers."""
     found = [*_machine(facts), *space_checks(facts.spaces)]
     if not facts.not_running:
-        for group in (_servers, cluster_checks, link_checks, _lag, _clock, _disk, power_checks):
+        for group in (_servers, member_checks, cluster_checks, link_checks, _lag, _clock, _disk):
             found += group(facts)
+        found += power_checks(facts)
         found += _staleness(facts)
         found += [*placement_checks(facts), *ledger_checks(facts.ledger)]
         found += [*trouble_checks(facts), *expiry_checks(facts), *backup_checks(facts)]
@@ -221,7 +231,7 @@ def _disk(facts: DoctorFacts) -> Iterator[Check]:
     def fine(good: Sequence[NodeFacts]) -> str:
         stored = sum(node.store_bytes or 0 for node in good)
         said = f"room at {many(len(good), 'node')}"
-        return said + (f", which store {_bytes(stored)}" if stored else "")
+        return said + (f", which store {bytes_text(stored)}" if stored else "")
 
     yield from each("Disk", known, judge, fine)
 
@@ -297,7 +307,7 @@ def _lied_to(facts: DoctorFacts, node: NodeFacts) -> Check:
 
 
 def _room(group: str, what: str, free: int, about: str = "") -> Check:
-    said = f"{what} has {_bytes(free)} free"
+    said = f"{what} has {bytes_text(free)} free"
     if free >= FREE_BYTES_FEW:
         return Check(group, "ok", said)
     cause = "a server that cannot write takes no change in; its node keeps what it has and waits"
@@ -305,15 +315,6 @@ def _room(group: str, what: str, free: int, about: str = "") -> Check:
     return Check(
         group, "failure" if free < FREE_BYTES_MIN else "warning", said, cause, remedy, about
     )
-
-
-def _bytes(count: int) -> str:
-    size = float(count)
-    for unit in ("B", "kB", "MB", "GB"):
-        if size < 1000:
-            return f"{size:.0f} {unit}" if unit == "B" or size >= 10 else f"{size:.1f} {unit}"
-        size /= 1000
-    return f"{size:.1f} TB"
 
 
 def cluster_checks(facts: DoctorFacts) -> Iterator[Check]:

@@ -45,3 +45,13 @@ def behind(path: str, silent: set[str]) -> bool:
 
 def seconds(facts: DoctorFacts, since_ms: int) -> float:
     return (facts.now_ms - since_ms) / 1000
+
+
+def bytes_text(count: int) -> str:
+    """So many bytes, as people read them."""
+    size = float(count)
+    for unit in ("B", "kB", "MB", "GB"):
+        if size < 1000:
+            return f"{size:.0f} {unit}" if unit == "B" or size >= 10 else f"{size:.1f} {unit}"
+        size /= 1000
+    return f"{size:.1f} TB"

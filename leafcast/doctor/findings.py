@@ -76,6 +76,8 @@ class NodeFacts:
     meant_durable: bool = False
     # For how long that may not be so; None where it does not say.
     sync_seconds: int | None = None
+    # Of one that runs several times, as leafcast.node.member_forms has them.
+    members: Sequence[Mapping[str, Any]] = ()
     # Until when a person works there, 0 if nobody does, and why.
     maintenance_until_ms: int = 0
     maintenance_reason: str = ""

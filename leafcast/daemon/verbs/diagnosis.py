@@ -21,6 +21,7 @@ from leafcast.doctor.findings import (
     StuckFacts,
     Trouble,
 )
+from leafcast.node.member_forms import MEMBERS_ASKED
 from leafcast.show.faults import keeps_from_running
 from leafcast.show.wait_states import nowhere_text
 from relay.claims.edge_claim import REFUSED
@@ -52,7 +53,7 @@ class Diagnosis:
         """All that leafcast.doctor.findings.Facts reads; all nodes are asked."""
         centre, controllers = self._centre, self._centre.controllers
         paths = [NodePath.parse(form["path"]) for form in tree_form(centre, {})["nodes"]]
-        said = await ask_nodes(self._asks, self._clock, paths, {})
+        said = await ask_nodes(self._asks, self._clock, paths, {}, {MEMBERS_ASKED: ""})
         answers = {path: it for path, it in said.items() if not isinstance(it, AskFault)}
         now_ms = self._clock.now().wall_ms
         forms = tree_form(centre, answers)["nodes"]
@@ -131,6 +132,7 @@ def node_facts(form: Form, response: Form | AskFault | None) -> NodeFacts:
         removals=answer.get("storeRemovals", 0),
         meant_durable=bool(answer.get("durable")),
         sync_seconds=answer.get("syncSeconds"),
+        members=answer.get("members", ()),
         unplaced=_is_unplaced(form, answer),
         unclaimed=answer.get("unclaimed", "") if answer.get("claim") == REFUSED else "",
         free_bytes=answer.get("diskFree"),
