@@ -179,6 +179,8 @@ class ObjectObserved(Value, frozen=True):
     repaired: Repaired | None = None
     # The object's own, 0 if it has none; None if it is left to its cluster.
     generation: int | None = None
+    # For which wish the address is said: `DesiredObject.wish`.
+    wish: int = 0
 
 
 class UpsyncFault(Value, frozen=True):

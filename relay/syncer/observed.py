@@ -141,10 +141,12 @@ class Observations:
         reason: str,
         waits: str = "",
         done: Done | None = None,
+        wish: int = 0,
     ) -> ObjectObserved | None:
         """The last word on the object, unless it was said already.
 
-        `reason` is of its health, `waits` names what it waits for, `done` what was applied.
+        `reason` is of its health, `waits` names what it waits for, `done` what was applied; `wish`
+        is the number of the wish for it.
         """
         sight, error, waits = self._sights.get(key), shortened(error), shortened(waits)
         repaired = done.repaired if done is not None else None
@@ -163,6 +165,7 @@ class Observations:
                 waits=waits,
                 repaired=repaired,
                 generation=None if left else sight.generation,
+                wish=wish,
             )
         return self._tell(key, said)
 

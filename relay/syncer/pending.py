@@ -62,12 +62,13 @@ class Pending:
             else:
                 self._push(action)
 
-    def hurry(self, key: ObjectKey) -> None:
-        """What made the action fail may be over: try it again now."""
-        held = self._waiting.get(key)
-        if held and held.tries:
-            held.due, held.tries = 0.0, 0
-            self._push(held.action)
+    def hurry(self, *keys: ObjectKey) -> None:
+        """What made the actions fail may be over: try them again now."""
+        for key in keys:
+            held = self._waiting.get(key)
+            if held and held.tries:
+                held.due, held.tries = 0.0, 0
+                self._push(held.action)
 
     def begin(self, now: float) -> list[Action]:
         """The next actions, which then run; none if none may begin now."""

@@ -70,6 +70,26 @@ def action_for(
     return None if is_applied(want, done) and same else ApplyObject(want)
 
 
+def to_decide(
+    former: Mapping[ObjectKey, DesiredObject],
+    wanted: Mapping[ObjectKey, DesiredObject],
+    done: Mapping[ObjectKey, Done],
+    *,
+    turned: bool,
+) -> dict[ObjectKey, None]:
+    """The objects on which something else may be to be decided; with `turned` all of them.
+
+    What is wanted as before needs no decision, unless it waited for another.
+    """
+    return {
+        key: None
+        for key in {**former, **wanted, **done}
+        if turned
+        or (want := wanted.get(key)) is None
+        or (want is not (before := former.get(key)) and want != before)
+    }
+
+
 def is_applied(want: DesiredObject | None, done: Done | None) -> bool:
     """Whether the record says that the object was made with the content that is wanted."""
     if want is None or done is None or not done.uid:

@@ -38,13 +38,15 @@ from relay.syncer.lingering import LingeringNamespaces
 from relay.syncer.object_marks import tree_of
 from relay.syncer.observed import Observations, ObservedState
 from relay.syncer.owned_objects import find_ours, scaled_with
-from relay.syncer.pending import REQUESTS_MAX, Pending, key_of
+from relay.syncer.pending import REQUESTS_MAX, Pending
 from relay.syncer.plan import (
     Action,
     ApplyObject,
     InspectObject,
     PruneObject,
     action_for,
+    is_applied,
+    to_decide,
     with_namespaces,
 )
 from relay.syncer.prune import NotEmpty, holders, is_let_go, kept_reason, take_back
@@ -52,6 +54,7 @@ from relay.syncer.record import GATHER_SECONDS, AppliedObjects, DoneStore
 from relay.syncer.ruled import RuledObjects, RuleOf, no_rule
 from relay.syncer.stalled import StalledObjects
 from relay.syncer.surroundings import Surroundings
+from relay.syncer.under_way import ActionsUnderWay
 from relay.syncer.watched_kinds import Scope, WatchedKinds, scope_of
 from relay.syncer.wave_barrier import WaveBarrier
 from relay.waiting import in_turns, until_due
@@ -101,7 +104,7 @@ class Syncer:
         self._pending = Pending()
         self._requests = asyncio.Semaphore(REQUESTS_MAX)
         self._barrier = WaveBarrier(clock, self._publish)
-        self._busy: set[ObjectKey] = set()
+        self._under_way = ActionsUnderWay()
         # Namespaces and definitions that nothing wants, and that stay for what is in them.
         self._left_in_place: set[ObjectKey] = set()
         self._seen_meanwhile: dict[ObjectKey, Object | None] = {}
@@ -131,27 +134,20 @@ class Syncer:
         self._wanted = with_namespaces(wanted)
         self._may_prune = may_prune
         # What is being done now may yet come to be, and is to be taken back then.
-        self._watched.want(self._wanted.keys() | self._done.keys() | self._busy)
-        keys = {**former, **self._wanted, **self._done}
-        # What is wanted as before needs no decision, unless it waited for another.
-        concerned = dict.fromkeys(
-            key
-            for key in keys
-            if turned
-            or (want := self._wanted.get(key)) is None
-            or (want is not (before := former.get(key)) and want != before)
-        )
+        self._watched.want(self._wanted.keys() | self._done.keys() | self._under_way.keys)
+        concerned = to_decide(former, self._wanted, self._done, turned=turned)
         for key in self._ruled.set(self._wanted.values(), rule_of):
             self._observed.mark_stale(key)
             self._drift.doubted |= {key} & self._done.keys()
             concerned[key] = None
         for key in list(concerned):
-            if former.get(key) != self._wanted.get(key) and self._errors.pop(key, ""):
+            done, want, before = self._done.get(key), self._wanted.get(key), former.get(key)
+            as_wanted = before is not None and is_applied(want, done)
+            if before != want and (self._errors.pop(key, "") or as_wanted):
                 # Nothing else tells of what is there already as it is wanted now.
                 self._unpublished[key] = None
                 self._has_unpublished.set()
-            done = self._done.get(key)
-            if self._watched.begun and done and (key not in former or done.ended is not None):
+            if self._watched.begun and done and (before is None or done.ended is not None):
                 # No one looked after it meanwhile, or it may be gone and is to run anew.
                 self._drift.doubted.add(key)
             concerned.update(dict.fromkeys(self._update_barrier(key)))
@@ -227,7 +223,7 @@ class Syncer:
         action: Action | None = action_for(wanted, done, may_prune=may_prune, drifted=drifted)
         if self._paused:
             action = None
-        if action is None and key in self._drift.doubted:
+        if action is None and (key in self._drift.doubted or self._may_change(key)):
             action = InspectObject(key)
         # What is newly wanted waits for no one.
         same = wanted and done and wanted.address == done.address
@@ -238,7 +234,8 @@ class Syncer:
         while True:
             self._wake.clear()
             for action in self._pending.begin(self._clock.now().seconds):
-                group.create_task(self._carry_out(action), name=f"syncer:{key_of(action)}")
+                key = self._under_way.begin(action)
+                group.create_task(self._carry_out(key, action), name=f"syncer:{key}")
             await self._finish_unwanted()
             due = self._pending.next_due(self._clock.now().seconds)
             await until_due(self._wake, self._clock, due)
@@ -248,13 +245,12 @@ class Syncer:
         unwanted, self._unwanted = self._unwanted, {}
         for key in unwanted:
             self._surroundings.forget(key)
-            if key not in self._busy and key not in self._done and key not in self._wanted:
+            if key not in self._under_way and not self._is_managed(key):
+                self._under_way.forget(key)
                 self._errors.pop(key, None)
                 await self._emit(self._observed.forget_object(key, ""))
 
-    async def _carry_out(self, action: Action) -> None:
-        key = key_of(action)
-        self._busy.add(key)
+    async def _carry_out(self, key: ObjectKey, action: Action) -> None:
         try:
             ready = (
                 await self._prepare(action.wanted) if isinstance(action, ApplyObject) else action
@@ -273,10 +269,11 @@ class Syncer:
                 self._errors[key] = why
             self._drift.going.failed(key, error)
             self._pending.failed(key, action, self._clock.now().seconds, self._dice.fraction())
+            self._under_way.end(key, confirmed=False)
         else:
             self._errors.pop(key, None)
             self._pending.succeeded(key, action)
-        self._busy.discard(key)
+            self._under_way.end(key, confirmed=True)
         self._reconsider(key)
         if key in self._seen_meanwhile:
             meanwhile = self._seen_meanwhile.pop(key)
@@ -290,7 +287,7 @@ class Syncer:
         while True:
             await self._has_unpublished.wait()
             self._has_unpublished.clear()
-            if self._busy:
+            if self._under_way:
                 await self._clock.sleep(GATHER_SECONDS)
             untold, self._unpublished = self._unpublished, {}
             for key in untold:
@@ -318,8 +315,7 @@ class Syncer:
                 # It went with all that was in there, and is to run anew.
                 self._record.put(replace(ended, ended=None))
                 self._mark_doubted(ended.key)
-            for other in [other for other in self._wanted if other.namespace == key.name]:
-                self._pending.hurry(other)
+            self._pending.hurry(*(it for it in self._wanted if it.namespace == key.name))
 
     async def _prune(self, done: Done) -> None:
         scaled = await scaled_with(self._space, done.key, self._wanted.keys() & self._done.keys())
@@ -340,8 +336,7 @@ class Syncer:
             self._record.erase(done.key)
             self._drift.forget(done.key)
             self._stalled.see(done.key, None)
-            for holder in holders(done.key):
-                self._pending.hurry(holder)
+            self._pending.hurry(*holders(done.key))
             for key in scaled:
                 # Its replicas were left to the autoscaler.
                 self._drift.drifted.add(key)
@@ -361,15 +356,13 @@ class Syncer:
         self._record.put(replace(done, on_removal=said or done.on_removal, repaired=None))
         self._drift.forget(done.key)
         self._stalled.see(done.key, None)
-        for holder in holders(done.key):
-            self._pending.hurry(holder)
+        self._pending.hurry(*holders(done.key))
 
     async def _disown(self, key: ObjectKey) -> None:
         """What was kept went, or bears our marks no more: it is nobody's."""
         self._record.erase(key)
         self._drift.forget(key)
-        for holder in holders(key):
-            self._pending.hurry(holder)
+        self._pending.hurry(*holders(key))
         self._reconsider(key)
         await self._emit(self._observed.forget_object(key, ""))
 
@@ -469,7 +462,7 @@ class Syncer:
     async def _take_in(self, scope: Scope, objects: Mapping[ObjectKey, Object]) -> None:
         back = self._watched.listed(scope)
         self._others -= {key for key in self._others if self._watched.scope(key) == scope}
-        for key in [key for key in objects if key not in self._wanted and key not in self._done]:
+        for key in [key for key in objects if not self._is_managed(key)]:
             await self._take_observation(key, objects[key])
         before = {key: self._observed.sight(key) for key in self._within({scope})}
         async for key, sight in in_turns(before.items(), self._clock):
@@ -486,6 +479,9 @@ class Syncer:
     def _managed(self) -> dict[ObjectKey, object]:
         return {**self._wanted, **self._done}
 
+    def _is_managed(self, key: ObjectKey) -> bool:
+        return key in self._wanted or key in self._done
+
     def _within(self, scopes: set[Scope]) -> list[ObjectKey]:
         """The objects that are looked after, and told of by one of these."""
         looked_after = self._managed() if scopes else ()
@@ -498,7 +494,7 @@ class Syncer:
 
     def _mark_doubted(self, key: ObjectKey) -> None:
         self._others.discard(key)
-        if key in self._wanted or key in self._done:
+        if self._is_managed(key):
             self._drift.doubted.add(key)
             self._reconsider(key)
 
@@ -507,10 +503,10 @@ class Syncer:
         self._pending.hurry(key)
 
     async def _take_observation(self, key: ObjectKey, obj: Object | None) -> None:
-        if key in self._busy:
+        if key in self._under_way:
             self._seen_meanwhile[key] = obj
             return
-        if key not in self._wanted and key not in self._done:
+        if not self._is_managed(key):
             if obj is not None and tree_of(obj, key) not in ("", self._tree):
                 self._others.add(key)
             return
@@ -543,9 +539,12 @@ class Syncer:
         self._observed.see(key, sight)
         self._stalled.see(key, sight)
 
+    def _may_change(self, key: ObjectKey) -> bool:
+        return self._under_way.may_change(key, self._wanted.get(key))
+
     async def _on_judged(self, key: ObjectKey, sight: ObservedState) -> None:
         """Its cluster lets an object be well, or no more, though nothing of it changed."""
-        if key in self._wanted and self._observed.sight(key) is not None and key not in self._busy:
+        if key in self._wanted and self._observed.sight(key) and key not in self._under_way:
             self._note_sight(key, sight)
             self._reconsider_others(key)
             await self._publish(key)
@@ -572,14 +571,16 @@ class Syncer:
             return
         if wanted is None and done is None:
             self._errors.pop(key, None)
+            self._under_way.forget(key)
             self._stalled.see(key, None)
             await self._emit(self._observed.forget(key))
         elif any(item.placements for item in (wanted, done) if item):
-            address = done.address if done and done.uid and key not in self._drift.drifted else ""
+            unsure = key in self._drift.drifted or self._may_change(key)
+            address = done.address if done and done.uid and not (unsure or done.kept) else ""
             error = self._errors.told(key, self._wanted) or self._watched.trouble(key)
             sight = self._observed.sight(key)
             reason = self._stalled.reason(key, sight) if sight else ""
-            said = (address, error, reason, self._waits(key), done)
+            said = (address, error, reason, self._waits(key), done, wanted.wish if wanted else 0)
             await self._emit(self._observed.news(key, *said))
 
     def _waits(self, key: ObjectKey) -> str:

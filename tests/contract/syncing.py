@@ -51,7 +51,7 @@ class MemoryDone:
 
 
 class CountingSpace:
-    """A space that counts, and can refuse or delay applies by name.
+    """A space that counts, can refuse applies by name, and delay applies and deletions.
 
     `applied` are all that were asked for, `deleted` those that it did not refuse.
 
@@ -105,6 +105,8 @@ class CountingSpace:
         raise AnotherSpace("AnotherSpace", "another answers")
 
     async def delete(self, key, uid=""):
+        if key.name in self.gates:
+            await self.gates[key.name].wait()
         went = await self._space.delete(key, uid)
         self.deleted.append(key.name)
         return went
@@ -155,6 +157,7 @@ class Bench:
         rule=None,
         source=None,
         unsaid=frozenset(),
+        wish=0,
     ):
         """Want these objects, as this object of the source says; `keyed` are of unknown kinds."""
         self.wanted = {}
@@ -173,6 +176,7 @@ class Bench:
                 ("p",),
                 source_object=source,
                 unsaid=numbers_of(obj, unsaid),
+                wish=wish,
             )
         self.syncer.set_wants(
             self.wanted,

@@ -62,7 +62,7 @@ async def test_new_content_of_a_later_wave_waits_for_that_of_an_earlier(bench, s
         await space.delete(LATER)
         await bench.until(lambda: bench.space.applied.count("later") == 2)
         bench.want(changed, in_wave(1, config_map("later", a="2")))
-        await bench.until(lambda: not bench.syncer._busy)
+        await bench.until(lambda: not bench.syncer._under_way)
         assert bench.space.applied.count("later") == 2
         bench.space.refused = {}
         clock_ahead(bench)

@@ -1,5 +1,7 @@
 """Laws of choosing one writer per object."""
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -53,7 +55,12 @@ def said(claims, placements=("p1", "p2", "p3")):
     """All that follows from what was chosen."""
     names = [entry(name=name).key for name in ("x", "y")]
     losers = {(p, key): claims.winner_over(p, key) for p in placements for key in names}
-    return claims.wanted, losers, claims.booked
+    return unnumbered(claims), losers, claims.booked
+
+
+def unnumbered(claims):
+    """What is wanted, whatever was wanted before."""
+    return {key: replace(want, wish=0) for key, want in claims.wanted.items()}
 
 
 @given(some_claims, st.randoms())
@@ -99,6 +106,26 @@ def test_what_is_chosen_step_by_step_is_what_would_be_chosen_at_once(steps):
             claims.resolve()
     claims.resolve()
     assert said(claims) == said(put_all([one for listed in now.values() for one in listed]))
+
+
+@given(steps)
+def test_a_wish_has_the_number_it_had_while_it_says_the_same_and_one_of_its_own_when_it_comes_anew(
+    steps,
+):
+    claims, numbers = ObjectOwnership(), {}
+    before = {}
+    for placement, listed, _ in steps:
+        claims.put(placement, listed)
+        claims.resolve()
+        for key, want in claims.wanted.items():
+            former = before.get(key)
+            if former is not None and former.address == want.address:
+                assert want.wish == former.wish
+                continue
+            used = numbers.setdefault(key, set())
+            assert want.wish not in used
+            used.add(want.wish)
+        before = dict(claims.wanted)
 
 
 @given(steps, steps)

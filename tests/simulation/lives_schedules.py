@@ -126,6 +126,21 @@ def moved_slowly(one: Run) -> None:
         one.world.run(0.25)
 
 
+def back_at_once(one: Run) -> None:
+    """A placement is made again while its objects are being removed: no count says they are there.
+
+    Where links and clusters are slow, at each stage of that.
+    """
+    calm, placed = one.world.faults, one.centre.model.placements["p2"]
+    one.world.faults = replace(calm, delay_mean=0.3)
+    for stage in range(40):
+        put(one, "p2", None)
+        one.world.run(2.0 + stage / 16)
+        put(one, "p2", placed)
+        one.world.run(30.0)
+    one.world.faults = calm
+
+
 def returns_with_old_reports(one: Run) -> None:
     """A7: a region that was away comes back with reports of before; no exact count is wrong."""
     region = region_of(one)
@@ -342,6 +357,7 @@ LIVES = (
     moved_between,
     slow_apply,
     moved_slowly,
+    back_at_once,
     returns_with_old_reports,
     inventory_storm,
     target_deleted,

@@ -123,7 +123,7 @@ class ReasonsUntold(Ports):
 
     def heard(self, _host: Host, event: Event) -> list[Event]:
         if isinstance(event, ObjectObserved) and event.error:
-            event = ObjectObserved(event.key, event.present, event.address, "", event.health, None)
+            event = replace(event, error="", status=None)
         return [event]
 
 

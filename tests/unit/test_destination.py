@@ -67,9 +67,10 @@ class Bench:
         )
         self.edge.put_profile(mail_key(0), mine())
 
-    def put(self, number, revision=1, objects=1, names=None, serve=True):
+    def put(self, number, revision=1, objects=1, names=None, serve=True, entries=()):
         """A delta; names the placements of which something else may be to be said."""
-        entries = listed(number, revision, objects) if names is None else named(names)
+        if not entries:
+            entries = listed(number, revision, objects) if names is None else named(names)
         stored = build_manifest(entries)
         self.values |= {a: v for blob in stored for a, v in blob.values.items()}
         self.content.keep(entry.address for entry in entries)
@@ -98,8 +99,12 @@ class Bench:
         self.content.assert_invariants()
         return touched
 
-    def see(self, entry, health="healthy"):
-        return self.edge.observe(ObjectObserved(entry.key, True, entry.address, "", health, None))
+    def see(self, entry, health="healthy", wish=None):
+        """The syncer's word on an object, for the present wish or a former one."""
+        wanted = self.edge.wanted.get(entry.key)
+        number = wanted.wish if wish is None and wanted is not None else wish or 0
+        said = ObjectObserved(entry.key, True, entry.address, "", health, None, wish=number)
+        return self.edge.observe(said)
 
     def why(self, number):
         """What is said of the placement: severity, object and reason."""
@@ -217,6 +222,63 @@ def test_what_moves_from_one_placement_to_another_is_never_to_be_pruned():
     assert not bench.edge.may_prune(X.key, 99)
     bench.put(1, 30, names="y")
     assert [bench.edge.may_prune(X.key, settled) for settled in (29, 30)] == [False, True]
+
+
+def dropped(bench):
+    bench.edge.drop(mail_key(1))
+    bench.resolve()
+    bench.put(0, 30, names="x")
+
+
+def renamed(bench):
+    bench.put(0, 20, names="y")
+    bench.put(0, 30, names="x")
+    bench.gone(Y.key)
+
+
+def unselected(bench):
+    bench.unselected.add(mail_key(1))
+    bench.evaluate(0, 10, cause=20)
+    bench.resolve()
+    bench.unselected.clear()
+    bench.put(0, 30, names="x")
+
+
+def taken_by_another(bench):
+    """Which brings it once the first one is gone, so that nobody wanted it in between."""
+    bench.edge.drop(mail_key(1))
+    bench.resolve()
+    bench.put(1, 30, names="x")
+
+
+@pytest.mark.parametrize(
+    ("change", "number"), [(dropped, 0), (renamed, 0), (unselected, 0), (taken_by_another, 1)]
+)
+def test_what_is_wanted_again_is_there_by_a_word_that_was_said_since(change, number):
+    """The syncer may have begun to take it away."""
+    bench = Bench()
+    bench.put(0, 10, names="x")
+    bench.see(X)
+    assert bench.state(0) == "synced"
+    change(bench)
+    assert bench.state(number) == "pending"
+    bench.see(X, wish=0)
+    assert bench.state(number) == "pending"
+    bench.see(X)
+    assert bench.state(number) == "synced"
+
+
+def test_what_is_wanted_as_before_is_there_by_a_word_that_was_said_since():
+    """The syncer may be about to apply what was wanted in between."""
+    bench = Bench()
+    bench.put(0, 10, entries=[X])
+    bench.see(X)
+    bench.put(0, 20, entries=[replace(X, address="e" * 64, revision=2)])
+    bench.put(0, 30, entries=[replace(X, revision=3)])
+    assert bench.edge.wanted[X.key].address == X.address
+    assert bench.state(0) == "pending"
+    bench.see(X)
+    assert bench.state(0) == "synced"
 
 
 @pytest.mark.parametrize(("cause", "settled"), [(50, 50), (0, 1)])

@@ -8,7 +8,7 @@ placement with the first key, and others that say something else of it are told.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from relay.core.destination.customized_forms import Form, Forms
@@ -68,6 +68,8 @@ class DesiredObject:
     source_object: SourceObject | None = None
     # By their numbers, the fields that nobody said.
     unsaid: tuple[int, ...] = ()
+    # Its number, which no other wish for the object has: how many were taken back before it.
+    wish: int = 0
 
     @property
     def identity(self) -> ContentHash:
@@ -98,6 +100,12 @@ class ObjectDecision:
     losers: Mapping[MailKey, MailKey]
     # The one of those that want it back under which it counts; None if none does.
     booked: MailKey | None
+
+    def numbered(self, wish: int) -> ObjectDecision:
+        """The same, with the number of its wish."""
+        if wish == self.wanted.wish:
+            return self
+        return replace(self, wanted=replace(self.wanted, wish=wish))
 
     def is_equivalent(self, other: ObjectDecision) -> bool:
         """Whether no one's report differs for it: who else asks for the object is not said."""
@@ -131,6 +139,7 @@ class ObjectOwnership:
         self._by_object: dict[ObjectKey, dict[MailKey, Claim]] = {}
         self._by_placement: dict[MailKey, dict[ObjectKey, Claim]] = {}
         self._stale: dict[ObjectKey, None] = {}
+        self._taken_back = 0
 
     def put(
         self,
@@ -179,7 +188,7 @@ class ObjectOwnership:
         moved = ClaimDelta()
         for key in sorted(self._stale):
             former, claims = self._chosen.get(key), self._by_object.get(key)
-            chosen = choose(key, claims.values()) if claims else None
+            chosen = self._chosen_anew(key, former)
             self._set(key, former, chosen)
             if former is None or chosen is None:
                 if former is chosen:
@@ -201,10 +210,21 @@ class ObjectOwnership:
         for key in self._by_object.keys() | self._chosen.keys():
             claims, chosen = self._by_object.get(key), self._chosen.get(key)
             if key not in self._stale:
-                assert chosen == (choose(key, claims.values()) if claims else None)
+                number = chosen.wanted.wish if chosen else 0
+                assert chosen == (choose(key, claims.values()).numbered(number) if claims else None)
             assert self.wanted.get(key) == (chosen.wanted if chosen else None)
         booked = {(p, key) for p, keys in self.booked.items() for key in keys}
         assert booked == {(c.booked, key) for key, c in self._chosen.items() if c.booked}
+
+    def _chosen_anew(self, key: ObjectKey, former: ObjectDecision | None) -> ObjectDecision | None:
+        """What is chosen of an object now; its wish keeps its number while it says the same."""
+        claims = self._by_object.get(key)
+        chosen = choose(key, claims.values()) if claims else None
+        if former is not None:
+            if chosen is not None and chosen.wanted.address == former.wanted.address:
+                return chosen.numbered(former.wanted.wish)
+            self._taken_back += 1
+        return chosen.numbered(self._taken_back) if chosen is not None else None
 
     def _set(
         self, key: ObjectKey, former: ObjectDecision | None, chosen: ObjectDecision | None

@@ -34,14 +34,23 @@ def judge(
     if observed is None or wanted is None:
         return "pending", "progressing", None
     health = observed.health
-    same = observed.present and observed.address == wanted.address
-    if not same and not (wanted.create_only and observed.present and observed.address):
+    if not is_delivered(observed, wanted):
         return "pending", _of_former(observed, "progressing"), waiting_sample(observed, path)
     if health == "degraded":
         return "synced", health, sample(NOT_WORKING, str(key), observed.reason or "Degraded", path)
     if health == "progressing" and observed.reason:
         return "synced", health, sample(AT_WORK, str(key), observed.reason, path)
     return "synced", health, None
+
+
+def is_delivered(observed: ObjectObserved, wanted: DesiredObject) -> bool:
+    """Whether an object is there as wanted, by a word that was said for this very wish.
+
+    One for a former wish does not count: what was done for another since may have changed it.
+    """
+    if not (observed.present and observed.address and observed.wish == wanted.wish):
+        return False
+    return wanted.create_only or observed.address == wanted.address
 
 
 def not_delivered(health: str, otherwise: Health) -> Health:

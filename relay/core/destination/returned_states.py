@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from relay.core.destination.claims import DesiredObject
+from relay.core.destination.object_outcome import is_delivered
 from relay.core.events import ObjectObserved
 from schemas.content.manifest import content_id
 from schemas.objects.objects import ObjectKey
@@ -27,5 +28,5 @@ def returned_state(
 
 def is_in_force(observed: ObjectObserved, wanted: DesiredObject) -> bool:
     """Whether a copy is as it is wanted, and follows it: not one that is left to its cluster."""
-    applied = observed.present and not observed.error and observed.address == wanted.address
-    return applied and observed.generation is not None
+    same = observed.address == wanted.address and is_delivered(observed, wanted)
+    return same and not observed.error and observed.generation is not None
