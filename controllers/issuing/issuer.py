@@ -84,6 +84,8 @@ class Issuer:
         # What persons let go though nobody named it.
         self.confirmed = Confirmations()
         self.brakes = LabelBrakes(self.records, self.confirmed)
+        # Up to where the ledger went at the start.
+        self._known = core.ledger.highest
         # Whether the ledger held nothing at the start: it is a new tree's, or was lost.
         self.is_new = not core.ledger.records
 
@@ -184,6 +186,10 @@ class Issuer:
     def resume(self, name: str) -> None:
         self._core.snapshots.resume(name)
         self._changed.set()
+
+    def assert_invariants(self) -> None:
+        """Assert that ledger and snapshots agree; not while something is being issued."""
+        self._core.assert_invariants()
 
     # Keys.
 
@@ -304,7 +310,7 @@ class Issuer:
         """Go above a snapshot of this tree that someone has and the ledger lost."""
         while True:
             said = await self._relay.shown()
-            match judge_shown(said, self._core.ledger.term):
+            match judge_shown(said, self._core.ledger.term, self._known):
                 case Rival.GOES_ON:
                     raise SecondCentre(said.time_ms)
                 case Rival.MUST_END:

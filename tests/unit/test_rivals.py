@@ -29,23 +29,35 @@ def test_of_two_that_see_each_other_exactly_one_goes_on(first_ms, one, second_ms
     mine, theirs = new_term(first_ms, one), new_term(second_ms, other)
     late = max(first_ms, second_ms) + CLOCKS_DIFFER_MS + 1
     seen = {
-        judge_shown(SnapshotShown(FIRST, theirs, late), mine),
-        judge_shown(SnapshotShown(FIRST, mine, late), theirs),
+        judge_shown(SnapshotShown(FIRST, theirs, late), mine, 0),
+        judge_shown(SnapshotShown(FIRST, mine, late), theirs, 0),
     }
     assert seen == ({Rival.GOES_ON, Rival.MUST_END} if mine != theirs else {Rival.NONE})
 
 
 def test_the_one_that_began_first_goes_on():
     first, second = new_term(NOW_MS, b"\xff" * 8), new_term(NOW_MS + 1, b"\0" * 8)
-    assert judge_shown(SnapshotShown(FIRST, first, NOW_MS + 10**6), second) is Rival.GOES_ON
-    assert judge_shown(SnapshotShown(FIRST, second, NOW_MS + 10**6), first) is Rival.MUST_END
+    late = NOW_MS + 10**6
+    assert judge_shown(SnapshotShown(FIRST, first, late), second, 0) is Rival.GOES_ON
+    assert judge_shown(SnapshotShown(FIRST, second, late), first, 0) is Rival.MUST_END
 
 
 @given(st.integers(-(10**9), CLOCKS_DIFFER_MS), TWO_BYTES)
 def test_what_was_signed_before_is_of_a_run_that_ended(after_ms, entropy):
     mine = new_term(NOW_MS, entropy)
     for theirs in (new_term(NOW_MS - 10**6, entropy), new_term(NOW_MS + 10**6, entropy)):
-        assert judge_shown(SnapshotShown(FIRST, theirs, NOW_MS + after_ms), mine) is Rival.NONE
+        shown = SnapshotShown(FIRST, theirs, NOW_MS + after_ms)
+        assert judge_shown(shown, mine, 0) is Rival.NONE
+
+
+@given(st.sampled_from([-(10**6), 10**6]), st.integers(0, 10))
+def test_what_the_ledger_knew_as_it_began_is_of_a_run_that_ended_whatever_the_clock_said(
+    apart_ms, generation
+):
+    """The clock was set back meanwhile."""
+    mine, theirs = new_term(NOW_MS, b"\0" * 8), new_term(NOW_MS + apart_ms, b"\0" * 8)
+    shown = SnapshotShown(SnapshotRank(0, generation), theirs, NOW_MS + 10**7)
+    assert (judge_shown(shown, mine, 5) is Rival.NONE) == (generation <= 5)
 
 
 def test_an_older_snapshot_of_another_term_is_shown_too_for_who_signed_it_may_still_sign():

@@ -29,9 +29,15 @@ def new_term(now_ms: int, entropy: bytes) -> str:
     return (begun + entropy[: _TERM_BYTES - _TIME_BYTES]).hex()
 
 
-def judge_shown(shown: SnapshotShown, own: str) -> Rival:
-    """What a snapshot says of another centre; one from before this term began says nothing."""
+def judge_shown(shown: SnapshotShown, own: str, known: int) -> Rival:
+    """What a snapshot says of another centre; one from before this term began says nothing.
+
+    `known` is the highest generation of the ledger as the term began: nobody issued it since,
+    whatever time the clock was set to then.
+    """
     began_ms = int(own[: 2 * _TIME_BYTES], 16)
-    if shown.term == own or shown.time_ms <= began_ms + CLOCKS_DIFFER_MS:
+    if shown.term == own or shown.rank.generation <= known:
+        return Rival.NONE
+    if shown.time_ms <= began_ms + CLOCKS_DIFFER_MS:
         return Rival.NONE
     return Rival.GOES_ON if shown.term < own else Rival.MUST_END
