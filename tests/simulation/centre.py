@@ -1,49 +1,38 @@
-"""The centre of a simulated tree: the controllers' own issuer, driven over the root's streams.
+"""The centre of a simulated tree: the real issuer and mailbox controller, on the root's publisher.
 
-A start of the process is a new term. The model stands for the spaces: what it wants otherwise than
-the ledger is issued, and what it does not say any more is held until people let it go.
+A start of the process is a new term. Inventory is written into a space, and registered from there.
+For placements the model stands in for their space: what it wants otherwise than the ledger is
+issued, and what it does not say any more is held until people let it go.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import asyncio
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from contextlib import suppress
 from dataclasses import replace
 
-from controllers.core.access.keys import (
-    KeyChange,
-    KeyRing,
-    changed_record,
-    completed,
-    renewed,
-    request_of,
-    unbelieved,
-)
+from controllers.core.access.keys import KeyChange, KeyRing
+from controllers.core.inventory.label_brakes import LabelBrakes, Weights
 from controllers.core.ledger.ledger import Draft, same, values_of
-from controllers.core.ledger.ledger_issuer import LedgerIssuer, Publication
-from controllers.core.ledger.start import read_stored_ledger
-from relay.core.events import Instant, OwnRecord, RecordIssued, SnapshotIssued
-from relay.core.notes import is_note
-from relay.core.records.snapshot import SnapshotInterest, SnapshotView
-from relay.core.records.snapshot_reading import SnapshotReading
-from schemas.content import blobs
+from controllers.inventory.mailbox_controller import InventoryKey, MailboxController
+from controllers.issuing.issuer import Issuer, open_issuer
+from controllers.issuing.nodes import node_record
+from controllers.work_queue import WorkQueue
 from schemas.content.blobs import Reference, StoredBlob
 from schemas.content.manifest import build_manifest
 from schemas.objects.objects import ObjectKey
-from schemas.records.records import DeltaHead, KeysRecord, Record
-from schemas.records.signed_records import SignedRecord, read_stored
-from schemas.records.signing import Envelope, Signer, decode_envelope
-from schemas.records.snapshots import EntryKey, SnapshotRecord, encode
-from schemas.values import codec, wire
-from schemas.values.identity import (
-    KEYS_KEY,
-    SNAPSHOT_KEY,
-    ContentHash,
-    KeyId,
-    MailKey,
-    NodePath,
-    random_id,
-)
+from schemas.records.records import DeltaHead, LocationRecord, NodeRecord, Record
+from schemas.records.signing import Signer
+from schemas.values import codec
+from schemas.values.identity import ContentHash, KeyId, MailKey, NodePath, random_id
+from tests.simulation.books import Books
+from tests.simulation.clocks import HostClock
 from tests.simulation.customizing import form_of, kind_of
+from tests.simulation.inventory import InventorySpace
+from tests.simulation.issuing import BookedPublisher
+from tests.simulation.keys import first_ring
 from tests.simulation.model import (
     ROOT_KEY,
     SCOPED,
@@ -54,77 +43,52 @@ from tests.simulation.model import (
     Arm,
     Content,
     Located,
-    Model,
-    Past,
     Placed,
     Target,
     all_drafts,
     arms_of,
     keys_of,
-    location_draft,
+    location_key,
     manifest_entry,
     node_draft,
     placement_draft,
     placement_key,
     programs_of,
-    target_draft,
 )
-from tests.simulation.sealing import content_key, nkey_of
+from tests.simulation.sealing import content_key, nkey_of, ring_of
 from tests.simulation.signatures import public_key_of
 from tests.simulation.space import written
 from tests.simulation.world import World
 
 ANNOUNCED_SECONDS = 5.0
+CAUGHT_UP_SECONDS = 0.5
+"""So long after it was written inventory is registered, however much comes at once."""
 
 
-def is_signed(key: str) -> bool:
-    """Whether what lies there in OWN is no note of the node's own."""
-    return key == SNAPSHOT_KEY or not is_note(key)
+def _no_rival(reason: str, about: str, detail: str) -> None:
+    raise AssertionError(f"there is one centre: {reason} {about} {detail}")
 
 
-def signed_in(own: Mapping[str, OwnRecord]) -> dict[str, Envelope]:
-    """What a node keeps that was signed, by its key."""
-    return {k: decode_envelope(kept.data) for k, kept in own.items() if is_signed(k)}
+class Weightless:
+    """No removal weighs anything, so that none is held."""
 
+    def objects_of(self, _placement: MailKey) -> frozenset[ObjectKey]:
+        return frozenset()
 
-class Books:
-    """What was issued, as the oracle judges by it; whoever issues enters it here."""
+    def grace_of(self, _placement: MailKey) -> float | None:
+        return None
 
-    def __init__(self, world: World) -> None:
-        self.world = world
-        self.model, self.past = Model(), Past()
-        self.issued: dict[bytes, None] = {}
-        self.contents: dict[tuple[MailKey, ObjectKey, str], None] = {}
-        # The source revision of each content, in whatever form; and up to which one users did
-        # something that takes back what some destination had.
-        self.revisions: dict[tuple[ObjectKey, str], int] = {}
-        self.relapsed = 0
-        # The newest of each key, deleted ones too.
-        self.records: dict[MailKey, Record] = {}
-        self.history: list[tuple[MailKey, bytes]] = []
-        # What each snapshot lists: a profile or node that moves for a while at both places.
-        self.listings: dict[int, dict[EntryKey, int]] = {}
-
-    @property
-    def ready(self) -> bool:
-        """Whether the centre's process runs, so that it can issue."""
-        return self.world.root.node is not None
-
-    @property
-    def deleting(self) -> bool:
-        """Whether something is deleted that snapshots still list."""
-        return False
-
-    def is_superseded(self, key: EntryKey, generation: int, snapshot: int) -> bool:
-        """Whether by a snapshot this generation is not in force at its place."""
-        return generation <= snapshot and self.listings[snapshot].get(key) != generation
+    def brakes_changed(self, _placements: AbstractSet[MailKey]) -> None:
+        """Nothing is held."""
 
 
 class Centre(Books):
     """Changes the model, and issues what follows."""
 
     def __init__(self, world: World) -> None:
-        super().__init__(world)
+        instant = world.root.instant()
+        first = KeyRing(TREE, SIGNING_KEY, (ROOT_KEY,))
+        super().__init__(world, first_ring(first, SCOPED, instant.wall_ms))
         # What the ledger holds and the model does not say, since the start.
         self.held: dict[MailKey, None] = {}
         self.terms: list[str] = []
@@ -132,90 +96,138 @@ class Centre(Books):
         self._plains: dict[ContentHash, bytes] = {}
         # By address in clear, and after how many changes of the key.
         self._seals: dict[tuple[ContentHash, int], Reference] = {}
-        # Blobs kept that the node was not told of yet.
-        self._fresh: set[ContentHash] = set()
         self._revision = 0
-        self._snapshot_at: float | None = None
-        self._run = 0
-        self._issuer: LedgerIssuer
-        # What the file of keys holds: it outlives the ledger.
-        self.ring = KeyRing(TREE, SIGNING_KEY, (ROOT_KEY,))
-        world.centre_started, world.snapshot_shown = self.begin, self.shown
+        self._issuer: Issuer
+        self._issuing = False
+        self.keys.sealing.announced = ring_of(0)
+        # How often the fleet key changed, and places of which the nkey is not known.
+        self._announced, self._keyless = 0, dict[NodePath, None]()
+        self.inventory = InventorySpace(HostClock(world.root), world.dice)
+        # Knows what removals weigh, from the next start on: without it none is held.
+        self.weights: Weights | None = None
+        self._mailboxes: MailboxController
+        self._registrations: WorkQueue[InventoryKey]
+        # How often people wrote inventory, and how much of that the ledger says.
+        self._written = self._registered = 0
+        # Where the process is to crash that changes keys; "" is nowhere.
+        self._ends_at = ""
+        world.centre_started = self.begin
         self.begin()
 
     # A start, and what it makes of the ledger.
 
     def begin(self) -> None:
         """Begin a new term on what the disk holds, and issue what the model wants otherwise."""
-        own = self.world.root.streams.own
-        self._run += 1
-        self.terms.append(self.world.random.randbytes(8).hex())
-        reading, found = read_stored_ledger(read_stored(signed_in(own))), None
-        wanted: Mapping[ContentHash, bytes] | None = None
-        while found is None:
-            try:
-                missing = reading.send(wanted)  # type: ignore[arg-type]
-            except StopIteration as read:
-                found = read.value
-            else:
-                wanted = self._plain(missing)
-        self._issuer = found.begin(self.terms[-1], self.ring.signing, self._now())
-        self._snapshot_at = None
-        self._begin_keys()
-        self._sign_anew()
+        root = self.world.root
+        publisher = root.driver.publisher
+        publisher.books = self
+        self.world.finish(self._open(publisher, HostClock(root)))
+        self.terms.append(self._issuer.ledger.term)
+        root.run_beside(self._run(), "controllers")
+        self._wrote_inventory()
         self._reconcile()
-        self._snapshot_soon()
 
-    def _plain(self, references: Iterable[Reference]) -> dict[ContentHash, bytes]:
-        stored = self.world.root.streams.blobs
-        return {
-            r.address: blobs.open_value(r, stored[r.address])
-            for r in references
-            if r.address in stored
-        }
+    async def _open(self, publisher: BookedPublisher, clock: HostClock) -> None:
+        self._registrations = WorkQueue(clock)
+        self._issuer = await open_issuer(
+            publisher, self.keys, clock, self.world.dice, self._changed, _no_rival
+        )
+        await self._issuer.begin()
+        self._mailboxes = MailboxController(
+            self._issuer,
+            self.inventory,
+            clock,
+            self._registrations,
+            set(),
+            placements=(),
+            weights=self.weights or Weightless(),
+        )
 
-    def _now(self) -> Instant:
-        return self.world.root.instant()
+    async def _run(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._issuer.run(), name="issuer")
+            group.create_task(self._mailboxes.run(), name="mailbox controller")
+
+    def _changed(self, records: Sequence[Record]) -> None:
+        """Have who hangs at nodes that changed registered anew."""
+        self._registrations.add(it.path for it in records if isinstance(it, NodeRecord))
+
+    def _wrote_inventory(self) -> None:
+        """It goes out now, or in a moment if much comes at once; or once the process runs."""
+        self._written += 1
+        if self.ready:
+            catching_up = self._catch_up(self._written)
+            self.world.loop.run_ready(self.world.begin(catching_up, "catch up"))
+
+    async def _catch_up(self, written: int) -> None:
+        await self._mailboxes.caught_up()
+        self._registered = max(self._registered, written)
+
+    @property
+    def behind(self) -> bool:
+        """Whether people wrote what the ledger does not say yet."""
+        return self._registered < self._written or self._has_deferred
+
+    @property
+    def _has_deferred(self) -> bool:
+        """Whether a Location waits for a placement that is to hold it first."""
+        if self.weights is None:
+            return False
+        records = (self.in_force.get(location_key(name)) for name in self.model.locations)
+        said = [dict(it.labels) for it in records if isinstance(it, LocationRecord)]
+        return said != [dict(it.labels) for it in self.model.locations.values()]
+
+    @property
+    def brakes(self) -> LabelBrakes:
+        """What holds what edits of labels take."""
+        return self._issuer.brakes
+
+    @property
+    def in_force(self) -> Mapping[MailKey, Record]:
+        """What the ledger says."""
+        return self._issuer.records
+
+    def has_left(self, path: NodePath) -> bool:
+        """Whether the ledger has no node at a path any more."""
+        return node_record(self._issuer, path) is None
 
     def run_ahead(self, milliseconds: int) -> None:
         """Generations run ahead of the clock from now on, as after very many registrations."""
-        self._issuer.ledger.raise_to(self._now().wall_ms + milliseconds)
+        self._issuer.ledger.raise_to(self.world.root.instant().wall_ms + milliseconds)
 
     def _reconcile(self) -> None:
+        """Nodes and placements: inventory is registered by who follows its space."""
         ledger, wanted = self._issuer.ledger, {d.slot: d for d in all_drafts(self.model)}
         for key, draft in wanted.items():
             held = ledger.records.get(key)
             if not same(draft.record, held) or ledger.bodies.get(key) != draft.body:
                 self._issue([draft])
-        self.held = dict.fromkeys(ledger.records.keys() - wanted.keys() - {KEYS_KEY})
+        ours = (key for key, it in ledger.records.items() if isinstance(it, DeltaHead | NodeRecord))
+        self.held = {key: None for key in ours if key not in wanted}
 
     @property
     def deleting(self) -> bool:
+        """Whether snapshots list what people deleted, or the ledger is not what they wrote yet."""
         ledger = self._issuer.ledger
-        return bool(ledger.deleted or self._issuer.lost or self.held)
+        unsaid = self._issuing or self.behind or ledger.deleted
+        return bool(unsaid or self._issuer.lost or self.holds)
+
+    @property
+    def holds(self) -> bool:
+        """Whether something stays that nothing says any more, until people let it go."""
+        return bool(self.held) or any("RemovalHeld" in it for it in self._mailboxes.errors)
 
     def accept(self) -> None:
         """People let go of what the model does not say any more, and of what the ledger lost."""
-        self._issuer.delete(sorted(self.held), self._now())
+        self.world.finish(self._issuer.delete(sorted(self.held)))
         self.held = {}
-        self._issuer.forget_lost(self._now())
-        self._snapshot_soon()
+        self._issuer.forget_lost()
+        self._mailboxes.accept_removals()
+        self._wrote_inventory()
 
     def withdraw(self, term: str) -> None:
         """People let go of what a lost term issued."""
-        self._issuer.withdraw(term, self._now())
-        self._snapshot_soon()
-
-    def shown(self, generation: int) -> None:
-        """A child shows a newer snapshot than the last one here: go above it."""
-        if not self._issuer.raise_above(generation, self._now()):
-            return
-        ring = renewed(self.ring, self._issuer.stamp(self._now()))
-        if ring is not None:
-            self.ring = ring
-            self._publish_keys()
-        self._issue_anew(self._issuer.issued_in_this_term())
-        self._snapshot_soon()
+        self._issuer.withdraw(term)
 
     # What users do.
 
@@ -228,7 +240,6 @@ class Centre(Books):
         nkeys = " ".join(nkey_of(path, number) for number in numbers)
         self.model.nodes[path] = nkeys
         self._issue([node_draft(path, nkeys)])
-        self._say_targets()
 
     def put_node(self, path: NodePath, *, deleted: bool = False) -> None:
         nkey = nkey_of(path)
@@ -241,29 +252,41 @@ class Centre(Books):
 
     def put_target(self, target: Target, *, deleted: bool = False) -> None:
         """A destination, or none any more; where it hung with all, its node goes in the same."""
-        draft = target_draft(target, self.model)
         before = self.model.targets.pop(target.name, None)
         if deleted:
-            self._delete(draft.slot)
+            self.inventory.remove("synctargets", target.name)
+            self._wrote_inventory()
             return
+        target = replace(target, uid=self.inventory.put_target(target))
         self.model.targets[target.name] = target
         self.past.targets.setdefault(target.path, []).append(target)
         left = before.path if before and before.path != target.path else None
-        gone = []
         carried = before is not None and target.moved_from != before.moved_from
-        if left is not None and carried and left in self.model.nodes:
-            gone = [node_draft(left, self.model.nodes.pop(left)).slot]
-        self._issue([draft], delete=gone)
+        if left is not None and carried:
+            self.model.nodes.pop(left, None)
+        self._wrote_inventory()
 
     def put_location(self, name: str, located: Located | None) -> None:
         former = self.model.locations.pop(name, None)
         if located is None:
             self._unlocated(former)
-            self._delete(location_draft(name, Located((), None)).slot)
+            self.inventory.remove("locations", name)
+            self._wrote_inventory()
             return
         self.model.locations[name] = located
         self.past.locations.setdefault(name, []).append(located)
-        self._issue([location_draft(name, located)])
+        self.inventory.put_location(name, located)
+        self._wrote_inventory()
+
+    def lose_inventory(self) -> None:
+        """Another space is in its place, and it is empty."""
+        self.model.targets.clear()
+        self.model.locations.clear()
+        self.inventory = InventorySpace(HostClock(self.world.root), self.world.dice)
+
+    def release_hold(self, slot: MailKey, placement: MailKey) -> None:
+        """Let go of what a record holds for a placement, as who follows its moves does."""
+        self._mailboxes.release(slot, placement)
 
     def _unlocated(self, former: Located | None) -> None:
         """That a Location goes is no mail, so nobody waits for what it said of its destinations."""
@@ -346,90 +369,55 @@ class Centre(Books):
     def hold(self, name: str) -> None:
         """An `apply` begins: nothing is settled before it is released, for 60 s at most."""
         if self.world.ports.holds():
-            self._issuer.snapshots.pause(name, now=self._now().seconds)
+            self._issuer.pause(name)
 
     def release(self, name: str) -> None:
-        self._issuer.snapshots.resume(name)
-        self._snapshot_soon()
+        self._issuer.resume(name)
 
     # Issuing.
 
-    def _keep(self, values: Mapping[ContentHash, bytes]) -> None:
-        self.world.root.streams.blobs.update(values)
-        self._fresh.update(values)
-
-    def _keep_content(self, draft: Draft) -> None:
-        """All that a placement needs is stored, also what was swept since it was said last."""
-        if draft.kind != "delta":
-            return
+    def _with_content(self, draft: Draft) -> Draft:
+        """All that a placement needs goes with it, also what was swept since it was said last."""
         placed = self.model.placements.get(draft.record.source.name)
+        if draft.kind != "delta" or placed is None:
+            return draft
+        blobs: dict[ContentHash, bytes] = {}
         for arm in arms_of(placed):
             for _, content in arm.contents:
-                self._keep(self._values[content.sealed.address])
-            self._keep(values_of(*_manifest(arm.contents, arm.changes)))
-        programs = programs_of(placed) if placed is not None else None
-        if programs is not None:
-            self._keep(programs.values)
+                blobs |= self._values[content.sealed.address]
+            blobs |= values_of(*_manifest(arm.contents, arm.changes))
+        if (programs := programs_of(placed)) is not None:
+            blobs |= programs.values
+        return replace(draft, blobs=blobs)
 
-    def _issue(
-        self,
-        drafts: Sequence[Draft],
-        delete: Iterable[MailKey] = (),
-    ) -> None:
-        """Blobs, then the ledger, then the node; in force only then."""
-        assert self.ready
-        for draft in drafts:
-            self._keep_content(draft)
-        said = [self.world.ports.issued(draft) for draft in drafts]
-        publication = self._issuer.issue(said, self._now())
-        self._keep(publication.blobs)
-        self._store(publication)
-        self._issuer.published(publication, self._now(), delete)
-        for key in delete:
+    def _issue(self, drafts: Sequence[Draft], delete: Iterable[MailKey] = ()) -> None:
+        """What the process is ended amid is issued at its next start, if it is still wanted."""
+        gone = list(delete)
+        said = [self._with_content(draft) for draft in drafts]
+        for key in (*gone, *(draft.slot for draft in said)):
             self.held.pop(key, None)
-        self._snapshot_soon()
+        if self.ready:
+            self._do(self._issuer.issue(said, gone))
 
-    def _issue_anew(self, drafts: Iterable[Draft]) -> None:
-        """What is in force, as it is: what is held stays so."""
-        held = dict(self.held)
-        for draft in drafts:
-            self._issue([draft])
-        self.held = held
-
-    def _store(self, publication: Publication) -> None:
-        for signed in publication.signed:
-            self.issued[signed.envelope.bare().encode()] = None
-            self.held.pop(signed.slot, None)
-            self._put(signed)
-
-    def _put(self, signed: SignedRecord) -> None:
-        """Into the ledger, then to the node."""
-        envelope, record, _ = signed
-        key, root, data = signed.slot, self.world.root, envelope.encode()
-        self.records[key] = record
-        self.issued[data] = None
-        if key == KEYS_KEY:
-            # What stands beside the payload nobody signs: it vouches for itself.
-            self.issued[envelope.bare().encode()] = None
-        self.history.append((key, data))
-        what = f"issue {envelope.kind} {record.source.name} {record.generation}"
-        self.world.note("centre", what)
-        root.streams.own.pop(key, None)
-        root.streams.own[key] = OwnRecord(key, data, "", 0)
-        root.tell(RecordIssued(signed, data, (), frozenset(self._fresh)))
-        self._fresh.clear()
+    def _do(self, coro: Coroutine[object, object, object]) -> None:
+        """Have the centre's process do something; perhaps it ends amid that."""
+        self._issuing = True
+        with suppress(asyncio.CancelledError):
+            self.world.finish(coro)
+            self._issuer.assert_invariants()
+        self._issuing = False
 
     # Sealing.
 
     def rotate_fleet(self) -> None:
         """People change the fleet key: profiles bring it, and then deltas need it."""
-        self.model.announced += 1
+        self._announced += 1
         if self.world.ports.announces_first():
-            self._say_targets()
+            self._announce()
             self.world.run(ANNOUNCED_SECONDS)
         else:
-            self.world.after(ANNOUNCED_SECONDS, self._say_targets)
-        self.model.rotations = self.model.announced
+            self.world.after(ANNOUNCED_SECONDS, self._announce)
+        self.model.rotations = self._announced
         for name, placed in self.model.placements.items():
             held = self._issuer.ledger.records[placement_key(name)]
             last_loss = held.last_loss if isinstance(held, DeltaHead) else 0
@@ -448,121 +436,43 @@ class Centre(Books):
 
     def forget_key(self, path: NodePath, *, known: bool = False) -> None:
         """The key of who hangs at a path is not known, or is again."""
-        self.model.keyless.pop(path, None)
+        self._keyless.pop(path, None)
         if not known:
-            self.model.keyless[path] = None
-        self._say_targets()
+            self._keyless[path] = None
+        self._announce()
 
-    def _say_targets(self) -> None:
-        for target in self.model.targets.values():
-            self._issue([target_draft(target, self.model)])
+    def _announce(self) -> None:
+        """Have profiles bring the fleet key to all whose own keys are known."""
+        self.keys.sealing.announced = ring_of(self._announced, map(nkey_of, self._keyless))
+        if self.ready:
+            self._mailboxes.look_at_all()
+            self._wrote_inventory()
 
     # Keys.
 
     def change_keys(self, change: KeyChange, crash: str = "") -> None:
         """What people change of the keys; the process may crash once they are `kept` or `told`."""
-        ring, stamp = self.ring, self._issuer.stamp(self._now())
-        signed_by = {it.key_id for it in signed_in(self.world.root.streams.own).values()}
-        record = changed_record(ring, change, stamp, signed_by, alone=True)
-        record = self.world.ports.keys(record)
-        made = change.made if change.signing is None else (*change.made, change.signing)
-        request = request_of(ring, record, made)
-        self.ring = completed(ring.prepare(*made), request, stamp.generation)
-        if crash != "kept":
-            self._publish_keys()
-        if crash:
-            self.world.root.stop(server_too=True)
+        self._roots |= {root.key_id: root for root in change.made}
+        self._ends_at = crash
+        self._do(self._issuer.change_keys(change))
+        self._ends_at = ""
+        if not self.ready:
             self.world.root.start()
-            return
-        self._sign_anew()
-        self._snapshot_soon()
+
+    def kept_keys(self, where: str) -> None:
+        """End the process if it is to crash just here."""
+        if self._ends_at == where:
+            self.world.root.stop(server_too=True)
+            raise asyncio.CancelledError
 
     def new_key(self) -> Signer:
         """A key that nobody had before."""
         random = self.world.random
         return Signer(TREE, KeyId(random_id(random.randbytes(16))), random.randbytes(32))
 
-    def _begin_keys(self) -> None:
-        held = self._issuer.ledger.records.get(KEYS_KEY)
-        if self.ring.record is None:
-            stamp = self._issuer.stamp(self._now())
-            record = changed_record(self.ring, KeyChange(), stamp, (), alone=True)
-            record = wire.replace(record, grants=(*record.grants, SCOPED))
-            request = request_of(self.ring, record)
-            self.ring = completed(self.ring, request, stamp.generation)
-        if held is None or held.generation < self._keys.generation:
-            self._publish_keys()
-
-    @property
-    def _keys(self) -> KeysRecord:
-        record = self.ring.record
-        assert record is not None
-        return record
-
-    def _publish_keys(self) -> None:
-        assert self.ring.message is not None
-        self._put(SignedRecord(self.ring.message, self._keys))
-        self._issuer.keys_published(self._keys, self.ring.signing, self._now())
-
-    def _sign_anew(self) -> None:
-        signed = read_stored(signed_in(self.world.root.streams.own)).envelopes()
-        ledger = self._issuer.ledger
-        self._issue_anew(self._issuer.again(unbelieved(self._keys, ledger.records, signed)))
-
     def _delete(self, key: MailKey) -> None:
-        self._issuer.delete([key], self._now())
-        self._snapshot_soon()
-
-    # Snapshots.
-
-    def _snapshot_soon(self) -> None:
-        at = max(self._issuer.snapshots.due, self.world.now)
-        if self._snapshot_at is None or at < self._snapshot_at:
-            self._snapshot_at = at
-            self.world.at(at, self._snapshot_due, self._run, at)
-
-    def _snapshot_due(self, run: int, at: float) -> None:
-        if run != self._run or at != self._snapshot_at:
-            return
-        self._snapshot_at = None
-        if not self.ready:
-            return
-        if self._issuer.snapshots.due <= self.world.now:
-            self._sign()
-        self._snapshot_soon()
-
-    def _sign(self) -> None:
-        """Blobs, the snapshot into the ledger, the node; then the ledger forgets what it drops."""
-        publication = self._issuer.sign_snapshot(self._now())
-        self._keep(publication.blobs)
-        honest = publication.record
-        said = self.world.ports.snapshot(honest, self._keep)
-        envelope = self._issuer.signer.seal("snapshot", encode(said))
-        data, hashed = envelope.encode(), envelope.payload_hash
-        self._enter_snapshot(honest, data)
-        root = self.world.root
-        root.streams.own.pop(SNAPSHOT_KEY, None)
-        root.streams.own[SNAPSHOT_KEY] = OwnRecord(SNAPSHOT_KEY, data, "", 0)
-        self._issuer.snapshot_published(publication)
-        self._issuer.assert_invariants()
-        for key in publication.dropped:
-            root.streams.own.pop(key, None)
-        root.tell(SnapshotIssued(said, data, hashed, publication.dropped, frozenset(self._fresh)))
-        self._fresh.clear()
-
-    def _enter_snapshot(self, snapshot: SnapshotRecord, data: bytes) -> None:
-        """What it lists is what is signed: a node judges by nothing else."""
-        nodes: dict[ContentHash, bytes] = {}
-        reading = SnapshotReading(snapshot, SnapshotInterest.everything(), nodes)
-        while missing := reading.missing():
-            for address, plain in self._plain(missing).items():
-                reading.take(address, plain)
-        entries = SnapshotView(snapshot, nodes).listed(SnapshotInterest.everything())
-        listing = {entry.key: entry.generation for entry in entries}
-        self.listings[snapshot.generation] = listing
-        self.issued[data] = None
-        self.history.append((SNAPSHOT_KEY, data))
-        self.world.note("centre", f"snapshot {snapshot.generation}: {len(listing)} listed")
+        if self.ready:
+            self._do(self._issuer.delete([key]))
 
 
 def change_keys(centre: Centre, what: str, crash: str = "") -> None:

@@ -7,7 +7,7 @@ tests hold to the real ones.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from relay.core import effects as fx
@@ -68,6 +68,7 @@ class Host:
         self.bus: HostBus
         self.driver: HostDriver
         self._running: asyncio.Task[None] | None = None
+        self._beside: asyncio.Task[None] | None = None
         # How many more steps are taken before the crash, if one is to cut this batch.
         self._steps_left: int | None = None
         # Up to where the mailbox was sent here; None until it is read from somewhere in this link.
@@ -107,6 +108,10 @@ class Host:
         if self.path.is_root:
             self.world.centre_started()
 
+    def run_beside(self, coro: Coroutine[object, object, None], name: str) -> None:
+        """Have something more run in the process, and end with it."""
+        self._beside = self.world.begin(coro, f"{name} of {self.incarnation}")
+
     def begun(self, run: int, node: Node) -> None:
         """The driver's word: a node has begun on what the disk holds."""
         if run == self.run:
@@ -129,8 +134,9 @@ class Host:
         self.node = None
         self.run += 1
         self.armed = None
-        if self._running is not None:
-            self._running.cancel()
+        for task in filter(None, (self._running, self._beside)):
+            task.cancel()
+        self._running = self._beside = None
         self.space.stop()
         self.linked = False
         self.link_epoch += 1
@@ -178,9 +184,13 @@ class Host:
             raise asyncio.CancelledError
         self.world.watcher.decided(self, made)
         said = [effect for honest in made for effect in self.world.ports.said(self, honest)]
-        if self.armed is not None and said:
-            self._steps_left = self.world.random.randint(0, len(said))
+        self.cut_amid(len(said))
         return said
+
+    def cut_amid(self, steps: int) -> None:
+        """Of so many steps that come now only some are taken, if a crash is to cut them."""
+        if self.armed is not None and steps:
+            self._steps_left = self.world.random.randint(0, steps)
 
     def about_to(self, run: int, effect: fx.Effect) -> None:
         """An effect is about to be carried out; raises CancelledError if the process ended."""

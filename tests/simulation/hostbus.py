@@ -25,13 +25,14 @@ from relay.core.events import (
 )
 from relay.shell.driver import Driver
 from relay.shell.inbox import Inbox
-from schemas.content.blobs import Reference
+from schemas.content.blobs import Reference, open_value
 from schemas.reports.reports import Done
 from schemas.values.identity import ContentHash
 from schemas.values.wire import replace
 from tests.simulation.clocks import HostClock
 from tests.simulation.collectors import EVALUATOR
 from tests.simulation.disk import looked_up, read_back
+from tests.simulation.issuing import BookedPublisher
 from tests.simulation.telling import told_event
 
 if TYPE_CHECKING:
@@ -107,8 +108,16 @@ class HostDriver(Driver):
             used=_no_time,
         )
         self._host, self._run = host, host.run
-        # The centre of a world signs and keeps its records itself.
-        self._publisher = None
+        if config.path.is_root:
+            publisher = self._publisher = BookedPublisher(
+                bus, self._clock, config.tree, lambda: self.node, self._kept, self.counters
+            )
+            publisher.host = host
+
+    @property
+    def publisher(self) -> BookedPublisher:
+        assert isinstance(self._publisher, BookedPublisher)
+        return self._publisher
 
     async def _perform(self, effects: Sequence[fx.Effect], group: asyncio.TaskGroup) -> None:
         host = self._host
@@ -120,13 +129,12 @@ class HostDriver(Driver):
     def _tell(self, effect: fx.Effect) -> None:
         if isinstance(effect, WAITS_FOR_NOTHING):
             self._host.about_to(self._run, effect)
-        match effect:
-            case fx.SnapshotShown(rank):
-                self._host.world.snapshot_shown(rank.generation)
-            case fx.CountChanged():
-                pass
-            case _:
-                super()._tell(effect)
+        super()._tell(effect)
+
+    async def _kept(self, reference: Reference) -> bytes | None:
+        """What lies in the centre's own store is read at once."""
+        value = self._host.streams.blobs.get(reference.address)
+        return None if value is None else open_value(reference, value)
 
 
 class HostBus:

@@ -141,7 +141,7 @@ def restored_before_rotation(one: Run) -> None:
     everywhere(one, "p1", A, B)
     one.settle()
     before = {host.path: dict(host.space.objects) for host in edges_of(one)}
-    one.centre.ring = ring
+    one.centre.keys.ring = ring
     put_back(root, copy)
     one.world.run(MINUTE)
     _untouched(one, before)

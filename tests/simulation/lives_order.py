@@ -7,7 +7,6 @@ from typing import Any
 
 from controllers.core.inventory.make_before_break import (
     GATHER_SECONDS,
-    MoveGuards,
     hold_alternatives,
     holds_in,
 )
@@ -15,10 +14,11 @@ from relay.core.events import BlobArrived, Event
 from schemas.objects.selectors import LabelSelector, Requirement
 from schemas.records.records import OVER_LOCATION, Alternative, Dependency
 from schemas.values.identity import MailKey
+from tests.simulation.centre import CAUGHT_UP_SECONDS
 from tests.simulation.customizing import form_of
 from tests.simulation.host import Host
 from tests.simulation.laws import CONVERGENCE, MADE_FIRST, WAITED
-from tests.simulation.model import Located, Placed, location_draft, placement_key
+from tests.simulation.model import Located, Placed, location_key, placement_key
 from tests.simulation.ports import Ports
 from tests.simulation.run import Run
 from tests.simulation.scenes import (
@@ -188,17 +188,13 @@ def _site(one: Run, host: Host, site: str) -> None:
 
 def _label(one: Run, site: str, carbon: str, release: MailKey | None = None) -> None:
     """Say the carbon of a site, as the centre's registry does: who loses by it is held."""
-    instances = LabelSelector((Requirement("site", "In", (site,)),))
-    draft = location_draft(site, Located((("carbon", carbon),), instances))
-    held = MoveGuards({record.source.key: record for record in one.centre.records.values()})
-    if release is not None:
-        held.release(draft.slot, release)
-    (said,) = held.with_holds([draft], int(one.world.now * 1000))
-    kept = one.world.ports.issued(said).record
-    labels = tuple(sorted({**dict(kept.labels)}.items()))
-    require(release is None or not holds_in(kept), MADE_FIRST, "it is not let go")
+    instances, slot = LabelSelector((Requirement("site", "In", (site,)),)), location_key(site)
     one.oracle.model_changed()
-    one.centre.put_location(site, Located(labels, instances))
+    one.centre.put_location(site, Located((("carbon", carbon),), instances))
+    if release is not None:
+        one.centre.release_hold(slot, release)
+    one.world.run(CAUGHT_UP_SECONDS)
+    require(release is None or not holds_in(one.centre.records[slot]), MADE_FIRST, "it is kept")
     one.oracle.model_changed()
 
 

@@ -1,6 +1,6 @@
 """An edit of labels takes much of a placement: it stays until a person lets it go, come what may.
 
-The centre's own decision holds it; here its word is issued, and the tree, and the centre, suffer.
+The centre's own decision holds it; the tree, and the centre, suffer.
 """
 
 from __future__ import annotations
@@ -8,15 +8,22 @@ from __future__ import annotations
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
-from controllers.core.inventory.label_brakes import LabelBrakes
 from controllers.core.inventory.make_before_break import is_hold
-from controllers.core.ledger.weighing import Confirmations
 from schemas.objects.objects import ObjectKey
 from schemas.objects.selectors import LabelSelector, Requirement
-from schemas.records.records import OVER_LOCATION, Alternative, LocationRecord
+from schemas.records.records import (
+    OVER_LOCATION,
+    Alternative,
+)
 from schemas.values.identity import MailKey
+from tests.simulation.centre import CAUGHT_UP_SECONDS
 from tests.simulation.laws import CONVERGENCE, HELD
-from tests.simulation.model import Located, Placed, keys_of, location_draft, placement_key
+from tests.simulation.model import (
+    Located,
+    Placed,
+    keys_of,
+    placement_key,
+)
 from tests.simulation.run import Run
 from tests.simulation.scenes import contents, edges_of, holding, put, region_of, require, until
 from tests.simulation.workload import OBJECTS
@@ -24,7 +31,6 @@ from tests.simulation.workload import OBJECTS
 SITE, NAME, GAINING = "site", "p1", "p2"
 GAINED = ObjectKey("", "configmaps", "default", "gained")
 MINUTE = 60.0
-_ROUNDS_MAX = 4
 
 
 def at(value: str) -> tuple[Alternative, ...]:
@@ -33,57 +39,32 @@ def at(value: str) -> tuple[Alternative, ...]:
 
 
 class Editor:
-    """A user of one Location, and what the centre makes of his edits."""
+    """A user of one Location, and what the centre knows of placements."""
 
     def __init__(self, one: Run) -> None:
         self._one = one
-        self._labels: tuple[tuple[str, str], ...] = ()
-        self.restart()
-
-    def restart(self) -> None:
-        """The centre starts again: it knows what its ledger says, and no more."""
-        self.brakes = LabelBrakes(self._one.centre.records, Confirmations())
+        one.centre.weights = self
+        one.world.root.stop()
+        one.world.root.start()
 
     def label(self, **labels: str) -> None:
-        self._labels = tuple(labels.items())
-        self.decide()
+        self._one.oracle.model_changed()
+        self._one.centre.put_location(SITE, Located(tuple(labels.items()), LabelSelector()))
+        self._one.oracle.model_changed()
+        self._one.world.run(CAUGHT_UP_SECONDS)
 
     def accept(self) -> None:
-        self.brakes.accept(placement_key(NAME))
-        self.decide()
+        self._one.centre.brakes.accept(placement_key(NAME))
 
     @property
     def is_held(self) -> bool:
-        return placement_key(NAME) in self.brakes.brake.held
-
-    def decide(self) -> None:
-        """Bring the ledger to what the spaces want, as far as nothing is held."""
-        for _ in range(_ROUNDS_MAX):
-            draft = location_draft(SITE, Located(self._labels, LabelSelector()))
-            now_ms = self._one.world.root.instant().wall_ms
-            found = self.brakes.with_holds([draft], self, now_ms)
-            for each in found.drafts:
-                assert isinstance(each.record, LocationRecord)
-                self._put(Located(tuple(each.record.labels.items()), each.record.instance_selector))
-            self._mean()
-            if not found.deferred:
-                return
-        require(False, HELD, "it waits for ever to be held")
-
-    def _put(self, located: Located) -> None:
-        model = self._one.centre.model
-        if model.locations.get(SITE) == located:
-            return
-        self._one.oracle.model_changed()
-        self._one.centre.put_location(SITE, located)
-        self._one.oracle.model_changed()
-        self.brakes.changed([self._one.centre.records[location_draft(SITE, located).slot]])
+        return placement_key(NAME) in self._one.centre.brakes.brake.held
 
     def _mean(self) -> None:
         """The placement is meant for those who hold it, too."""
         placed = self._one.centre.model.placements[NAME]
         meant = tuple(each for each in placed.alternatives if not is_hold(each))
-        wanted = meant + self.brakes.alternatives(placement_key(NAME))
+        wanted = meant + self._one.centre.brakes.alternatives(placement_key(NAME))
         if wanted != placed.alternatives:
             put(self._one, NAME, replace(placed, alternatives=wanted))
 
@@ -96,8 +77,8 @@ class Editor:
     def grace_of(self, _placement: MailKey) -> float | None:
         return None
 
-    def brakes_changed(self, placements: AbstractSet[MailKey]) -> None:
-        """Nothing is said of it here."""
+    def brakes_changed(self, _placements: AbstractSet[MailKey]) -> None:
+        self._one.world.after(0.0, self._mean)
 
 
 def held_removal(one: Run) -> None:
@@ -110,8 +91,7 @@ def held_removal(one: Run) -> None:
     one.world.cut(edge.path)
     one.world.root.stop()
     one.world.root.start()
-    editor.restart()
-    editor.decide()
+    one.world.run(CAUGHT_UP_SECONDS)
     require(editor.is_held, HELD, "the centre forgot that it is held")
     # Whoever gains by the same edit has it at once.
     until(one, lambda: _have(one, GAINED, len(others)), CONVERGENCE, "nobody gains", MINUTE)

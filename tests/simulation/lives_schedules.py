@@ -14,7 +14,7 @@ from schemas.objects.selectors import LabelSelector, Requirement
 from schemas.records.records import Alternative
 from tests.simulation.host import Host
 from tests.simulation.laws import CONVERGENCE, EXACTLY_ONCE, LEAST_PRIVILEGE, NO_IGNORANCE, NO_LOSS
-from tests.simulation.model import Located, Placed, location_draft, placement_key
+from tests.simulation.model import Located, Placed, location_key, placement_key
 from tests.simulation.ports import Ports
 from tests.simulation.run import Run
 from tests.simulation.scenes import (
@@ -189,8 +189,7 @@ def inventory_later(one: Run) -> None:
     model, root = one.centre.model, one.world.root
     targets, locations = dict(model.targets), dict(model.locations)
     placements = dict(model.placements)
-    model.targets.clear()
-    model.locations.clear()
+    one.centre.lose_inventory()
     model.placements.clear()
     lose_ledger(one)
     one.world.run(MINUTE)
@@ -308,7 +307,7 @@ def location_narrowed(one: Run) -> None:
     one.world.run(2 * MINUTE)
     edge.start()
     one.settle()
-    kept = edge.streams.own.get(location_draft("l1", Located((), None)).slot)
+    kept = edge.streams.own.get(location_key("l1"))
     whole = kept is not None and read_record(kept.data)[1].full
     require(not whole, LEAST_PRIVILEGE, f"{edge.path} holds what l1 says to others")
 

@@ -13,12 +13,11 @@ from schemas.content.manifest import TEMPLATE, ManifestEntry
 from schemas.objects.objects import ObjectKey
 from schemas.objects.selectors import LabelSelector
 from schemas.records.maintenance import MAINTENANCE, Maintenance
-from schemas.records.moves import MOVED_ANNOTATION
+from schemas.records.moves import MOVED_ANNOTATION, former_paths
 from schemas.records.records import (
     API_LOCATION,
     API_NODE,
     API_PLACEMENT,
-    API_SYNC_TARGET,
     BUCKETS,
     CENTRE,
     Alternative,
@@ -27,9 +26,7 @@ from schemas.records.records import (
     Dependency,
     Gate,
     KeyGrant,
-    LocationRecord,
     NodeRecord,
-    Profile,
     Source,
 )
 from schemas.records.roots import Roots
@@ -46,7 +43,7 @@ from schemas.values.identity import (
     random_id,
 )
 from tests.simulation.collectors import programs_over
-from tests.simulation.sealing import TREE, boxes_for, marked, nkey_of, wrapped
+from tests.simulation.sealing import TREE, marked, wrapped
 from tests.simulation.signatures import public_key_of
 
 ROOT_KEY = Signer(TREE, KeyId(random_id(b"root key        ")), b"r" * 32)
@@ -73,6 +70,8 @@ class Target:
     moved_from: str = ""
     # Until when a person works there, ms since 1970; 0 is no maintenance.
     maintenance_ms: int = 0
+    # Which object says it.
+    uid: str = ""
 
     @property
     def annotations(self) -> dict[str, str]:
@@ -80,8 +79,13 @@ class Target:
         return {**({MOVED_ANNOTATION: self.moved_from} if self.moved_from else {}), **until}
 
     @property
+    def former(self) -> tuple[NodePath, ...]:
+        """Where it hung before."""
+        return former_paths(self.annotations)
+
+    @property
     def destination(self) -> DestinationId:
-        return destination_id(INVENTORY, f"uid-{self.name}")
+        return destination_id(INVENTORY, self.uid)
 
 
 @dataclass(frozen=True)
@@ -154,13 +158,10 @@ class Model:
     locations: dict[str, Located] = field(default_factory=dict)
     placements: dict[str, Placed] = field(default_factory=dict)
     nodes: dict[NodePath, str] = field(default_factory=dict)
-    # How often the fleet key changed: as profiles bring it, and as deltas need it.
-    announced: int = 0
+    # How often the fleet key changed, as deltas need it.
     rotations: int = 0
     # How often a placement got another key on its own.
     key_changes: dict[str, int] = field(default_factory=dict)
-    # Places of which the nkey is not known.
-    keyless: dict[NodePath, None] = field(default_factory=dict)
 
 
 @dataclass
@@ -192,31 +193,8 @@ def node_draft(path: NodePath, nkey: str) -> Draft:
     return Draft("node", NodeRecord(*_common(source), path=path, nkey=nkey))
 
 
-def target_draft(target: Target, model: Model) -> Draft:
-    known = target.path not in model.keyless
-    nkeys = model.nodes.get(target.path) or nkey_of(target.path)
-    public_key, fleet_key = boxes_for(nkeys, model.announced) if known else (b"", b"")
-    record = Profile(
-        *_common(Source(API_SYNC_TARGET, INVENTORY, "", target.name)),
-        destination=target.destination,
-        path=target.path,
-        labels=dict(target.labels),
-        annotations=target.annotations,
-        properties={},
-        public_key=public_key,
-        fleet_key=fleet_key,
-    )
-    return Draft("profile", record)
-
-
-def location_draft(name: str, located: Located) -> Draft:
-    record = LocationRecord(
-        *_common(Source(API_LOCATION, INVENTORY, "", name)),
-        labels=dict(located.labels),
-        annotations={},
-        instance_selector=located.instances,
-    )
-    return Draft("location", record)
+def location_key(name: str) -> MailKey:
+    return Source(API_LOCATION, INVENTORY, "", name).key
 
 
 def placement_draft(
@@ -228,11 +206,9 @@ def placement_draft(
 
 
 def all_drafts(model: Model) -> Iterator[Draft]:
-    """All that a model wants in force."""
+    """All that a model wants in force beside its inventory."""
     for path, nkey in model.nodes.items():
         yield node_draft(path, nkey)
-    yield from (target_draft(target, model) for target in model.targets.values())
-    yield from (location_draft(name, at) for name, at in model.locations.items())
     for name, placed in model.placements.items():
         yield placement_draft(name, placed, model)
 

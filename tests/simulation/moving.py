@@ -7,11 +7,14 @@ on there. Anything may happen between: crashes, cuts of both parents, another mo
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from schemas.records.moves import MOVED_ANNOTATION, after_move
 from schemas.values.identity import NodePath
 from tests.doubles.memory.streams import MemoryStreams
+from tests.simulation.centre import Centre
 from tests.simulation.host import Host
+from tests.simulation.model import Target
 from tests.simulation.oracle import Oracle
 from tests.simulation.world import World
 
@@ -20,46 +23,6 @@ TRIES_MAX = 12
 CUT, BY_HAND, KILLED = 0.5, 0.2, 0.2
 """Chances: that a parent is cut off meanwhile, that nobody waits until the new one has let the node
 in, that carrying over is broken off."""
-
-
-@dataclass
-class Said:
-    """Where a SyncTarget says that it hangs, and where it hung before."""
-
-    path: NodePath
-    former: tuple[NodePath, ...]
-
-
-class Register:
-    """What a mover does at the centre; told in the words of whoever keeps the inventory."""
-
-    def ready(self) -> bool:
-        """Whether the centre can be told anything now."""
-        raise NotImplementedError
-
-    def said(self, name: str) -> Said | None:
-        """What a SyncTarget says now, or said last; None if there is none any more for good."""
-        raise NotImplementedError
-
-    def place(self, name: str, path: NodePath, parent: NodePath) -> NodePath:
-        """Which path below another parent an edge moves to from its own."""
-        raise NotImplementedError
-
-    def let_in(self, path: NodePath) -> None:
-        """Make a place for a node."""
-        raise NotImplementedError
-
-    def let_go(self, path: NodePath) -> None:
-        """Take a place away that nobody came to."""
-        raise NotImplementedError
-
-    def has_left(self, path: NodePath) -> bool:
-        """Whether the centre has taken in that nobody hangs at a path any more."""
-        raise NotImplementedError
-
-    def say(self, name: str, path: NodePath) -> bool:
-        """Have the SyncTarget say that it was moved there; False if that cannot be."""
-        raise NotImplementedError
 
 
 @dataclass
@@ -85,21 +48,13 @@ class Mover:
 class Moving:
     """The moves of one world; each step takes `pace` seconds on average."""
 
-    def __init__(self, world: World, oracle: Oracle, register: Register, pace: float) -> None:
-        self._world, self._oracle, self._register, self._pace = world, oracle, register, pace
+    def __init__(self, world: World, centre: Centre, oracle: Oracle, pace: float) -> None:
+        self._world, self._centre, self._oracle, self._pace = world, centre, oracle, pace
         self._movers: dict[str, Mover] = {}
 
     def is_moving(self, name: str) -> bool:
         """Whether this SyncTarget's machine has not come to where it is said to be yet."""
         return name in self._movers
-
-    def is_leaving(self, path: NodePath) -> bool:
-        """Whether the machine at a path is to be moved from there, or back."""
-        return any(mover.host.path == path for mover in self._movers.values())
-
-    def is_awaited(self, path: NodePath) -> bool:
-        """Whether someone is on the way to a path, or may be."""
-        return bool(self._movers) or path in self._world.hosts
 
     def places(self) -> list[NodePath]:
         """Where an edge may hang below: the centre and all relays."""
@@ -108,15 +63,15 @@ class Moving:
 
     def begin(self, name: str) -> None:
         """Move the edge of this SyncTarget to another parent, if there is one."""
-        said, random = self._register.said(name), self._world.random
-        if said is None or not said.path.name.startswith("e") or not self._register.ready():
+        said, random = self._said(name), self._world.random
+        if said is None or not said.path.name.startswith("e") or not self._centre.ready:
             return
         parents = [path for path in self.places() if path != said.path.parent]
         host = self._world.hosts.get(said.path)
         if not parents or host is None or name in self._movers:
             # Who moves again what is not there yet may have it let go of everything: known limits.
             return
-        path = self._register.place(name, said.path, random.choice(parents))
+        path = random.choice(parents).child(said.path.name)
         move = Move(name, path, said.path)
         if move.path in self._world.hosts and move.path != host.path:
             return
@@ -124,7 +79,7 @@ class Moving:
         self._movers[name] = Mover(host)
         self._movers[name].moves += 1
         move.waits = random.random() >= BY_HAND
-        self._register.let_in(move.path)
+        self._centre.put_node(move.path)
         for parent in (said.path.parent, move.path.parent):
             self._maybe_cut(parent)
         self._soon(self._say, move)
@@ -133,6 +88,10 @@ class Moving:
         """Where the machine is of a SyncTarget that goes from a path: whoever moves it gives up."""
         mover = self._movers.pop(name, None)
         return mover.host.path if mover is not None else path
+
+    def _said(self, name: str) -> Target | None:
+        """What a SyncTarget says now; None if there is none any more for good."""
+        return self._centre.model.targets.get(name)
 
     def _soon(self, step: Callable[[Move], None], move: Move) -> None:
         self._world.after(self._world.random.expovariate(1 / self._pace), step, move)
@@ -148,12 +107,12 @@ class Moving:
 
     def _say(self, move: Move) -> None:
         """The SyncTarget is changed once the new parent has let the node in."""
-        register, said = self._register, self._register.said(move.name)
-        mover = self._movers.get(move.name)
-        if not register.ready():
+        said, mover = self._said(move.name), self._movers.get(move.name)
+        if not self._centre.ready:
             self._soon(self._say, move)
             return
-        if said is None or mover is None or said.path != move.old or register.has_left(move.path):
+        lacks_place = self._centre.has_left(move.path)
+        if said is None or mover is None or said.path != move.old or lacks_place:
             # It was moved elsewhere meanwhile, or the place was taken away again.
             self._give_up(move)
             return
@@ -165,22 +124,24 @@ class Moving:
             else:
                 self._give_up(move)
             return
-        if not register.say(move.name, move.path):
-            self._give_up(move)
-            return
+        self._oracle.model_changed()
+        self._oracle.said_elsewhere(said.path, move.path)
+        moved_from = after_move({MOVED_ANNOTATION: said.moved_from}, said.path, move.path)
+        self._centre.put_target(replace(said, path=move.path, moved_from=moved_from))
+        self._oracle.model_changed()
         for path in (said.path.parent, move.path.parent):
             self._maybe_cut(path)
         self._soon(self._join, move)
 
     def _give_up(self, move: Move) -> None:
         """Leave it where it is said to be; takes effect once the centre can be told."""
-        said = self._register.said(move.name)
-        if not self._register.ready():
+        said = self._said(move.name)
+        if not self._centre.ready:
             self._soon(self._give_up, move)
             return
         self._world.note("user", f"gives up to move {move.name} to {move.path}")
         if said is None or said.path != move.path:
-            self._register.let_go(move.path)
+            self._centre.put_node(move.path, deleted=True)
         self._over(move)
 
     def _over(self, move: Move) -> None:
@@ -195,14 +156,14 @@ class Moving:
 
         One that was made void by a later move is not used.
         """
-        mover, said = self._movers.get(move.name), self._register.said(move.name)
+        mover, said = self._movers.get(move.name), self._said(move.name)
         if mover is not None and mover.carrying:
             self._soon(self._join, move)
             return
         if mover is None or said is None or said.path != move.path or mover.host.path == said.path:
             self._over(move)
             return
-        if not self._register.has_left(move.old):
+        if not self._centre.has_left(move.old):
             self._soon(self._join, move)
             return
         host, mover.carrying = mover.host, True

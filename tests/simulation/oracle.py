@@ -30,7 +30,8 @@ from schemas.records.records import DeltaHead, LocationRecord, NodeRecord, Profi
 from schemas.records.signing import decode_envelope
 from schemas.records.snapshots import read_snapshot
 from schemas.values.identity import KEYS_KEY, SNAPSHOT_KEY, ContentHash, MailKey, NodePath
-from tests.simulation.centre import Centre, is_signed
+from tests.simulation.books import is_signed
+from tests.simulation.centre import Centre
 from tests.simulation.collected import collected_faults
 from tests.simulation.content import missing
 from tests.simulation.customizing import form_of
@@ -129,7 +130,9 @@ class Oracle(Watcher):
             self._reads_none(host, effect.data)
         match effect:
             case fx.StoreOwn() if is_signed(effect.key) and effect.data is not None:
-                self._stored(host, effect.key, effect.data)
+                # What the centre issues is judged as it goes out.
+                if not host.path.is_root:
+                    self._stored(host, effect.key, effect.data)
             case fx.StoreOwn() if effect.data is None:
                 self._let_go(host, effect.key)
             case fx.WriteMail():
@@ -138,7 +141,7 @@ class Oracle(Watcher):
                 self._counted(effect.key)
             case fx.KeepBlob():
                 self._kept(host, effect.address, effect.value)
-            case fx.DropBlobs():
+            case fx.DropBlobs() if not self.centre.behind:
                 self._dropped(host, effect.addresses)
             case fx.ClearMail():
                 self._cleared(host, effect)
@@ -164,7 +167,7 @@ class Oracle(Watcher):
         newest = self._keeps[host.path] = self._judged_by[host.path]
         known = self._shown.get(host.path)
         if node is None or known is None or known[:2] != (node, newest):
-            if node is not known_node(known):
+            if known is None or node is not known[0]:
                 self._stale.pop(host.path, None)
             assert node is not None
             self._shown[host.path] = (node, newest, now)
@@ -270,6 +273,8 @@ class Oracle(Watcher):
 
     def _knows_inventory(self, host: Host) -> bool:
         """Whether a node holds all profiles below it and all Locations, as they are now."""
+        if self.centre.behind:
+            return False
         own = host.streams.own
         for key, record in self.centre.records.items():
             if isinstance(record, Profile) and not host.path.holds(record.path):
@@ -593,8 +598,3 @@ class Oracle(Watcher):
 
 def _generation_of(snapshot: bytes) -> int:
     return read_snapshot(decode_envelope(snapshot).payload).generation
-
-
-def known_node(known: tuple[Node, int, float] | None) -> Node | None:
-    """The run of a node that was looked at before."""
-    return known[0] if known is not None else None

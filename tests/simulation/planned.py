@@ -7,16 +7,16 @@ where those end, and the clusters are looked at on their way.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TypeVar
 
-from controllers.core.ledger.ledger import Draft
 from controllers.core.planning.plan import plan
 from controllers.core.planning.states import Delivery, State
 from controllers.core.planning.verdicts import CREATE, DELETE, UPDATE, Action
 from schemas.objects.objects import ObjectKey
 from schemas.records.moves import former_paths
 from schemas.records.records import LocationRecord, Profile
+from schemas.values import wire
 from schemas.values.identity import MailKey, NodePath
 from tests.simulation.centre import Centre
 from tests.simulation.customizing import is_template
@@ -25,13 +25,12 @@ from tests.simulation.model import (
     Placed,
     arms_of,
     keys_of,
-    location_draft,
     manifest_entry,
     placement_key,
-    target_draft,
 )
 
 T = TypeVar("T")
+R = TypeVar("R", Profile, LocationRecord)
 Held = Mapping[ObjectKey, str]
 NOTHING = State({}, {}, {})
 
@@ -86,13 +85,10 @@ class Planned:
 
     def _next(self, centre: Centre) -> State:
         model, before = centre.model, self._state
-        profiles = _records(
-            (target_draft(it, model) for it in model.targets.values() if it.path in model.nodes),
-            Profile,
-        )
-        locations = _records(
-            (location_draft(*it) for it in model.locations.items()), LocationRecord
-        )
+        nodes, records = model.nodes, centre.in_force.items()
+        profiles = {key: _timeless(it) for key, it in records if isinstance(it, Profile)}
+        profiles = {key: it for key, it in profiles.items() if it.path in nodes}
+        locations = {key: _timeless(it) for key, it in records if isinstance(it, LocationRecord)}
         placements = {
             placement_key(name): self._delivery(name, placed)
             for name, placed in model.placements.items()
@@ -146,8 +142,9 @@ def _is_left_out(placed: Placed) -> bool:
     return len(arms_of(placed)) > 1 or bool(placed.wave or placed.after)
 
 
-def _records(drafts: Iterator[Draft], kind: type[T]) -> dict[MailKey, T]:
-    return {it.slot: it.record for it in drafts if isinstance(it.record, kind)}
+def _timeless(record: R) -> R:
+    """Whenever it was issued."""
+    return wire.replace(record, generation=0, term="", trace="")
 
 
 def _same(before: Mapping[MailKey, T], now: dict[MailKey, T]) -> Mapping[MailKey, T]:

@@ -129,7 +129,7 @@ class Run:
 
     def mend(self) -> None:
         """What people do about what is not as wanted yet: let go of what is held."""
-        if self.centre.ready and self.centre.held:
+        if self.centre.ready and self.centre.holds:
             self.centre.accept()
 
     def rest(self) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import cache, lru_cache
 
 from controllers.core.access.keyring import Keyring
@@ -28,9 +30,20 @@ PLAIN_MARK = b"\xa4text"
 """In the plain bytes of each content."""
 
 
-def ring_of(rotations: int) -> Keyring:
+@dataclass(frozen=True)
+class WorldRing(Keyring):
+    """A ring that seals for each node once, and for some not at all, as if it did not know them."""
+
+    keyless: frozenset[str] = frozenset()
+
+    def boxes(self, nkey: str) -> tuple[bytes, bytes]:
+        return (b"", b"") if nkey in self.keyless else boxes_for(nkey, len(self.masters) - 1)
+
+
+def ring_of(rotations: int, keyless: Iterable[str] = ()) -> WorldRing:
     """The ring after so many rotations."""
-    return Keyring(TREE, tuple(reversed(MASTERS[: rotations + 1])))
+    masters = tuple(reversed(MASTERS[: rotations + 1]))
+    return WorldRing(TREE, masters, keyless=frozenset(keyless))
 
 
 @lru_cache
@@ -72,7 +85,7 @@ def wrapped(placement: MailKey, rotations: int, changes: int = 0) -> bytes:
 @lru_cache
 def boxes_for(nkeys: str, rotations: int) -> tuple[bytes, bytes]:
     """What the profile of who has these nkeys brings."""
-    return ring_of(rotations).boxes(nkeys)
+    return Keyring(TREE, ring_of(rotations).masters).boxes(nkeys)
 
 
 @lru_cache

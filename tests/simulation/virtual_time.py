@@ -89,14 +89,15 @@ class VirtualLoop(asyncio.AbstractEventLoop):
             self.step_to(due)
         self.step_to(time)
 
-    def run_ready(self) -> None:
+    def run_ready(self, awaited: asyncio.Future[Any] | None = None) -> None:
         """Run what is ready, and what becomes so by it; time stands still meanwhile.
 
-        Raises Livelock, and whatever a callback raised.
+        No further than up to where what is awaited is done. Raises Livelock, and whatever a
+        callback raised.
         """
         ready, turns = self._ready, 0
         with self._running():
-            while ready:
+            while ready and (awaited is None or not awaited.done()):
                 turns += 1
                 if turns > TURNS_MAX:
                     raise Livelock(f"more than {TURNS_MAX} callbacks at {self._now} s")

@@ -7,13 +7,12 @@ from dataclasses import replace
 
 from schemas.objects.objects import ObjectKey
 from schemas.objects.selectors import LabelSelector, Requirement
-from schemas.records.moves import MOVED_ANNOTATION, after_move, former_paths
 from schemas.records.records import Alternative
 from schemas.values import wire
 from schemas.values.identity import NodePath
 from tests.simulation.centre import Centre
 from tests.simulation.model import LABELS, WORKLOADS, Arm, Content, Located, Placed, Target
-from tests.simulation.moving import Moving, Register, Said
+from tests.simulation.moving import Moving
 from tests.simulation.oracle import Oracle
 from tests.simulation.sizes import Size
 from tests.simulation.world import World
@@ -21,44 +20,6 @@ from tests.simulation.world import World
 PLACEMENTS = ("p1", "p2", "p3", "p4")
 LOCATIONS = ("l1", "l2", "l3")
 OBJECTS = tuple(ObjectKey("", "configmaps", "default", name) for name in "abcdef")
-
-
-class Inventory(Register):
-    """What a mover says at this centre."""
-
-    def __init__(self, centre: Centre, oracle: Oracle) -> None:
-        self._centre, self._oracle = centre, oracle
-
-    def ready(self) -> bool:
-        return self._centre.ready
-
-    def said(self, name: str) -> Said | None:
-        target = self._centre.model.targets.get(name)
-        if target is None:
-            return None
-        return Said(target.path, former_paths({MOVED_ANNOTATION: target.moved_from}))
-
-    def place(self, name: str, path: NodePath, parent: NodePath) -> NodePath:
-        return parent.child(path.name)
-
-    def let_in(self, path: NodePath) -> None:
-        self._centre.put_node(path)
-
-    def let_go(self, path: NodePath) -> None:
-        self._centre.put_node(path, deleted=True)
-
-    def has_left(self, path: NodePath) -> bool:
-        return path not in self._centre.model.nodes
-
-    def say(self, name: str, path: NodePath) -> bool:
-        target = self._centre.model.targets[name]
-        before = {MOVED_ANNOTATION: target.moved_from}
-        self._oracle.model_changed()
-        self._oracle.said_elsewhere(target.path, path)
-        moved_from = after_move(before, target.path, path)
-        self._centre.put_target(replace(target, path=path, moved_from=moved_from))
-        self._oracle.model_changed()
-        return True
 
 
 class Workload:
@@ -72,7 +33,7 @@ class Workload:
         self._objects = OBJECTS[: size.objects_max]
         self._locations = LOCATIONS[: size.locations[1]]
         self._names_of_placements = PLACEMENTS[: size.placements_max]
-        self._moving = Moving(world, oracle, Inventory(centre, oracle), size.gap_seconds)
+        self._moving = Moving(world, centre, oracle, size.gap_seconds)
 
     def build(self) -> None:
         """Nodes, destinations, locations, placements."""

@@ -13,7 +13,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from heapq import heappop, heappush
 from math import log
 from random import Random
-from typing import Any
+from typing import Any, TypeVar
 
 from relay.core.effects import WriteMail
 from relay.core.events import Instant, MailArrived
@@ -28,6 +28,7 @@ from tests.simulation.ports import HONEST
 from tests.simulation.virtual_time import VirtualLoop
 
 CENTRE = NodePath.parse("/")
+T = TypeVar("T")
 WALL_MS = 1_750_000_000_000
 STEPS_MAX = 300_000
 CHECKED_EVERY = 3
@@ -95,7 +96,6 @@ class World:
         self.traced = False
         self.ports = HONEST
         self.centre_started: Callable[[], None] = _nothing
-        self.snapshot_shown: Callable[[int], None] = _nothing_of
         self._heap: list[tuple[float, int, Callable[..., None], tuple[object, ...]]] = []
         self._ties = itertools.count()
         self.lying_blobs: Callable[[Host, Reference, bytes], bytes | None] | None = None
@@ -175,6 +175,14 @@ class World:
         task.add_done_callback(self._ended)
         return task
 
+    def finish(self, coro: Coroutine[object, object, T]) -> T:
+        """What comes of something that lets no time pass; raises CancelledError if it was ended."""
+        task = self.loop.create_task(coro)
+        self.loop.run_ready(task)
+        self._raise_failure()
+        assert task.done(), f"{coro} waits for time to pass"
+        return task.result()
+
     def stepped(self) -> None:
         """Something more was done; raises LawBroken if that never ends."""
         self._steps += 1
@@ -190,6 +198,9 @@ class World:
 
     def _run_tasks(self) -> None:
         self.loop.run_ready()
+        self._raise_failure()
+
+    def _raise_failure(self) -> None:
         failure, self._failure = self._failure, None
         if failure is not None:
             raise failure
@@ -290,7 +301,3 @@ class World:
 
 def _nothing() -> None:
     """Nobody is to be told yet."""
-
-
-def _nothing_of(_generation: int) -> None:
-    """The same of a snapshot."""

@@ -1,0 +1,45 @@
+"""The centre's publisher in a world: the real one, whose steps a crash may cut at any place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from relay.shell.publisher import CentrePublisher
+from schemas.records.signed_records import SignedRecord
+from schemas.records.signing import Envelope
+from schemas.records.snapshots import SnapshotRecord
+from schemas.values.identity import KEYS_KEY, ContentHash, MailKey
+
+if TYPE_CHECKING:
+    from tests.simulation.books import Books
+    from tests.simulation.host import Host
+
+
+class BookedPublisher(CentrePublisher):
+    """What is published is in the books first."""
+
+    books: Books
+    host: Host
+
+    async def publish(
+        self, blobs: Mapping[ContentHash, bytes], records: Sequence[SignedRecord]
+    ) -> None:
+        run, said = self.host.run, [self.books.publishing(signed) for signed in records]
+        self.host.cut_amid(len(blobs) + len(said))
+        await super().publish(blobs, said)
+        self.host.performed(run)
+        if any(signed.slot == KEYS_KEY for signed in said):
+            self.books.kept_keys("told")
+
+    async def publish_snapshot(
+        self,
+        blobs: Mapping[ContentHash, bytes],
+        record: SnapshotRecord,
+        envelope: Envelope,
+        dropped: Sequence[MailKey],
+    ) -> None:
+        run, said = self.host.run, self.books.publishing_snapshot(blobs, record, envelope)
+        self.host.cut_amid(len(blobs) + 1 + len(dropped))
+        await super().publish_snapshot(*said, dropped)
+        self.host.performed(run)
