@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from relay.core.events import BlobArrived, Event, MailArrived
 from schemas.objects.objects import ObjectKey
+from schemas.records.records import Profile
 from schemas.reports.link import Hello, Progress
 from schemas.reports.reports import Report, Summary
 from schemas.values.identity import SNAPSHOT_KEY, MailKey
 from schemas.values.wire import decode, encode, replace
 from tests.simulation.host import HELLO, Host
-from tests.simulation.laws import EXACTLY_ONCE, LEAST_PRIVILEGE, NO_RESURRECTION, WITHHOLDING
+from tests.simulation.laws import (
+    EXACTLY_ONCE,
+    LEAST_PRIVILEGE,
+    NO_IGNORANCE,
+    NO_RESURRECTION,
+    WITHHOLDING,
+)
 from tests.simulation.model import Located, Placed, placement_key
 from tests.simulation.ports import Ports
 from tests.simulation.run import Run
@@ -258,7 +265,27 @@ def _restart(one: Run) -> None:
         relink(one, edge.path)
 
 
+def profile_kept_back(one: Run) -> None:
+    """An edge loses its disk, and is not shown who it is: what it finds in its cluster stays.
+
+    It takes what it finds by its marks for its own, and no placement is meant for nobody.
+    """
+    edge = edges_of(one)[0]
+    profiles = {key for key, it in one.centre.records.items() if isinstance(it, Profile)}
+    before = dict(edge.space.objects)
+    edge.stop(keep_disk=False)
+    one.world.withholds = lambda host, kept: (
+        host is region_of(one) and kept.mail is not None and kept.mail.key in profiles
+    )
+    edge.start()
+    one.world.run(3 * MINUTE)
+    require(edge.space.objects == before, NO_IGNORANCE, f"{edge.path} does not know who it is")
+    one.world.withholds = None
+    relink(one, edge.path)
+
+
 LIVES = (
+    profile_kept_back,
     hostile_child,
     curious_child,
     old_snapshots,

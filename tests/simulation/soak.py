@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from relay.core.node import Node
 from relay.core.reports.fold import Shapes
 from relay.objects.expressions.cel import CompiledExpression, ExpressionValues
+from schemas.values.bounded_cache import BoundedCache
 from tests.simulation.faults import NO_FAULTS
 from tests.simulation.host import Host
 from tests.simulation.run import Run
@@ -121,14 +122,15 @@ def memory_of(node: Node | None) -> int:
 class _Plain(pickle.Pickler):
     """Pickles a node; what a function closes over is the node itself.
 
-    Summaries that are kept only to be shared have a bound of their own, and come and go below it.
+    Summaries that are kept only to be shared, and programs bound to objects, have bounds of their
+    own, and come and go below these.
     """
 
     def reducer_override(self, obj: object) -> object:
         if hasattr(obj, "__closure__") or hasattr(obj, "cache_clear"):
             return str, ("function",)
-        if isinstance(obj, Shapes):
-            return str, ("shapes",)
+        if isinstance(obj, Shapes | BoundedCache):
+            return str, ("kept within a bound of its own",)
         if isinstance(obj, CompiledExpression | ExpressionValues):
             return str, ("of CEL's, one for each that is asked for",)
         return NotImplemented

@@ -317,6 +317,17 @@ def test_after_a_restart_what_is_not_wanted_waits_for_all_that_was_held():
     assert bench.edge.may_prune(Y.key, 0)
 
 
+def test_who_does_not_know_who_he_is_lets_go_of_what_he_remembers_and_of_nothing_else():
+    found = Done(Y.key, "u", Y.address, (), made=True, order=12)
+    bench = Bench([done("x", 0), found], last_loss=40)
+    bench.edge.put_profile(mail_key(0), None)
+    namespace = ObjectKey("", "namespaces", "", "shop")
+    assert [bench.edge.may_prune(key, 99) for key in (X.key, namespace)] == [True, True]
+    assert not bench.edge.may_prune(Y.key, 99)
+    bench.edge.put_profile(mail_key(0), mine())
+    assert bench.edge.may_prune(Y.key, 99)
+
+
 def test_nothing_goes_of_a_placement_whose_content_is_still_to_come():
     bench = Bench([done("x", 0)], last_loss=40)
     bench.put(0, 50, names="y", serve=False)

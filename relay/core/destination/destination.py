@@ -42,7 +42,7 @@ from relay.core.destination.withheld import WITHHELD, Withheld
 from relay.core.events import Instant, ObjectObserved
 from relay.core.gates import Candidate, arm_name
 from schemas.content.blobs import Reference
-from schemas.objects.objects import ObjectKey
+from schemas.objects.objects import NAMESPACES, ObjectKey
 from schemas.records.placements import source_title
 from schemas.records.properties import properties_of
 from schemas.records.records import DeltaBody, DeltaHead, Dependency, Profile
@@ -357,10 +357,12 @@ class LocalDestination:
         """Whether what made the object unwanted is settled; `settled` is a reached snapshot's.
 
         Not while a placement that claimed it, or may have, has its content to come: it may want it.
+        Who does not know who he is lets nothing go of which he does not remember who claimed it.
         """
         claimers = self._history.placements(key)
         kept = any(self._is_unknown(p) or self._is_needed(p, claimers) for p in claimers)
-        kept = kept or (self.awaits_content and not claimers)
+        nobody = self.profile is None and key.group_resource != NAMESPACES
+        kept = kept or (not claimers and (self.awaits_content or nobody))
         return not kept and key not in self.wanted and self._causes.of(key) <= settled
 
     def _is_unknown(self, placement: MailKey) -> bool:
@@ -473,8 +475,7 @@ class LocalDestination:
         who = self.profile.destination if self.profile else ""
         booked = sorted(self._ownership.booked.get(key, ()))
         said = [returned_state(o, who, self._observed.get(o), self.wanted.get(o)) for o in booked]
-        sealing = assignment.key
-        return said if sealing is None else [sealed_state(it, sealing) for it in said]
+        return [sealed_state(it, assignment.key) for it in said] if assignment.key else said
 
     def returned(self, key: MailKey, obj: ObjectKey) -> ObjectResult | None:
         """What its copy of an object returns to a placement that lists it.
@@ -486,8 +487,7 @@ class LocalDestination:
             return None
         if obj not in self._ownership.of(key):
             return None
-        lost = self._ownership.winner_over(key, obj) is not None
-        observed = None if lost else self._observed.get(obj)
+        observed = None if self._ownership.winner_over(key, obj) else self._observed.get(obj)
         return returned_state(obj, self.profile.destination, observed, self.wanted.get(obj))
 
     def books(self, key: MailKey, obj: ObjectKey) -> bool:
