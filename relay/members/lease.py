@@ -90,11 +90,6 @@ class MemberLease:
         return self._valid_until - now if self.holds(now) else 0.0
 
     @property
-    def holder(self) -> str:
-        """The member that wrote the note seen last; "" if there is none, or it was given back."""
-        return self._seen.note.member if self._seen is not None and self._seen.note else ""
-
-    @property
     def heard_at(self) -> float | None:
         """When a note of a holder was seen that was not seen before; None before the first."""
         return self._heard_at
