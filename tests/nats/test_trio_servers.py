@@ -371,3 +371,24 @@ async def test_a_command_asks_at_a_member_that_runs(grove, tmp_path):
             url = f"{dead},{made.url('m1')}"
             async with asking(url, made.seeds.commands, "a command") as connection:
                 assert await connection.ask("leafcast.api.tree", b"", 30) == b"here"
+
+
+async def test_a_member_that_stands_by_cuts_the_link_of_a_key_that_was_revoked(grove, tmp_path):
+    """It hears of that by the node's state, and its server would leave the link open, only deaf."""
+    async with grove, AsyncExitStack() as stack:
+        made = await stack.enter_async_context(trio(grove, tmp_path))
+        (seed, nkey), server = new_nkey(), made.servers["m2"]
+        let_in = Neighbours(children={"e1": nkey}, cluster=made.settings["m2"])
+        await server.become(let_in)
+        link = ParentRemote((server.leaf_url,), seed)
+        await stack.enter_async_context(grove.server("/e1", parent=link))
+
+        async def links() -> int:
+            async with client_at(made.url("m2"), made.seeds.system) as system:
+                verb = f"$SYS.REQ.SERVER.{system._server_info['server_id']}.LEAFZ"
+                answer = json.loads((await system.request(verb, timeout=10)).data)
+            return sum(leaf["account"] == "e1" for leaf in answer["data"].get("leafs") or ())
+
+        await eventually(links, "the child is not linked")
+        await server.become(replace(let_in, children={"e1": ""}))
+        assert await links() == 0

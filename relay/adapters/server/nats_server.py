@@ -274,13 +274,14 @@ class EmbeddedServer:
         """
         before = self._parent, self._children, self._entrance
         self._parent, self._entrance = neighbours.parent, neighbours.entrance
-        gone = self._children.keys() - neighbours.children.keys()
-        self._children = dict(neighbours.children)
+        former, self._children = self._children, dict(neighbours.children)
         if before == (self._parent, self._children, self._entrance):
             return
         await self.reload()
-        for name in gone:
-            await self._cut_links(name)
+        for name, keys in former.items():
+            kept = self._children.get(name, "")
+            if name not in self._children or loses_key(keys, kept):
+                await self._cut_links(name, kept.split())
 
     async def listen(self, leaf_address: LeafAddress) -> None:
         """Let children elsewhere in from now on: the server is started anew."""
