@@ -161,8 +161,8 @@ class NodeServer:
         await connection.open()
         try:
             names = stream_of(bucket), mark_of_loss(bucket)
-            await mend_if_damaged(connection, self._world.clock, *names)
-            self._mended.add(bucket)
+            if await mend_if_damaged(connection, self._world.clock, *names):
+                self._mended.add(bucket)
         finally:
             await connection.close()
 
@@ -183,6 +183,8 @@ class NodeServer:
         )
         for attempt in range(OPEN_ATTEMPTS_MAX):
             try:
+                await space.make()
+                await self._mend(bucket)
                 await space.open()
                 break
             except SpaceError:

@@ -31,12 +31,18 @@ _SAID_BY_SERVER = ("metadata",)
 logger = logging.getLogger(__name__)
 
 
-async def mend_if_damaged(connection: Connection, clock: Clock, stream: str, mark: str) -> None:
-    """Look through a stream, and mend it if it needs that, with the `mark`; raises BusBroken."""
+async def mend_if_damaged(connection: Connection, clock: Clock, stream: str, mark: str) -> bool:
+    """Look through a stream, and mend it if it needs that, with the `mark`; raises BusBroken.
+
+    False if there is none: the server leaves out one whose settings are damaged, until it is made,
+    and has its messages again then.
+    """
     await go_on_mending(connection, clock)
-    if stream in await stream_names(connection):
-        for damaged in await damaged_streams(connection, clock, (stream,)):
-            await mend_stream(connection, clock, damaged, mark)
+    if stream not in await stream_names(connection):
+        return False
+    for damaged in await damaged_streams(connection, clock, (stream,)):
+        await mend_stream(connection, clock, damaged, mark)
+    return True
 
 
 async def damaged_streams(

@@ -91,6 +91,10 @@ class EmbeddedSpace:
         # The newest revision that could be read as it was opened.
         self._read_to = 0
 
+    async def make(self) -> None:
+        """Make the bucket if it is missing; raises SpaceError."""
+        await self._bucket.open()
+
     async def open(self) -> None:
         """Make the bucket if it is missing and learn the kinds defined in it; raises SpaceError."""
         await self._bucket.open()
