@@ -17,7 +17,12 @@ from typing import Any
 import click
 
 from controllers.core.access.keys import KeysRequest
-from controllers.issuing.keys import KeysUnusable, load_or_make_keys
+from controllers.issuing.keys import (
+    KEYRING_FILE,
+    KeysUnusable,
+    load_keyring,
+    load_or_make_keys,
+)
 from leafcast.backups.refusals import BackupUnusable
 from leafcast.backups.whole_file import read_backup
 from leafcast.centre.planned_nodes import planned_nodes
@@ -37,6 +42,8 @@ from leafcast.key_files import (
 )
 from leafcast.key_form import KeyFileRefused
 from leafcast.manifest_sources import BadManifests, read_manifests
+from leafcast.members.settings import FILE as MEMBER_FILE
+from leafcast.members.settings import MemberUnusable, kept_member
 from leafcast.node.claim_note import FILE as CLAIM_FILE
 from leafcast.node.claim_note import read_note
 from leafcast.node.credentials.account_seeds import account_seeds
@@ -55,6 +62,7 @@ from relay.adapters.server.store_key import (
     check_key,
     read_store_key,
 )
+from relay.adapters.server.store_mark import MARK_FILE, StoreMarkDamaged, kept_mark
 from relay.objects.serving import without_string_data
 from relay.objects.stored_object import WriteRefused
 from schemas.records.records import encode_payload
@@ -121,6 +129,19 @@ RUN = {
         "port": 1,
         "leaf_port": 2,
     },
+}
+
+MEMBER = {
+    "tree": GRANT.tree,
+    "path": "/emea",
+    "member": "m1",
+    "port": 6222,
+    "routes": ["127.0.0.1:6223", "127.0.0.1:6224"],
+    "password": "a" * 32,
+    "leafUrls": ["nats://127.0.0.1:7422"],
+    "clientUrls": {"m1": "nats://127.0.0.1:4222", "m2": "nats://127.0.0.1:4223"},
+    "keys": {"m1": "00" * 32, "m2": "11" * 32},
+    "key": "22" * 32,
 }
 
 
@@ -237,6 +258,24 @@ TARGETS = {
     ),
     "keys request": file(
         "request.json", lambda at: read_request(at / "request.json"), KeyFileRefused, REQUEST_FILE
+    ),
+    "masters": file(
+        KEYRING_FILE,
+        lambda at: load_keyring(at, GRANT.tree),
+        KeysUnusable,
+        {
+            "tree": GRANT.tree,
+            "masters": ["11" * 32, "22" * 32],
+            "marking": "33" * 32,
+            "counts": {"p" * 32: [1, 2], "q" * 32: 3},
+        },
+    ),
+    "member": file(MEMBER_FILE, kept_member, MemberUnusable, MEMBER),
+    "kind of store": file(
+        MARK_FILE,
+        kept_mark,
+        StoreMarkDamaged,
+        {"tree": GRANT.tree, "node": "/emea", "cluster": "c", "member": "m1"},
     ),
     "tree": file(
         "tree.json",

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from nacl.public import PrivateKey
+from nacl.public import PrivateKey, PublicKey, SealedBox
+from nacl.secret import SecretBox
 
 from controllers.core.access.keyring import Keyring
+from leafcast.members.sealed_state import StateUnreadable, opened, sealed
+from relay.adapters.clock import SystemDice
 from relay.adapters.server.nkey_pairs import BadNkey, new_user_nkey, private_key
 from schemas.content import blobs, manifest, sealing
 from schemas.content.manifest import SEALED_VERSION, SealedChunk, build_manifest
@@ -14,6 +17,7 @@ from schemas.objects.objects import ObjectKey
 from schemas.reports.reports import ObjectResult
 from schemas.reports.returned_states import opened_state, sealed_state
 from schemas.reports.upsync import UpsyncClause
+from schemas.values.codec import pack
 from schemas.values.identity import MailKey, TreeId, random_id
 from schemas.values.refusals import BlobRefused, WireRefused
 from schemas.values.wire import encode, replace
@@ -24,7 +28,7 @@ from tests.unit import test_wire_golden as golden
 TREE, SHOP, MASTER = TreeId(random_id(bytes(16))), MailKey("shop"), b"m" * 32
 RING = Keyring(TREE).rotated(MASTER)
 KEYS = RING.keys(SHOP)
-KEY = KEYS.keys[0]
+KEY, MEMBER = KEYS.keys[0], b"k" * 32
 RETURNED = ObjectResult(ObjectKey("apps", "deployments", "shop", "web"), 1, "inv-mb-u")
 MARK = sealing.mark(KEYS.marking, golden.entry("a").reference.address)
 SEED, NKEY = new_user_nkey(b"e" * 32)
@@ -108,7 +112,22 @@ def closed_seeds() -> list[bytes]:
     return [KEY.seal(blobs.OBJECT, b"plain"), KEYS.wrapped, public + boxes, *texts]
 
 
+def member_state(data: bytes) -> None:
+    """What the members of a node share; and what one of them sealed badly."""
+    box = SealedBox(PublicKey(sealing_public_of(MEMBER))).encrypt(MASTER)
+    badly = pack([{"m1": box}, bytes(SecretBox(MASTER).encrypt(data, MASTER[:24]))])
+    for value in (data, badly):
+        with suppress(StateUnreadable):
+            assert isinstance(opened("keys.json", value, "m1", MEMBER), bytes)
+
+
+def member_state_seeds() -> list[bytes]:
+    public = {"m1": sealing_public_of(MEMBER), "m2": sealing_public_of(MASTER)}
+    return [sealed("keys.json", b"{}", public, SystemDice()), pack(["keys.json", b"{}"])]
+
+
 TARGETS = {
+    "member-state": Target(member_state, member_state_seeds, Form.MSGPACK),
     "returned-state": Target(returned, returned_seeds),
     "sealed": Target(closed, closed_seeds),
     "sealed-inside": Target(inside, inside_seeds, Form.MSGPACK),
