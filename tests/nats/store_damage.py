@@ -15,21 +15,23 @@ _PATTERNS = {
 }
 
 
-def strike(store: Path, dice: random.Random, streams: str = "") -> str:
-    """Damage one file of the store, of any stream or of the one named; says what and where.
+def strike(store: Path, dice: random.Random, spared: str = "") -> str:
+    """Damage one file of the store, of any stream but the spared one; says what and where.
 
     Raises LookupError if there is none.
     """
     root = store / "jetstream" / "jetstream"
     found = {
-        sort: [file for file in sorted(root.glob(pattern)) if _strikes(file, streams)]
+        sort: [file for file in sorted(root.glob(pattern)) if file.stat().st_size]
         for sort, pattern in _PATTERNS.items()
     }
-    sorts = [sort for sort, files in found.items() if files]
+    sorts = [sort for sort, files in found.items() if any(spared != _stream(it) for it in files)]
     if not sorts:
         raise LookupError(root)
-    (sort,) = dice.choices(sorts, [WEIGHTS[each] for each in sorts])
-    file = dice.choice(found[sort])
+    file = root
+    while file == root or _stream(file) == spared:
+        (sort,) = dice.choices(sorts, [WEIGHTS[each] for each in sorts])
+        file = dice.choice(found[sort])
     data = bytearray(file.read_bytes())
     kind, at = dice.choice(("bit", "zeroes", "cut")), dice.randrange(len(data))
     if kind == "bit":
@@ -42,7 +44,6 @@ def strike(store: Path, dice: random.Random, streams: str = "") -> str:
     return f"{kind} at {at} of {file.relative_to(root)}"
 
 
-def _strikes(file: Path, stream: str) -> bool:
+def _stream(file: Path) -> str:
     parts = file.parts
-    named = parts[parts.index("streams") + 1]
-    return file.stat().st_size > 0 and stream in ("", named)
+    return parts[parts.index("streams") + 1]
