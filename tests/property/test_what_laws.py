@@ -1,5 +1,8 @@
 """The what resolver ends where its input ends, in whatever order and by whatever detour it came."""
 
+from collections import Counter
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,7 +13,26 @@ from schemas.objects.objects import ObjectKey
 from schemas.objects.selectors import LabelSelector
 
 LABELS = st.dictionaries(st.sampled_from("ab"), st.sampled_from("12"), max_size=2)
-SELECTORS = LABELS.map(lambda form: LabelSelector.from_kubernetes({"matchLabels": form}))
+EXPRESSIONS = st.one_of(
+    st.builds(
+        lambda key, operator, values: {"key": key, "operator": operator, "values": values},
+        st.sampled_from("ab"),
+        st.sampled_from(["In", "NotIn"]),
+        st.lists(st.sampled_from("12"), min_size=1, max_size=2),
+    ),
+    st.builds(
+        lambda key, operator: {"key": key, "operator": operator},
+        st.sampled_from("ab"),
+        st.sampled_from(["Exists", "DoesNotExist"]),
+    ),
+)
+SELECTORS = st.builds(
+    lambda labels, expressions: LabelSelector.from_kubernetes(
+        {"matchLabels": labels, "matchExpressions": expressions}
+    ),
+    LABELS,
+    st.lists(EXPRESSIONS, max_size=2),
+)
 KEYS = st.one_of(
     st.builds(ObjectKey, st.just(""), st.just("namespaces"), st.just(""), st.sampled_from("mn")),
     st.builds(
@@ -64,6 +86,60 @@ def test_changes_lead_where_a_fresh_start_leads(steps):
     for what in sorted(final, key=str, reverse=True):
         put(fresh, what, final[what])
     assert [changed.selection(name) for name in "pq"] == [fresh.selection(name) for name in "pq"]
+
+
+@given(STEPS)
+def test_what_is_selected_is_what_each_object_tested_against_all_rules_says(steps):
+    resolver, final = WhatResolver(), {}
+    for what, value in steps:
+        put(resolver, what, value)
+        final[what] = value
+    objects = {
+        key: labels
+        for key, labels in final.items()
+        if isinstance(key, ObjectKey) and labels is not None
+    }
+    for name in "pq":
+        rules = final.get(name) or Rules()
+        flags = {
+            key: rules.flags_of(
+                key, labels, objects.get(ObjectKey("", "namespaces", "", key.namespace))
+            )
+            for key, labels in objects.items()
+        }
+        assert resolver.selection(name) == {
+            key: value for key, value in flags.items() if value is not None
+        }
+
+
+@pytest.mark.parametrize("selects", ["names", "labels"])
+def test_placements_that_say_whose_objects_are_meant_are_not_asked_of_others(monkeypatch, selects):
+    """Many beside each other in one Namespace, in whatever order they become known."""
+    asked = Counter[str]()
+    flags_of = Rules.flags_of
+
+    def counted(rules, key, labels, namespace):
+        asked[key.name] += 1
+        return flags_of(rules, key, labels, namespace)
+
+    monkeypatch.setattr(Rules, "flags_of", counted)
+    resolver, count = WhatResolver(), 200
+    for number in range(count):
+        name = f"c{number}"
+        said = {
+            "names": {"names": frozenset({name})},
+            "labels": {
+                "selectors": (LabelSelector.from_kubernetes({"matchLabels": {"app": name}}),)
+            },
+        }
+        key = ObjectKey("", "configmaps", "shop", name)
+        rules = Rules(
+            (Clause("", frozenset({"configmaps"}), frozenset({"shop"}), **said[selects]),)
+        )
+        for what, value in [(key, {"app": name}), (f"p{number}", rules)][:: 1 - 2 * (number % 2)]:
+            put(resolver, what, value)
+        assert resolver.selecting(key) == [f"p{number}"]
+    assert asked == Counter({f"c{number}": 1 for number in range(count)})
 
 
 @given(STEPS)

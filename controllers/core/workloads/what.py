@@ -1,21 +1,22 @@
 """The what resolver: from a space's objects and its placements to each placement's object set.
 
-It is incremental: one object's change costs a test against the placements that may want its
-resource, a Namespace's change of labels a test of the objects in it. The order in which objects and
-placements become known does not matter.
+It is incremental: one object's change costs a test against the placements that may want it by its
+name, a label, its Namespace or its resource, a Namespace's change of labels a test of the objects
+in it. The order in which objects and placements become known does not matter.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from controllers.core.workloads.customizers import Customizers
 from controllers.core.workloads.executing_count import is_counted
-from controllers.core.workloads.selection import ANY, KindScope, Rules, never_selected
+from controllers.core.workloads.selection import ANY, Clause, KindScope, Rules, never_selected
 from schemas.content.manifest import CREATE_ONLY, WANT_MULTI, WANT_SINGLETON
 from schemas.objects.objects import GroupResource, Object, ObjectKey, is_terminating, texts_of
+from schemas.objects.selectors import IN, LabelSelector
 
 DEFINITIONS = ("apiextensions.k8s.io", "customresourcedefinitions")
 _NAMESPACES = ("", "namespaces")
@@ -27,6 +28,7 @@ PARTIAL = "PartialObjectMetadata"
 _KEPT_METADATA = ("name", "namespace", "labels", "uid", "resourceVersion")
 
 _Hint = tuple[str, str]
+_NO_HINTS: frozenset[_Hint] = frozenset()
 
 
 class WhatResolver:
@@ -44,7 +46,7 @@ class WhatResolver:
         self._wanting: dict[_Hint, set[str]] = defaultdict(set)
         self._selected: dict[str, dict[ObjectKey, int]] = {}
         self._selecting: dict[ObjectKey, set[str]] = defaultdict(set)
-        self._inside: dict[str, set[ObjectKey]] = defaultdict(set)  # namespace -> its objects
+        self._bearing: dict[_Hint, set[ObjectKey]] = defaultdict(set)
         self._kinds: dict[GroupResource, Counter[str]] = defaultdict(
             Counter
         )  # how many each one selects
@@ -60,11 +62,10 @@ class WhatResolver:
             return self.remove(key)
         before = self.objects.get(key)
         self.objects[key] = obj
+        self._index(key, before, obj)
         self._of_kind[key.group, key.resource].add(key)
         (self._kept.add if never_selected(key, obj) else self._kept.discard)(key)
         (self.counted.add if is_counted(obj) else self.counted.discard)(key)
-        if key.namespace:
-            self._inside[key.namespace].add(key)
         changed = self._evaluate(key)
         if key.group_resource == DEFINITIONS:
             changed |= self._learn_crd(key, obj)
@@ -74,8 +75,10 @@ class WhatResolver:
 
     def remove(self, key: ObjectKey) -> frozenset[str]:
         """Learn that an object is gone."""
-        if self.objects.pop(key, None) is None:
+        before = self.objects.pop(key, None)
+        if before is None:
             return _NONE
+        self._index(key, before, None)
         changed = set(self._selecting.get(key, ()))
         for name in changed:
             self._drop(key, name)
@@ -84,10 +87,6 @@ class WhatResolver:
         self._of_kind[key.group, key.resource].discard(key)
         if not self._of_kind[key.group, key.resource]:
             del self._of_kind[key.group, key.resource]
-        if key.namespace:
-            self._inside[key.namespace].discard(key)
-            if not self._inside[key.namespace]:
-                del self._inside[key.namespace]
         if _is_namespace(key):
             changed |= self._evaluate_inside(key.name)
         for kind in [kind for kind, crd in self._crds.items() if crd == key]:
@@ -193,7 +192,7 @@ class WhatResolver:
 
     def is_inside(self, namespace: str) -> bool:
         """Whether an object of this namespace is there."""
-        return namespace in self._inside
+        return ("namespace", namespace) in self._bearing
 
     def definition_of(self, key: ObjectKey) -> ObjectKey:
         """The definition of an object's kind: the one that is shown, else by how such are named."""
@@ -268,23 +267,36 @@ class WhatResolver:
 
     def _candidates(self, hints: frozenset[_Hint]) -> Iterable[ObjectKey]:
         """The objects that rules with these hints may select."""
-        if any(field != "namespace" for field, _ in hints):
+        if _ALL in hints:
             return self.objects
-        return {key for _, name in hints for key in self._inside.get(name, ())}
+        return {key for hint in hints for key in self._bearing.get(hint, ())}
+
+    def _index(
+        self, key: ObjectKey, before: Mapping[str, Any] | None, after: Mapping[str, Any] | None
+    ) -> None:
+        """Find the object by what it bears now, and by nothing that it bore before."""
+        bore = _borne(key, before) if before is not None else _NO_HINTS
+        bears = _borne(key, after) if after is not None else _NO_HINTS
+        for hint in bears - bore:
+            self._bearing[hint].add(key)
+        for hint in bore - bears:
+            self._bearing[hint].discard(key)
+            if not self._bearing[hint]:
+                del self._bearing[hint]
 
     def _evaluate(self, key: ObjectKey) -> set[str]:
         """Test an object against all that may want it; who selects or selected it is changed."""
         changed = set(self._selecting.get(key, ()))
         maybe = set(changed)
-        for hint in (("namespace", key.namespace), ("resource", key.resource), _ALL):
-            maybe |= self._wanting.get(hint, set())
+        for hint in (*_borne(key, self.objects[key]), _ALL):
+            maybe |= self._wanting.get(hint, _NONE)
         for name in maybe:
             self._test(key, name)
         return changed | self._selecting.get(key, set())
 
     def _evaluate_inside(self, namespace: str) -> set[str]:
         changed = set[str]()
-        for key in tuple(self._inside.get(namespace, ())):
+        for key in tuple(self._bearing.get(("namespace", namespace), ())):
             before = {name: self._selected[name][key] for name in self._selecting.get(key, ())}
             self._evaluate(key)
             after = {name: self._selected[name][key] for name in self._selecting.get(key, ())}
@@ -347,15 +359,41 @@ def is_partial(obj: Mapping[str, Any]) -> bool:
 
 def _hints(rules: Rules) -> frozenset[_Hint]:
     """Where to look for the objects that a placement may select: by what each clause names."""
-    hints: set[_Hint] = set()
-    for clause in rules.clauses:
-        if clause.namespaces and ANY not in clause.namespaces:
-            hints |= {("namespace", name) for name in clause.namespaces}
-        elif clause.resources and ANY not in clause.resources:
-            hints |= {("resource", name) for name in clause.resources}
-        else:
-            hints.add(_ALL)
-    return frozenset(hints)
+    return frozenset(hint for clause in rules.clauses for hint in _hints_of(clause))
+
+
+def _hints_of(clause: Clause) -> Collection[_Hint]:
+    """By what few objects bear, if the clause says it: names, else labels, Namespaces, kinds."""
+    if clause.names and ANY not in clause.names:
+        return [("name", name) for name in clause.names]
+    labels = [_labels_named(selector) for selector in clause.selectors]
+    if labels and all(labels):
+        return [hint for each in labels for hint in each]
+    if clause.namespaces and ANY not in clause.namespaces:
+        return [("namespace", name) for name in clause.namespaces]
+    if clause.resources and ANY not in clause.resources:
+        return [("resource", name) for name in clause.resources]
+    return [_ALL]
+
+
+def _labels_named(selector: LabelSelector) -> list[_Hint]:
+    """Labels of which whatever it selects bears one; none if it names none that must be there."""
+    for each in selector.requirements:
+        if each.operator == IN:
+            return [_label(each.key, value) for value in each.values]
+    return []
+
+
+def _label(name: str, value: str) -> _Hint:
+    return "label", f"{name}={value}"
+
+
+def _borne(key: ObjectKey, obj: Mapping[str, Any]) -> frozenset[_Hint]:
+    """The hints by which rules may find the object, beside those of all."""
+    labels = (_label(*each) for each in _labels(obj).items())
+    named = ("name", key.name), ("resource", key.resource)
+    inside = (("namespace", key.namespace),) if key.namespace else ()
+    return frozenset((*named, *inside, *labels))
 
 
 def _defines(crd: Mapping[str, Any]) -> GroupResource | None:
