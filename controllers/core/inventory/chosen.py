@@ -23,7 +23,8 @@ class ChosenRecords:
     """What a selector chooses of the records in force.
 
     A destination and a Location are chosen by their labels; a placement by those of its object, or
-    if all that it is for are destinations that are chosen.
+    if all that it is for are destinations that are chosen. A label that a placement lacks says
+    nothing of it: `region!=eu` does not choose one that is for eu alone.
     """
 
     def __init__(self, records: Iterable[Record], selector: LabelSelector) -> None:
@@ -42,9 +43,14 @@ class ChosenRecords:
             return Chosen.WHOLE if self._selector.matches(record.labels) else Chosen.NOT
         if not isinstance(record, DeltaHead):
             return Chosen.NOT
-        if labels is not None and self._selector.matches(labels):
+        if labels is not None and self._is_said_by(labels):
             return Chosen.WHOLE
         meant = self._destinations.destinations(record.alternatives)
         if not meant & self._chosen:
             return Chosen.NOT
         return Chosen.WHOLE if meant <= self._chosen else Chosen.PARTLY
+
+    def _is_said_by(self, labels: Mapping[str, str]) -> bool:
+        """Whether labels that are there meet each requirement."""
+        requirements = self._selector.requirements
+        return self._selector.matches(labels) and all(it.key in labels for it in requirements)

@@ -11,9 +11,10 @@ import click
 from leafcast.ask.failures import CallFailed
 from leafcast.cli.commands.wait import placement_named
 from leafcast.cli.options.common import data_dir_option
-from leafcast.cli.options.objects import BadLabelText, read_labels
+from leafcast.cli.options.objects import SOME_LABELS
 from leafcast.cli.session_calls import call
 from leafcast.show.sanitize import sanitize
+from schemas.objects.selectors import LabelSelector
 from schemas.records.placements import title
 
 SECONDS = 90.0
@@ -27,7 +28,7 @@ _call = partial(call, seconds=SECONDS)
 @click.option(
     "-l",
     "--selector",
-    default="",
+    type=SOME_LABELS,
     metavar="SELECTOR",
     help="What has these labels, such as region=eu: see above.",
 )
@@ -37,7 +38,7 @@ _call = partial(call, seconds=SECONDS)
 def accept(
     placement: str,
     space: str,
-    selector: str,
+    selector: LabelSelector | None,
     data_dir: Path | None,
     *,
     inventory: bool,
@@ -51,13 +52,14 @@ def accept(
     again.
 
     --selector decides for many: SyncTargets and Locations with these labels, and placements with
-    them, or that are for such SyncTargets alone. Where nodes have something newer, as after a
-    restore (`leafcast orphans`), it has the centre's form count again.
+    them, or that are for such SyncTargets alone. A label that a placement lacks says
+    nothing of it. Where nodes have something newer, as after a restore (`leafcast orphans`), it has
+    the centre's form count again.
     """
-    if bool(placement) + bool(space) + bool(selector) + inventory + ledger > 1:
+    if bool(placement) + bool(space) + (selector is not None) + inventory + ledger > 1:
         choices = "a placement, --selector, --inventory, --space, or --ledger"
         raise click.UsageError(f"one at a time: {choices}")
-    if selector:
+    if selector is not None:
         for line in _chosen_lines(selector, data_dir):
             click.echo(sanitize(line))
         return
@@ -82,22 +84,17 @@ def accept(
     click.echo(f"{what}: accepted, it goes now ({found['accepted'].partition(';')[0]})")
 
 
-def _chosen_lines(text: str, data_dir: Path | None) -> list[str]:
-    """Decide what has these labels; what became of it. Raises UsageError."""
-    try:
-        selector = read_labels(text).to_kubernetes()
-    except BadLabelText as error:
-        raise click.UsageError(str(error)) from error
-    found = _call(data_dir, "accept-chosen", selector=selector)
+def _chosen_lines(selector: LabelSelector, data_dir: Path | None) -> list[str]:
+    """Decide what has these labels; what became of it."""
+    found = _call(data_dir, "accept-chosen", selector=selector.to_kubernetes())
     lines = [f"{what}: accepted, it goes now" for what in found["removals"]]
     lines += [f"{what}: accepted, the centre's form counts again" for what in found["newer"]]
     lines += [
         f"{what}: left as it is: it is for others, too; name it, or widen the selector"
         for what in found["partly"]
     ]
-    return lines or [
-        f"Nothing with {text} waits: `leafcast accept` and `leafcast orphans` list all"
-    ]
+    none = f"Nothing with {selector.to_query()} waits"
+    return lines or [f"{none}: `leafcast accept` and `leafcast orphans` list all"]
 
 
 def _lines(found: dict[str, Any]) -> list[str]:

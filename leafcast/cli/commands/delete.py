@@ -75,7 +75,7 @@ class DeleteRequest:
 
 
 @click.command()
-@objects_options("KIND NAME... | KIND/NAME... | KIND -l SELECTOR")
+@objects_options("KIND NAME... | KIND/NAME... | KIND -l SELECTOR", changes=True)
 @click.option("--all", "every", is_flag=True, help="All objects of the kind.")
 @click.option("--ignore-not-found", is_flag=True, help="Exit code 0 if an object is not there.")
 @dry_run_option("deleted")

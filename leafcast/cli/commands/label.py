@@ -82,7 +82,7 @@ class _Target:
 @click.argument("words", nargs=-1, metavar="KIND NAME... KEY=VALUE... KEY-...")
 @namespace_option
 @all_namespaces_option
-@selector_option
+@selector_option(changes=True)
 @click.option("--all", "every", is_flag=True, help="All objects of the kind.")
 @click.option("--overwrite", is_flag=True, help="Change labels that have another value.")
 @dry_run_option("labelled")

@@ -12,7 +12,7 @@ from leafcast.ask.resource_names import ResourceKinds, UnknownKind
 from leafcast.ask.wait_goals import CONDITIONS, COUNTED, DELETE, Goal, check_share
 from leafcast.cli import shell_completion
 from leafcast.cli.options.common import Parsed, data_dir_option
-from leafcast.cli.options.objects import LABELS, refuse
+from leafcast.cli.options.objects import SOME_LABELS, refuse
 from leafcast.cli.session_calls import until_signal
 from leafcast.cli.waiting import Wait, wait_for
 from leafcast.show.wait_states import last_state, met_text
@@ -69,7 +69,7 @@ def _read_condition(value: str) -> str:
 @click.option(
     "--except",
     "excepted",
-    type=LABELS,
+    type=SOME_LABELS,
     multiple=True,
     metavar="LABEL=VALUE",
     help="Nor for those whose SyncTarget has these labels, as -l takes them. May be given again.",
@@ -106,8 +106,6 @@ def wait(  # noqa: PLR0913 - click passes options by name
             "--at-least, --except-unreachable and --except go with --for synced or healthy; for "
             "ready the placement says it: spec.readiness.maxUnavailable"
         )
-    if any(selector.is_everything for selector in excepted):
-        raise click.UsageError("--except: it excepts every destination; write LABEL=VALUE")
     try:
         goal = Goal(at_least or "", except_unreachable)
         asked = Wait(placements_named(placements), conditions, goal, excepted, timeout)

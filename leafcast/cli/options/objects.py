@@ -44,6 +44,15 @@ def read_labels(text: str) -> LabelSelector:
     return LabelSelector(tuple(_requirement(part) for part in parts))
 
 
+def read_some_labels(text: str) -> LabelSelector:
+    """The selector said, which is for changes: one that selects everything raises BadLabelText."""
+    selector = read_labels(text)
+    if selector.is_everything:
+        # Two empty variables of a script would say it.
+        raise BadLabelText(text, "it says no label, and would take all; write key=value")
+    return selector
+
+
 def _requirement(part: str) -> Requirement:
     try:
         if found := _SET.match(part):
@@ -62,7 +71,9 @@ def _requirement(part: str) -> Requirement:
 
 
 LABELS = Parsed("selector", read_labels)
-"""Labels as `-l` takes them."""
+"""Labels as `-l` takes them, where something is read."""
+SOME_LABELS = Parsed("selector", read_some_labels)
+"""Labels where something is changed: at least one is said."""
 
 
 def namespace_option(command: Command) -> Command:
@@ -81,15 +92,15 @@ def all_namespaces_option(command: Command) -> Command:
     return click.option("-A", "--all-namespaces", is_flag=True, help="In all namespaces.")(command)
 
 
-def selector_option(command: Command) -> Command:
-    """`-l`, given as `selector: LabelSelector | None`."""
+def selector_option(*, changes: bool) -> Callable[[Command], Command]:
+    """`-l`, given as `selector: LabelSelector | None`; for changes it takes no empty one."""
     return click.option(
         "-l",
         "--selector",
-        type=LABELS,
+        type=SOME_LABELS if changes else LABELS,
         metavar="SELECTOR",
         help="Only objects with these labels: app=web,tier!=db, env in (a,b), !old.",
-    )(command)
+    )
 
 
 def files_options(*, required: bool) -> Callable[[Command], Command]:
@@ -115,14 +126,16 @@ def files_options(*, required: bool) -> Callable[[Command], Command]:
     return both
 
 
-def objects_options(metavar: str) -> Callable[[Command], Command]:
+def objects_options(metavar: str, *, changes: bool = False) -> Callable[[Command], Command]:
     """Which objects are meant: `objects` and `files`, and where and how they are looked for."""
 
     def all_of_them(command: Command) -> Command:
         words = click.argument(
             "objects", nargs=-1, metavar=metavar, shell_complete=shell_completion.kinds_and_names
         )
-        looked_for = namespace_option(all_namespaces_option(selector_option(command)))
+        looked_for = namespace_option(
+            all_namespaces_option(selector_option(changes=changes)(command))
+        )
         return words(files_options(required=False)(looked_for))
 
     return all_of_them

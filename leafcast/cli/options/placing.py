@@ -12,7 +12,7 @@ from leafcast.ask.resource_names import ResourceKinds, UnknownKind
 from leafcast.changes.forms import Placing
 from leafcast.cli import shell_completion
 from leafcast.cli.options.common import Parsed
-from leafcast.cli.options.objects import LABELS
+from leafcast.cli.options.objects import SOME_LABELS
 from schemas.objects.selectors import LabelSelector
 from schemas.records.placements import KINDS
 from schemas.values import names
@@ -20,7 +20,7 @@ from schemas.values.groups import DENATURED_GROUP
 
 where_option = click.option(
     "--where",
-    type=LABELS,
+    type=SOME_LABELS,
     metavar="SELECTOR",
     help="To Locations with these labels: env=prod,region in (a,b).  [default: where it goes now, "
     "or all]",

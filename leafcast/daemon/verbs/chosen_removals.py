@@ -53,16 +53,12 @@ class ChosenRemovals:
         """Decide what has these labels: `{removals: [title], newer: [title], partly: [title]}`.
 
         `newer` are those that nodes had newer, and of which the centre's form counts now. `partly`
-        are placements that are for others, too: they stay as they are. Raises ApiError.
+        are placements that are for others, too: they stay as they are. A selector without
+        requirements is refused, as it would let go of all. Raises ApiError.
         """
+        where = _read_selector(selector)
         controllers = running(self._centre.controllers)
         await settle(controllers)
-        try:
-            where = LabelSelector.from_kubernetes(selector)
-        except (BadSelector, InvalidObject, ValueError) as error:
-            raise ApiError(
-                "Invalid", f"the selector: {error}", "write it as in env=prod"
-            ) from error
         chosen, decided = ChosenRecords(controllers.issuer.records.values(), where), _Decided()
         _accept_removals(controllers, chosen, decided)
         _accept_inventory(controllers, chosen, decided)
@@ -102,6 +98,18 @@ class ChosenRemovals:
             what = record_title(record)
             if decided.takes(chosen.judge(record, _labels(controllers, record)), what):
                 decided.newer[key] = what
+
+
+def _read_selector(form: Mapping[str, Any]) -> LabelSelector:
+    """A selector that says something; raises ApiError."""
+    remedy = "write it as in env=prod"
+    try:
+        selector = LabelSelector.from_kubernetes(form)
+    except (BadSelector, InvalidObject, ValueError, AttributeError, TypeError) as error:
+        raise ApiError("Invalid", f"the selector: {error}", remedy) from error
+    if selector.is_everything:
+        raise ApiError("Invalid", "the selector: it says no label, and would take all", remedy)
+    return selector
 
 
 def record_title(record: Record) -> str:
