@@ -38,7 +38,7 @@ from leafcast.backups.segments import (
 from leafcast.backups.stored_messages import encode_message
 from leafcast.data_dir import DataDir
 from relay.adapters.jetstream.connection import Connection
-from relay.adapters.jetstream.stream_contents import newest_sequences, read_from, stream_form
+from relay.adapters.jetstream.stream_contents import newest_places, read_from, stream_form
 from relay.adapters.jetstream.stream_reader import Stored
 from relay.ports import Clock
 from schemas.content.operator_box import box_name, close_box, open_box, public_half
@@ -84,7 +84,8 @@ class _Pieces:
             self.there[name] = len(box)
             self.written += len(box)
         digest = hashlib.sha256(plain).hexdigest()
-        return Segment(name, digest, len(box), tuple(it.sequence for it in messages))
+        sequences = tuple(it.sequence for it in messages)
+        return Segment(name, digest, len(box), sequences, tuple(it.time_ms for it in messages))
 
 
 async def write_piecewise(
@@ -185,7 +186,7 @@ async def _stood_still(
     for name, it in copied.items():
         holder, _, stream = name.partition("/")
         form = await stream_form(connections[holder], stream)
-        if form is None or form.last != it.index.last:
+        if form is None or (form.created, form.last) != (it.catalog.created, it.index.last):
             return False
     return True
 
@@ -201,10 +202,11 @@ async def _copy(
     form = await stream_form(connection, stream)
     if form is None:
         return None
-    newest = await newest_sequences(connection, clock, stream)
-    alive = set(newest.values())
-    segments = reusable(known, form.created, alive, pieces.there)
-    copy = _Copy(pieces.put, left_to_read(segments, alive), form.last, newest)
+    places = await newest_places(connection, clock, stream)
+    listed = {it.sequence: it.time_ms for it in places.values()}
+    segments = reusable(known, form.created, listed, pieces.there)
+    newest = {subject: it.sequence for subject, it in places.items()}
+    copy = _Copy(pieces.put, left_to_read(segments, listed), form.last, newest)
     first = min(copy.wanted, default=form.last + 1)
     await read_from(connection, clock, stream, first, copy.take)
     await copy.end()

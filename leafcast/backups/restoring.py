@@ -66,7 +66,7 @@ from schemas.records.records import SpaceMark
 from schemas.values import subjects
 from schemas.values.identity import NodePath
 from schemas.values.refusals import RecordRefused
-from schemas.values.wire import decode, encode
+from schemas.values.wire import decode, encode, replace
 
 PENDING = "restore.tar"
 """In a data directory: what the next start of the centre restores."""
@@ -306,7 +306,8 @@ async def doubt_spaces(connection: Connection, clock: Clock) -> None:
         if not subjects.parse(stored.subject).key.startswith(subjects.SPACE_PREFIX):
             return
         with suppress(RecordRefused):
-            mark = SpaceMark(decode(SpaceMark, stored.data).revision, rolled_back=True)
+            # What may be older waits for a person, as it did.
+            mark = replace(decode(SpaceMark, stored.data), rolled_back=True)
             marks.append(Outgoing(stored.subject, encode(mark), header_lines(REPLACES)))
 
     notes = [subjects.own(NodePath(), "*")]

@@ -30,7 +30,7 @@ from leafcast.data_dir import DataDir
 from relay.adapters.jetstream.connection import Connection
 from relay.adapters.jetstream.stream_contents import (
     StreamForm,
-    newest_sequences,
+    newest_places,
     read_from,
     stream_form,
 )
@@ -147,12 +147,12 @@ async def _add_stream(
     form = await stream_form(connection, stream)
     if form is None:
         return
-    newest = await newest_sequences(connection, clock, stream)
+    newest = {it.sequence for it in (await newest_places(connection, clock, stream)).values()}
     with tar.spool(name, form) as spool:
 
         async def take(stored: Stored) -> None:
             # What came since may overwrite what was written here: it comes after it, and wins.
-            if stored.sequence > form.last or newest.get(stored.subject) == stored.sequence:
+            if stored.sequence > form.last or stored.sequence in newest:
                 spool.take(stored)
 
         await read_from(connection, clock, stream, 1, take)

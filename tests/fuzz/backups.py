@@ -51,7 +51,7 @@ INDEX = BackupIndex({"relay/OWN": StreamIndex({}, 7, [UsedSegment("ab1", "", (1,
 MESSAGE = encode_message(Stored("lc._own.a", b"data", {"name": "value"}, 1, 7))
 CATALOGED = {
     "key": SETTINGS.key,
-    "streams": {"relay/OWN": StreamCatalog("then", [Segment("ab1", "", 9, (1,))]).form()},
+    "streams": {"relay/OWN": StreamCatalog("then", [Segment("ab1", "", 9, (1,), (1,))]).form()},
 }
 SALT = bytes(16)
 

@@ -16,7 +16,7 @@ from relay.adapters.jetstream.publish import REPLACES
 from relay.adapters.jetstream.streams import make_stream
 from relay.adapters.spaces.embedded_space import EmbeddedSpace
 from schemas.content.operator_box import public_half
-from tests.nats.conftest import Grove
+from tests.nats.conftest import Grove, Node
 
 TREE, CLOCK = "a" * 26, SystemClock()
 KEY, OTHER_KEY = OperatorKey(b"k" * 32), OperatorKey(b"o" * 32)
@@ -35,16 +35,19 @@ class BackedUpCentre:
 
     async def start(self, path: str = "/", tree: str | None = TREE) -> "BackedUpCentre":
         """Start its server, as the node of a path so that several have servers of their own."""
-        self.node = await self.grove.plant(path)
-        seeds = {RELAY: self.node.seeds.relay, SPACE: self.node.seeds.space}
-        self.server = CentreServer(self.node.server.url, seeds)
-        self.relay = await self.grove.connect(self.node, self.node.seeds.relay)
-        client = await self.grove.connect(self.node, self.node.seeds.space)
-        self.space = EmbeddedSpace(client, "workloads", CLOCK, SystemDice())
+        await self.reach(await self.grove.plant(path))
         if tree:
             self.place.keys.mkdir(parents=True)
             (self.place.keys / "keys.json").write_text(json.dumps({"tree": tree}))
         return self
+
+    async def reach(self, node: Node) -> None:
+        """Connect to its server, which was started, perhaps anew."""
+        seeds = {RELAY: node.seeds.relay, SPACE: node.seeds.space}
+        self.server = CentreServer(node.server.url, seeds)
+        self.relay = await self.grove.connect(node, node.seeds.relay)
+        client = await self.grove.connect(node, node.seeds.space)
+        self.space = EmbeddedSpace(client, "workloads", CLOCK, SystemDice())
 
     async def make_ledger(self, *records: bytes) -> None:
         """A ledger with these records, each of a key of its own."""

@@ -303,6 +303,12 @@ async def test_a_restored_ledger_takes_its_spaces_for_such_that_lost_some(grove,
         await centre.restore(file, None)
         kept = decode(SpaceMark, (await centre.ledger())[note])
         assert kept == SpaceMark(7, rolled_back=True)
+        # What was held as perhaps older is held still.
+        await centre.note(note, encode(SpaceMark(7, fell_back=True)))
+        file, _ = await written(centre, "whole", tmp_path)
+        await centre.restore(file, None)
+        kept = decode(SpaceMark, (await centre.ledger())[note])
+        assert kept == SpaceMark(7, rolled_back=True, fell_back=True)
 
 
 async def test_a_token_that_was_used_since_the_backup_stays_used(grove, tmp_path):

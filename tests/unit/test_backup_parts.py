@@ -81,7 +81,12 @@ def test_messages_are_read_as_they_were_written_and_cut_off_never(messages, cut)
 
 
 def segment(name, sequences, size=SMALL_BYTES):
-    return Segment(name, "", size, tuple(sequences))
+    listed = tuple(sequences)
+    return Segment(name, "", size, listed, tuple(1_000 + it for it in listed))
+
+
+def at_their_time(sequences):
+    return {it: 1_000 + it for it in sequences}
 
 
 def test_a_segment_serves_again_while_it_is_there_and_half_of_it_counts():
@@ -95,7 +100,7 @@ def test_a_segment_serves_again_while_it_is_there_and_half_of_it_counts():
             segment("cut off", range(40, 50)),
         ),
     )
-    alive = {*range(10), *range(10, 15), *range(20, 24), *range(30, 50)}
+    alive = at_their_time((*range(10), *range(10, 15), *range(20, 24), *range(30, 50)))
     there = dict.fromkeys(("whole", "half", "old"), SMALL_BYTES) | {"cut off": 1}
     found = reusable(catalog, "then", alive, there)
     assert [it.piece for it in found] == ["whole", "half"]
@@ -105,11 +110,31 @@ def test_a_segment_serves_again_while_it_is_there_and_half_of_it_counts():
     assert StreamCatalog.read(catalog.form()) == StreamCatalog("then", list(catalog.segments))
 
 
+def test_a_segment_with_a_message_of_another_time_serves_no_more():
+    """The disk of the stream went back, and it used the number once more."""
+    segments = [segment("before", range(10)), segment("undone", range(10, 20))]
+    catalog = StreamCatalog("then", segments)
+    there = {it.piece: it.size for it in segments}
+    for at in (10, 13, 19):
+        alive = at_their_time(range(20)) | {at: 5_000}
+        assert [it.piece for it in reusable(catalog, "then", alive, there)] == ["before"]
+    # What the stream does not keep any more says nothing.
+    assert len(reusable(catalog, "then", at_their_time(range(19)), there)) == 2
+
+
+def test_a_catalog_of_a_former_release_says_no_times_and_is_not_believed():
+    form = StreamCatalog("then", [segment("a", range(3))]).form()
+    with pytest.raises(ValueError, match="not each message"):
+        StreamCatalog.read({**form, "segments": [[*form["segments"][0][:4], [1]]]})
+    with pytest.raises(ValueError, match="unpack"):
+        StreamCatalog.read({**form, "segments": [form["segments"][0][:4]]})
+
+
 def test_small_segments_become_one_once_they_are_many():
     small = [segment(f"s{at}", [at], 10) for at in range(SMALL_MAX + 1)]
     catalog = StreamCatalog("then", (*small, segment("large", [99])))
     there = {it.piece: it.size for it in catalog.segments}
-    alive = {it for one in catalog.segments for it in one.sequences}
+    alive = at_their_time(it for one in catalog.segments for it in one.sequences)
     assert [it.piece for it in reusable(catalog, "then", alive, there)] == ["large"]
     few = StreamCatalog("then", small[1:])
     assert len(reusable(few, "then", alive, there)) == SMALL_MAX

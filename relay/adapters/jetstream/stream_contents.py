@@ -44,12 +44,23 @@ async def stream_form(connection: Connection, stream: str) -> StreamForm | None:
     return StreamForm(config, str(info["created"]), int(info["state"]["last_seq"]))
 
 
-async def newest_sequences(connection: Connection, clock: Clock, stream: str) -> dict[str, int]:
-    """By subject, the sequence of what the stream keeps; no data is read. Raises BusBroken."""
-    newest: dict[str, int] = {}
+@dataclass(frozen=True, slots=True)
+class MessagePlace:
+    """Where a message lies in a stream."""
+
+    sequence: int
+    # When the stream took it, ms since 1970.
+    time_ms: int
+
+
+async def newest_places(
+    connection: Connection, clock: Clock, stream: str
+) -> dict[str, MessagePlace]:
+    """By subject, the place of what the stream keeps; no data is read. Raises BusBroken."""
+    newest: dict[str, MessagePlace] = {}
 
     async def take(stored: Stored) -> None:
-        newest[stored.subject] = stored.sequence
+        newest[stored.subject] = MessagePlace(stored.sequence, stored.time_ms)
 
     await StreamReader(connection, clock, stream, headers_only=True).read_all(take)
     return newest
