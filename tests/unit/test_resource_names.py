@@ -1,8 +1,11 @@
 """What people type means one thing: kinds, labels, spans of time, arguments of commands."""
 
+import re
+
 import pytest
 
 from leafcast.ask.resource_names import ResourceKinds, UnknownKind
+from leafcast.cli.options.common import span_seconds
 from leafcast.cli.options.objects import BadLabelText, read_labels
 from leafcast.cli.resource_arguments import BadResourceArguments, ObjectSelection, read_arguments
 from leafcast.show.durations import age_text, span_text
@@ -163,6 +166,19 @@ def test_durations_are_read(text, seconds):
 def test_what_is_no_duration_is_refused(text):
     with pytest.raises(BadDuration):
         read_duration(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("0s", '"0s" is not between 1s and 36500d'),
+        ("36501d", '"36501d" is not between 1s and 36500d'),
+        ("7", '"7" is not a duration; write it as in 60s, 2m, 1h30m or 7d'),
+    ],
+)
+def test_a_span_that_is_refused_says_why_in_one_sentence(text, words):
+    with pytest.raises(ValueError, match=f"^{re.escape(words)}$"):
+        span_seconds(text)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import click
 
 from leafcast.data_dir import ENVIRONMENT
-from schemas.values.durations import BadDuration, read_duration
+from schemas.values.durations import read_duration
 from schemas.values.identity import NodePath
 from schemas.values.refusals import BadIdentity
 
@@ -93,10 +93,10 @@ class Parsed(click.ParamType[T]):
 
 
 def span_seconds(text: str) -> int:
-    """The seconds of a span of at least one; raises BadDuration."""
+    """The seconds of a span of at least one; raises ValueError."""
     seconds = int(read_duration(text))
     if not 0 < seconds <= SPAN_SECONDS_MAX:
-        raise BadDuration(f'"{text}" is not between 1s and 36500d')
+        raise ValueError(f'"{text}" is not between 1s and 36500d')
     return seconds
 
 
