@@ -59,7 +59,7 @@ _RESOURCE_REMEDY = or_any("the lowercase plural without its group, such as deplo
 OneResource = Annotated[
     str,
     AfterValidator(
-        checked(resource_fault, "name one lowercase plural without its group, such as deployments")
+        checked(resource_fault, "name one lowercase plural without its group, such as certificates")
     ),
 ]
 ResourceName = Annotated[str, AfterValidator(checked(resource_fault, _RESOURCE_REMEDY, any_=True))]

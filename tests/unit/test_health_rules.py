@@ -151,7 +151,10 @@ def health_rule(name="oxen", **spec):
         ({**OXEN, "message": "'x'"}, "spec: it says nothing of health"),
         ({**OXEN, "ignore": True, "healthy": "obj.x"}, "spec.healthy: nothing is asked"),
         ({"resource": "oxen", "ignore": True}, "spec.apiGroup: missing"),
-        ({**OXEN, "resource": "Oxen", "ignore": True}, "is not a resource"),
+        (
+            {**OXEN, "resource": "Oxen", "ignore": True},
+            "name one lowercase plural without its group, such as certificates",
+        ),
         ({**OXEN, "healthy": ""}, "spec.healthy: empty"),
         ({**OXEN, "healthy": "x" * 5000}, "write at most 4096"),
         ({**OXEN, "helthy": "obj.x"}, 'did you mean "healthy"?'),
