@@ -11,7 +11,7 @@ from dataclasses import replace
 from controllers.core.access.keyring import PlacementKeys
 from controllers.core.planning.holdings import steered_of
 from controllers.core.rollout.rolled_places import RolledPlaces
-from controllers.core.rollout.rollouts import ROLLOUTS, rollout_key
+from controllers.core.rollout.rollouts import rollout_key
 from controllers.core.rollout.state import target_of
 from controllers.core.status.rollout_holds import Steered
 from controllers.core.status.unsealable import UnsealableDestinations
@@ -53,6 +53,7 @@ from relay.waiting import in_turns
 from schemas.objects.objects import GroupResource, ObjectKey
 from schemas.records.placements import KINDS, placement_of, title
 from schemas.records.records import DeltaHead, LocationRecord, Profile, Record, Source
+from schemas.values.groups import ROLLOUTS
 from schemas.values.identity import MailKey
 
 Note = Callable[[str, str, str], None]

@@ -11,9 +11,8 @@ from schemas.objects.annotations import DEPENDS_ON
 from schemas.objects.objects import ObjectKey
 from schemas.records.placements import KINDS, PlacementKind
 from schemas.records.placing import dependencies_of, reached
-from schemas.values.groups import DENATURED_GROUP
+from schemas.values.groups import ROLLOUTS
 
-ROLLOUTS = (DENATURED_GROUP, "rollouts")
 Objects = Mapping[ObjectKey, Mapping[str, Any]]
 
 

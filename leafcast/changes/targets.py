@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from leafcast.ask.resource_names import ResourceKind
-from leafcast.changes.conflicts import ROLLOUTS
 from relay.space_port import Object
 from schemas.objects.objects import ObjectKey, apply_order
-from schemas.values.groups import GROUP, PATH_ANNOTATION
+from schemas.values.groups import GROUP, PATH_ANNOTATION, ROLLOUTS
 
 SYNC_TARGETS = (GROUP, "synctargets")
 

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 from leafcast.ask.resource_names import ResourceKind, ResourceKinds
 from leafcast.ask.session import USER_MANAGER
-from leafcast.changes.conflicts import ROLLOUTS
 from leafcast.manifest_sources import BadManifests
 from relay.objects.merge import same, wish_of
 from relay.space_port import Object
@@ -16,7 +15,7 @@ from schemas.kind_check import parse_own_kind
 from schemas.objects.manifest_files import LoadedObject
 from schemas.objects.objects import DEFAULT_NAMESPACE, ObjectKey, apply_order, title_of
 from schemas.values.faults import InvalidObject
-from schemas.values.groups import GROUP
+from schemas.values.groups import GROUP, ROLLOUTS
 from schemas.values.wording import namespace_first
 
 VERBS = ("created", "configured", "unchanged")

@@ -12,6 +12,7 @@ CONTROL_GROUPS = frozenset({CONTROL_GROUP, GROUP})
 API_PLACEMENT = "edge.kubestellar.io/EdgePlacement"
 API_POLICY = "control.kubestellar.io/BindingPolicy"
 DENATURED_GROUP = "leafcast.io"
+ROLLOUTS = (DENATURED_GROUP, "rollouts")
 PATH_ANNOTATION = "leafcast.io/path"
 """Where in the tree a SyncTarget hangs."""
 NOTE = "leafcast.io/note"

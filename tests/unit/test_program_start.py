@@ -6,6 +6,7 @@ import sys
 import pytest
 
 HEAVY = ("aiohttp", "controllers", "jsonpath", "kubernetes", "pydantic")
+SIGNING_AND_SCHEDULES = ("nacl", "zstandard", "zoneinfo", "schemas.records.windows")
 ASKING = (
     "accept",
     "apply",
@@ -35,14 +36,19 @@ print("loaded:", *(name for name in {heavy} if sys.modules.get(name)))
 """
 
 
-def loaded_by(*commands: tuple[str, ...]) -> str:
-    asked = LOADED.format(commands=commands, heavy=HEAVY)
+def loaded_by(*commands: tuple[str, ...], heavy: tuple[str, ...] = HEAVY) -> str:
+    asked = LOADED.format(commands=commands, heavy=heavy)
     done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
     return done.stdout.splitlines()[-1]
 
 
 def test_a_command_that_asks_a_running_tree_loads_no_model_and_no_client_of_api_servers():
     assert loaded_by(*((name,) for name in ASKING)) == "loaded:"
+
+
+def test_a_command_that_changes_objects_loads_no_signing_no_compression_and_no_schedules():
+    commands = (("delete",), ("label",), ("place",))
+    assert loaded_by(*commands, heavy=HEAVY + SIGNING_AND_SCHEDULES) == "loaded:"
 
 
 @pytest.mark.parametrize(

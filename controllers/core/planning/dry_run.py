@@ -35,7 +35,6 @@ from controllers.core.planning.states import (
 )
 from controllers.core.rollout.empty_waves import empty_waves
 from controllers.core.rollout.estimates import label_values, takes_any, wave_members
-from controllers.core.rollout.rollouts import ROLLOUTS
 from controllers.core.rollout.waves import EVERYONE, expanded
 from controllers.core.status.empty_selectors import empty_selectors
 from controllers.core.status.rollout_holds import Steered
@@ -49,6 +48,7 @@ from schemas.objects.objects import Object, ObjectKey
 from schemas.records.placements import placement_at, placement_of, title
 from schemas.records.records import DeltaHead, LocationRecord, Profile, Record
 from schemas.values.faults import Fault
+from schemas.values.groups import ROLLOUTS
 from schemas.values.identity import ContentHash, MailKey
 
 LATER_REVISION = 2**62

@@ -19,7 +19,7 @@ from schemas.objects.annotations import RELEASE_ROLLOUT
 from schemas.objects.objects import Object, ObjectKey, texts_of
 from schemas.records.records import FormerRollout, Gate
 from schemas.values.faults import InvalidObject
-from schemas.values.groups import DENATURED_GROUP
+from schemas.values.groups import ROLLOUTS
 
 
 def says_release(placement: Object | None) -> bool:
@@ -73,9 +73,6 @@ class FormerRollouts:
         if is_steered or not is_gated:
             self.deleted.discard(name)
         return FormerRollout(name in self.deleted, name in self.released)
-
-
-ROLLOUTS = (DENATURED_GROUP, "rollouts")
 
 
 def rollout_key(name: str) -> ObjectKey:

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from typing import Any
 
-from controllers.core.rollout.rollouts import ROLLOUTS, Rollouts
+from controllers.core.rollout.rollouts import Rollouts
 from controllers.core.workloads.collectors import (
     COLLECTORS,
     COMBINED,
@@ -42,6 +42,7 @@ from schemas.objects.source_objects import generation_of, number_of
 from schemas.records.placements import KINDS, placement_at, placement_key, placement_with_result
 from schemas.reports.collectors import AGGREGATE, Program
 from schemas.values.faults import Fault, InvalidObject
+from schemas.values.groups import ROLLOUTS
 
 _NAMESPACES = ("", "namespaces")
 _PLACEMENTS = frozenset((kind.group, kind.resource) for kind in KINDS)

@@ -7,7 +7,6 @@ from typing import Any
 
 from leafcast.ask.asked_space import key_form
 from leafcast.ask.session import SELECTION_OBJECTS_MAX, CallFailed, Session, is_properties
-from leafcast.changes.conflicts import ROLLOUTS
 from leafcast.changes.forms import Placing
 from leafcast.changes.placing import notes_on
 from leafcast.changes.wishes import PlannedWrite
@@ -22,7 +21,7 @@ from relay.objects.merge import wish_of
 from schemas.objects.annotations import meant_by
 from schemas.objects.objects import BUILT_IN_KINDS, DEFINITIONS, ObjectKey
 from schemas.records.placements import placement_at
-from schemas.values.groups import CONTROL_GROUPS, DENATURED_GROUP, GROUP
+from schemas.values.groups import CONTROL_GROUPS, DENATURED_GROUP, GROUP, ROLLOUTS
 from schemas.values.wording import some_of
 
 _CUSTOMIZERS = (GROUP, "customizers")
