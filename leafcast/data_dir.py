@@ -112,6 +112,13 @@ class DataDir:
             raise DataDirUnusable(self.folder, reason, remedy)
         return form
 
+    def is_of_trios(self) -> bool:
+        """Whether it holds a tree whose centre and relays have several members each."""
+        try:
+            return int((self.tree() or {}).get("members", 1)) > 1
+        except (DataDirUnusable, ValueError, TypeError):
+            return False
+
     def write_tree(self, form: Mapping[str, Any]) -> None:
         self._write("tree.json", {"format": FORMAT, **form})
 

@@ -53,11 +53,17 @@ from leafcast.backups.whole_file import (
     stream_messages,
 )
 from leafcast.data_dir import DataDir, make_private
+from leafcast.members.settings import FILE as MEMBER_FILE
 from relay.adapters.jetstream.connection import Connection
 from relay.adapters.jetstream.publish import REPLACES, Outgoing, Publisher, header_lines
 from relay.adapters.jetstream.request_reply import CannotConnect, brief_connection
 from relay.adapters.jetstream.stream_backup import restore_stream
-from relay.adapters.jetstream.stream_contents import StreamForm, make_anew, read_from
+from relay.adapters.jetstream.stream_contents import (
+    StreamForm,
+    is_of_members,
+    make_anew,
+    read_from,
+)
 from relay.adapters.jetstream.stream_reader import Stored, StreamReader
 from relay.ports import BusBroken, Clock
 from schemas.content.operator_box import open_box
@@ -113,6 +119,7 @@ def place_backup(
     """
     if place.in_use():
         raise BackupUnusable(file, f"a tree runs on {place.folder}", "run `leafcast down` first")
+    _check_alone(file, place)
     if is_piecewise(file):
         return _place_piecewise(file, place, key, force=force)
     return _place_whole(file, place, force=force)
@@ -272,9 +279,13 @@ async def _restore(
     form: StreamForm,
     messages: Callable[[], Iterator[Stored]],
 ) -> RestoredStream:
-    """Make a stream, read it again and compare; raises BusBroken if it is another one."""
+    """Make a stream, read it again and compare; raises BusBroken if it is another one.
+
+    What members of a node said to each other is left out: it runs once now.
+    """
     newest = {it.subject: it.sequence for it in messages()}
-    kept = (it for it in messages() if newest[it.subject] == it.sequence)
+    lying = (it for it in messages() if newest[it.subject] == it.sequence)
+    kept = (it for it in lying if not is_of_members(it))
     said, made = MessagesDigest(), MessagesDigest()
     stream = name.partition("/")[2]
     await make_anew(connection, stream, form, _counted(kept, said))
@@ -315,6 +326,15 @@ async def doubt_spaces(connection: Connection, clock: Clock) -> None:
     publisher = Publisher(connection)
     await publisher.start()
     await publisher.publish(marks)
+
+
+def _check_alone(file: Path, place: DataDir) -> None:
+    """Raises BackupUnusable where nodes of several members lie, which a restore would halve."""
+    if not (place.is_of_trios() or (place.folder / MEMBER_FILE).exists()):
+        return
+    reason = f"the centre in {place.folder} has several members, and none is restored into yet"
+    remedy = "name an empty --data-dir: its centre runs once; join the nodes there anew"
+    raise BackupUnusable(file, reason, remedy)
 
 
 def _check_free(file: Path, place: DataDir, tree: str, *, force: bool) -> None:

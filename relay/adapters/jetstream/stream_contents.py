@@ -11,15 +11,22 @@ from dataclasses import dataclass
 from typing import Any
 
 from relay.adapters.jetstream.connection import Connection, JetStreamRefused
+from relay.adapters.jetstream.fence import is_erased
 from relay.adapters.jetstream.publish import Outgoing, header_lines
 from relay.adapters.jetstream.stream_copy import StreamCopy
 from relay.adapters.jetstream.stream_reader import Stored, StreamReader, Take
 from relay.adapters.jetstream.streams import delete_stream
-from relay.ports import Clock
+from relay.ports import BusBroken, Clock
+from schemas.values import subjects
 
+BEHIND_MAX = 40
+BEHIND_SECONDS = 0.25
+"""Between two looks at a stream of which the reading server lacked the end."""
 _NO_STREAM = 10059
 # What the server says of a stream beside what it was told, and where it began to count.
 _OF_THIS_ONE = ("metadata", "first_seq")
+# What a stream is told that is kept at several servers: one that is made anew lies at one.
+_AT_SEVERAL = ("num_replicas", "allow_atomic", "placement")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +69,7 @@ async def newest_places(
     async def take(stored: Stored) -> None:
         newest[stored.subject] = MessagePlace(stored.sequence, stored.time_ms)
 
-    await StreamReader(connection, clock, stream, headers_only=True).read_all(take)
+    await _read_whole(connection, clock, stream, 1, take, headers_only=True)
     return newest
 
 
@@ -70,7 +77,37 @@ async def read_from(
     connection: Connection, clock: Clock, stream: str, first: int, take: Take
 ) -> None:
     """Read all messages from a sequence on, with their data, in order; raises BusBroken."""
-    await StreamReader(connection, clock, stream, first=first).read_all(take)
+    await _read_whole(connection, clock, stream, first, take)
+
+
+async def _read_whole(
+    connection: Connection,
+    clock: Clock,
+    stream: str,
+    first: int,
+    take: Take,
+    *,
+    headers_only: bool = False,
+) -> None:
+    """Read all that lay there, also where a stream is at several servers, and one is behind."""
+    for _ in range(BEHIND_MAX):
+        last = await _last_sequence(connection, stream)
+        reader = StreamReader(connection, clock, stream, first=first, headers_only=headers_only)
+        await reader.read_all(take)
+        first = reader.next_sequence
+        if first > last:
+            return
+        await clock.sleep(BEHIND_SECONDS)
+    raise BusBroken(f"the server that reads the stream {stream} is behind the others")
+
+
+async def _last_sequence(connection: Connection, stream: str) -> int:
+    """Of the last message that the stream's leader keeps; 0 if it finds none."""
+    try:
+        answer = await connection.api(f"STREAM.MSG.GET.{stream}", last_by_subj=">")
+    except JetStreamRefused:
+        return 0
+    return int(answer["message"]["seq"])
 
 
 async def make_anew(
@@ -78,15 +115,25 @@ async def make_anew(
 ) -> None:
     """Make a stream of these messages in the place of the one that is there; raises BusBroken.
 
-    They come in the order of their sequences; headers that expect something must be left out.
+    It lies at this server alone, wherever the one was that it is made of. Messages come in the
+    order of their sequences; headers that expect something must be left out.
     """
     await delete_stream(connection, stream)
-    config = {**form.config, "first_seq": form.last + 1}
+    config = {name: value for name, value in form.config.items() if name not in _AT_SEVERAL}
+    config["first_seq"] = form.last + 1
     await connection.api(f"STREAM.CREATE.{stream}", **config)
     copy = await StreamCopy.begun(connection, _as_it_was)
     for stored in messages:
         await copy.take(stored)
     await copy.flush()
+
+
+def is_of_members(stored: Stored) -> bool:
+    """Whether a message is one member's word to the others of its node: fences and erasures.
+
+    A node that runs once would take a fence for something that it keeps.
+    """
+    return is_erased(stored) or stored.subject.rpartition(".")[2] == subjects.FENCE_KEY
 
 
 def _as_it_was(stored: Stored) -> Outgoing:
