@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.awaiting import until
-from tests.e2e.program import did
+from tests.e2e.program import Program, did
 from tests.e2e.trio_program import Applies, TrioProgram
 
 pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(400)]
@@ -79,6 +79,32 @@ def test_the_tree_shows_who_is_active_and_who_stands_by(tree):
         return is_led and said == {"/": wanted, "/region-1": wanted}
 
     until(roles, lambda: tree.run("tree", "--members").stdout)
+
+
+def test_backups_go_on_after_a_takeover_and_make_a_centre_that_runs_once(tree, tmp_path):
+    key, to = str(tmp_path / "backup.key"), tmp_path / "backups"
+    did(tree, "backup", "key", "new", key)
+    did(tree, "backup", "--every", "1s", "--to", str(to))
+    kill_the_active(tree, CENTRE)
+    before = {it.name for it in to.glob("*.backup")}
+    until(lambda: {it.name for it in to.glob("*.backup")} - before, "the timer did not go on")
+    until(lambda: tree.run("backup", "--every", "off").returncode == 0, "it cannot be set")
+    assert "a centre ran of it" in did(tree, "backup", "verify", str(to), "--key", key).stdout
+
+    alone = Program(tmp_path / "alone")
+    did(alone, "restore", str(to), "--key", key)
+    try:
+        did(alone, "up")
+        wanted, held = (it.json("get", "configmaps", "-n", "shop")["items"] for it in (tree, alone))
+        uids = [
+            {it["metadata"]["name"]: it["metadata"]["uid"] for it in each}
+            for each in (wanted, held)
+        ]
+        assert uids[0]
+        assert uids[0] == uids[1]
+        assert "shop" in did(alone, "get", "edgeplacements").stdout
+    finally:
+        did(alone, "down")
 
 
 def test_another_number_of_members_is_refused_with_the_remedy(tree):
