@@ -32,7 +32,10 @@ def _lost(node: NodeFacts, member: Mapping[str, Any]) -> Check | None:
     """What is wrong with a member; None if it could take over now."""
     who = f"member {member['name']} of {node.path}"
     cause = f"until it is back {node.path} stops when another member is lost"
-    if member["server"] == "down":
+    if member["server"] == "full":
+        said = f"the disk of {who} is full, so its server keeps nothing"
+        remedy = "make room there: the server is started again by itself then"
+    elif member["server"] == "down":
         said = f"the server of {who} is not reached by the others"
         remedy = "start it where it runs, and see that the routes between the members are open"
     elif member["role"] not in ("active", "standby"):

@@ -18,6 +18,8 @@ from leafcast.members.sealed_state import opened, sealed
 from leafcast.members.settings import MemberSettings
 from leafcast.members.state_files import StateFiles
 from leafcast.node.credentials.account_seeds import account_seeds
+from leafcast.node.kept_store import keep_store
+from leafcast.node.member_forms import STORE_FULL
 from leafcast.node.options import CHILDREN, ActiveMember
 from relay.adapters.jetstream.connection import Connection
 from relay.adapters.jetstream.fence import Tenure
@@ -29,6 +31,7 @@ from relay.adapters.server.cluster_settings import MEMBERS
 from relay.adapters.server.guard import ProcessGuard
 from relay.adapters.server.nats_config import AccountSeeds, Neighbours
 from relay.adapters.server.nats_server import EmbeddedServer
+from relay.core.effects import Noted
 from relay.members.lease import MemberLease
 from relay.ports import BusBroken, Clock, Dice, first_of
 from schemas.values.identity import random_id
@@ -138,15 +141,25 @@ class Member:
                 settings.path,
                 settings.name,
                 self._clock,
-                lambda: {**self._standing().facts(), CHILDREN: server.served},
+                lambda: {
+                    **self._standing().facts(),
+                    CHILDREN: server.served,
+                    STORE_FULL: server.store_failed,
+                },
             )
             await presence.start()
             async with asyncio.TaskGroup() as group:
                 group.create_task(presence.compare_clocks(), name="clocks")
+                folder, clock = node.server_folder, self._clock
+                keeping = keep_store(server, folder, clock, self._note, server.renew)
+                group.create_task(keeping, name="store")
                 group.create_task(node.stand(server, seeds, self._standing), name="standing")
                 while True:
                     await self._take_turns(server, connection, presence)
                     await self._clock.sleep(AGAIN_SECONDS)
+
+    def _note(self, noted: Noted) -> None:
+        log.info("member %s: %s %s", self._settings.name, noted.reason, noted.detail)
 
     def _standing(self) -> Standing:
         now = self._clock.now().seconds
@@ -176,7 +189,10 @@ class Member:
             self._active_since = clock.now().seconds
             await self._be_active(server, keeper, state, presence)
         except* BusBroken as broken:
-            log.warning("member %s of %s: %s", self._settings.name, path, first_of(broken))
+            why: object = first_of(broken)
+            if server.store_failed:
+                why = f"its disk {self._node.server_folder} is full: make room there ({why})"
+            log.warning("member %s of %s: %s", self._settings.name, path, why)
         finally:
             self._heard_before = clock.now().seconds if self._active_since else self._last_heard()
             self._active_since = None

@@ -8,7 +8,9 @@ from typing import Any
 from relay.adapters.jetstream.member_servers import MemberServer
 
 SILENT = "silent"
-LEADS, FOLLOWS, BEHIND, DOWN = "leads", "follows", "behind", "down"
+LEADS, FOLLOWS, BEHIND, DOWN, FULL = "leads", "follows", "behind", "down", "full"
+STORE_FULL = "storeFull"
+"""What a member says of itself: its server cannot write, for want of room on the disk."""
 MEMBERS_ASKED = "members"
 """The argument with which a node is asked for them."""
 
@@ -33,7 +35,7 @@ def member_forms(
                 "name": name,
                 "role": str(said.get("role", SILENT)),
                 "seconds": int(seconds) if isinstance(seconds, (int, float)) else 0,
-                "server": _server(server),
+                "server": FULL if said.get(STORE_FULL) is True else _server(server),
                 "lag": server.lag if server is not None else 0,
             }
         )

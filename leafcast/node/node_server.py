@@ -21,6 +21,7 @@ from pathlib import Path
 from leafcast.node.credentials.account_seeds import account_seeds, keep_seeds
 from leafcast.node.credentials.own_certificate import validity
 from leafcast.node.credentials.server_trust import ServerStep, ServerTrust
+from leafcast.node.kept_store import STORE_LOOK_SECONDS, keep_store, left_to_others
 from leafcast.node.known_children import KnownChildren
 from leafcast.node.options import Listening, NodeEnvironment, NodeIdentity
 from relay.adapters.jetstream.connection import Connection
@@ -37,7 +38,6 @@ from relay.adapters.spaces.embedded_space import EmbeddedSpace
 from relay.core.effects import Noted
 from relay.ports import BusBroken, Clock, SpaceError
 
-STORE_LOOK_SECONDS = 1.0
 SYNC_LOOK_SECONDS = 60.0
 LISTEN_AFTER_SECONDS = 1.0
 OPEN_ATTEMPTS_MAX, OPEN_PAUSE_SECONDS = 20, 0.1
@@ -272,29 +272,14 @@ class NodeServer:
             await self._world.clock.sleep(SYNC_LOOK_SECONDS)
 
     async def _keep_store(self) -> None:
-        """A server of our own that cannot write starts again once its disk has room.
+        """Keep the store of a server of our own, and tell of one that its member keeps.
 
-        Looked at by itself: a node that has nothing to write does not notice. What happens to the
-        server is noted, too.
+        Looked at by itself: a node that has nothing to write does not notice.
         """
-        path, folder = self._identity.path, self._identity.folder
-        server, is_told, starts = self.server, False, 1
-        while isinstance(server, EmbeddedServer):
-            await self._world.clock.sleep(STORE_LOOK_SECONDS)
-            if not server.store_failed or server.wiped:
-                is_told = False
-            elif await server.renew():
-                starts = server.starts
-                log.warning("node %s: its server was started again: there is room now", path)
-                self._note(Noted("DiskHasRoom", str(folder), "there is room again"))
-            elif not is_told:
-                is_told = True
-                log.error("node %s: its disk %s is full: make room there", path, folder)
-                self._note(Noted("DiskFull", str(folder), "its disk is full: make room"))
-            if server.starts > starts:
-                starts = server.starts
-                detail = "it ended by itself or was killed, and was started again"
-                self._note(Noted("ServerRestarted", "nats-server", detail))
+        server, world = self.server, self._world
+        if isinstance(server, EmbeddedServer):
+            renew = server.renew if world.member is None else left_to_others
+            await keep_store(server, self._identity.folder, world.clock, self._note, renew)
 
 
 @asynccontextmanager

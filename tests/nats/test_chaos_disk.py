@@ -6,7 +6,7 @@ import random
 import shutil
 import subprocess
 import sys
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
@@ -14,6 +14,7 @@ import pytest_asyncio
 
 from tests.nats.chaos_member import ROOT, until
 from tests.nats.chaos_tree import ChaosTree
+from tests.nats.trio_tree import TrioTree, daemon_log
 
 pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(150)]
 
@@ -28,9 +29,9 @@ def disk():
     """Puts a small disk of its own on a folder; skips where none may be mounted."""
     with ExitStack() as mounted:
 
-        def mount(folder: Path) -> Path:
+        def mount(folder: Path, size: int = DISK_BYTES) -> Path:
             folder.mkdir(parents=True)
-            command = ["mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES}", "tmpfs", str(folder)]
+            command = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)]
             able = shutil.which("mount") is not None
             if not able or subprocess.run(command, capture_output=True, check=False).returncode:
                 pytest.skip("no file system may be mounted here")
@@ -144,6 +145,47 @@ async def test_a_centre_whose_disk_is_full_refuses_what_it_cannot_keep_and_loses
         assert after.objects[name] == stored
         assert after.asked[name] == before[EDGE].asked[name]
     await tree.counted("shop", synced=1)
+
+
+@pytest.mark.timeout(300)
+async def test_members_that_share_a_full_disk_are_back_once_there_is_room(tmp_path, disk):
+    folder = disk(tmp_path / "trio", 10 * DISK_BYTES)
+    tree = TrioTree(folder, SETTINGS)
+    try:
+        await tree.start()
+        await tree.join("/edge")
+        await tree.place("web")
+        await tree.put("web", kept="k")
+        before = (await tree.exact(["/edge"]))["/edge"]
+        ballast = fill(folder)
+        logs = {name: daemon_log(member) for name, member in tree.centres.items()}
+        putting = asyncio.create_task(keep_putting(tree))
+
+        def said(what: str) -> list[str]:
+            """The members that said it since the disk is full."""
+            centres = tree.centres.items()
+            return [name for name, it in centres if what in daemon_log(it)[len(logs[name]) :]]
+
+        await until(lambda: len(said("is full: make room there")) == 3, lambda: str(tree.said()))
+        putting.cancel()
+        await asyncio.wait([putting])
+        await until(lambda: not tree.active(), lambda: str(tree.said()))
+        ballast.unlink()
+        await tree.until_active()
+        await tree.put("web", changed="there is room")
+        tree.wanted["web"] = await tree.centre_values()
+        after = (await tree.exact(["/edge"]))["/edge"]
+        assert after.objects["kept"].uid == before.objects["kept"].uid
+        assert after.values["changed"] == "there is room"
+    finally:
+        await tree.close()
+
+
+async def keep_putting(tree) -> None:
+    dice = random.Random(5)
+    while True:
+        with suppress(Exception):
+            await tree.put("web", changed=dice.randbytes(3_000).hex())
 
 
 async def applied(apply) -> bool:

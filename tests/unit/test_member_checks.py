@@ -37,6 +37,11 @@ def test_nodes_that_run_once_are_not_told_of():
     [
         ({**ROLES, "m3": {}}, SERVERS, "the process of member m3 of /emea does not answer"),
         (
+            {**ROLES, "m3": {"role": "standby", "storeFull": True}},
+            [*SERVERS[:2], MemberServer("m3", is_reached=False)],
+            "the disk of member m3 of /emea is full",
+        ),
+        (
             ROLES,
             [*SERVERS[:2], MemberServer("m3", is_reached=False)],
             "the server of member m3 of /emea is not reached",

@@ -22,7 +22,8 @@ async def until_led(connection: Connection, clock: Clock, streams: Iterable[str]
                 if clock.now().seconds > until:
                     raise BusBroken(
                         f"fewer than two members of this node reach each other ({error}): start "
-                        "those that are down, and see that their routes are open"
+                        "those that are down, and see that their routes are open and that there is "
+                        "room on their disks"
                     ) from error
                 await clock.sleep(LOOK_SECONDS)
             else:
