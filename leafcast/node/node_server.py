@@ -149,19 +149,20 @@ class NodeServer:
             space_connection(self.server.url, self.seeds.space, label)
         )
 
-    async def _mend(self, bucket: str) -> None:
+    async def _mend(self, bucket: str, *, is_made: bool = False) -> None:
         """Make a bucket whole whose files are damaged: what cannot be read is lost.
 
-        Once in the life of the process, before anybody writes to it.
+        Once in the life of the process, before anybody writes to it. The server had left out one
+        that holds something as it was just made. One of a trio is whole at another member.
         """
-        if bucket in self._mended:
+        if bucket in self._mended or self._world.member is not None:
             return
         label = f"leafcast {self._identity.path} mending"
         connection = Connection(self.server.url, self.seeds.space, label, "_INBOX.mending")
         await connection.open()
         try:
             names = stream_of(bucket), mark_of_loss(bucket)
-            if await mend_if_damaged(connection, self._world.clock, *names):
+            if await mend_if_damaged(connection, self._world.clock, *names, is_made=is_made):
                 self._mended.add(bucket)
         finally:
             await connection.close()
@@ -184,7 +185,7 @@ class NodeServer:
         for attempt in range(OPEN_ATTEMPTS_MAX):
             try:
                 await space.make()
-                await self._mend(bucket)
+                await self._mend(bucket, is_made=True)
                 await space.open()
                 break
             except SpaceError:

@@ -139,19 +139,6 @@ class Cursor(WireRecord, frozen=True):
     snapshot_reign: Natural = 0
     reached_reign: Natural = 0
 
-    def at_the_start(self) -> Cursor:
-        """The same of a mailbox that is to be read anew."""
-        return Cursor(
-            "",
-            0,
-            self.snapshot,
-            self.snapshot_sequence,
-            self.reached,
-            self.has_memory,
-            self.snapshot_reign,
-            self.reached_reign,
-        )
-
     @property
     def snapshot_rank(self) -> SnapshotRank:
         return SnapshotRank(self.snapshot_reign, self.snapshot)

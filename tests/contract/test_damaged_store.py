@@ -64,7 +64,7 @@ async def test_objects_beside_a_damaged_one_are_listed_and_it_is_told_as_lost(
             assert (await space.absence([key(damaged)])).lost == {key(damaged)}
         async with connected(url) as connection:
             names = bucket.stream_of("kept"), bucket.mark_of_loss("kept")
-            await mend_if_damaged(connection, SystemClock(), *names)
+            await mend_if_damaged(connection, SystemClock(), *names, is_made=False)
         async with embedded(url, clock, "kept") as space:
             listed = (await space.list("", "configmaps")).objects
             whole = set(NAMES) - {damaged}
@@ -307,7 +307,7 @@ async def test_a_large_object_that_lost_a_part_is_lost_and_can_be_said_again(tmp
     with running_server(tmp_path) as url:
         async with connected(url) as connection:
             names = bucket.stream_of("kept"), bucket.mark_of_loss("kept")
-            await mend_if_damaged(connection, SystemClock(), *names)
+            await mend_if_damaged(connection, SystemClock(), *names, is_made=False)
         async with embedded(url, clock, "kept") as space:
             listed = (await space.list("", "configmaps")).objects
             assert [obj["metadata"]["name"] for obj in listed] == ["small"]

@@ -29,6 +29,7 @@ EXEMPT = {
     "controllers/core/workloads/collectors.py::Collectors._read": "parse_kind read it",
     "controllers/core/workloads/health_rules.py::HealthRules._read": "parse_kind read it",
     "controllers/core/workloads/read_objects.py::ReadObjects._read": "it reads nothing",
+    "controllers/core/workloads/what.py::_labels_named": "a selector that was read",
     "leafcast/members/layout.py::copy_state": "a copy, as it is",
     "leafcast/members/state_files.py::StateFiles.changes": "a copy, as it is",
     "leafcast/members/state_files.py::StateFiles.lay": "a copy, as it is",

@@ -20,6 +20,7 @@ from schemas.objects.objects import ObjectKey
 from schemas.values import subjects
 from schemas.values.identity import mail_key
 from schemas.values.wire import replace
+from tests.awaiting import eventually
 from tests.nats.conftest import Grove
 from tests.nats.trio import asked, client_at, trio
 
@@ -204,8 +205,18 @@ async def test_a_space_takes_nothing_of_a_deposed_member(tmp_path):
             await first.delete(KEPT)
         # Two writers of one member meet as they do elsewhere: one of them is there first.
         await asyncio.gather(*(second.apply(config_map("new", str(n)), "me") for n in range(8)))
-        listing = await second.list("", "configmaps")
+        listing = await eventually(lambda: listed(second))
         assert [obj["metadata"]["name"] for obj in listing.objects] == ["kept", "new"]
+
+
+async def listed(space):
+    """Its ConfigMaps; None while its server is silent."""
+    try:
+        return await space.list("", "configmaps")
+    except SpaceError as error:
+        if error.reason != "ServiceUnavailable":
+            raise
+        return None
 
 
 async def space_of(members, member, token, stack):

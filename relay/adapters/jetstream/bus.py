@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
@@ -35,7 +34,12 @@ from relay.adapters.jetstream.records import (
     own_record,
 )
 from relay.adapters.jetstream.server_watch import ServerWatch
-from relay.adapters.jetstream.stream_mending import damaged_streams, go_on_mending, mend_stream
+from relay.adapters.jetstream.stream_mending import (
+    damaged_streams,
+    go_on_mending,
+    holds_messages,
+    mend_stream,
+)
 from relay.adapters.jetstream.stream_reader import Stored, StreamDamaged, StreamReader
 from relay.adapters.jetstream.streams import (
     children_heard,
@@ -63,11 +67,9 @@ from relay.core.events import (
 from relay.ports import BusBroken, Clock, CopiesPage, CopiesPlace, Dice
 from relay.shell.inbox import Inbox
 from schemas.content.blobs import Reference
-from schemas.reports.link import Cursor
 from schemas.reports.reports import Done, decode
-from schemas.values import subjects, wire
+from schemas.values import subjects
 from schemas.values.identity import ContentHash, NodePath
-from schemas.values.refusals import RecordRefused
 
 CLUSTER_ANSWER_SECONDS = 2.0
 
@@ -182,10 +184,7 @@ class JetStreamBus:
         if self._replicas > 1:
             await until_led(self._relay, self._clock)
         await self._confirm()
-        await go_on_mending(self._relay, self._clock)
-        await make_streams(self._relay, self.path, self._replicas)
-        if self._replicas > 1:
-            await until_led(self._relay, self._clock, subjects.STREAMS)
+        await self._make_streams()
         if self._servers is not None:
             await self._servers.start()
         if self._fenced is not None:
@@ -203,6 +202,37 @@ class JetStreamBus:
         self._running.add_done_callback(self._ended)
         return remembered
 
+    async def _make_streams(self) -> None:
+        """Make the streams that are missing, and anew those that the server had left out.
+
+        It leaves out one whose settings are damaged. Once that is made it has its messages again,
+        but for those that lie behind a damaged one in a file, and says nothing of these.
+        """
+        if self._replicas > 1:
+            await make_streams(self._relay, self.path, self._replicas)
+            await until_led(self._relay, self._clock, subjects.STREAMS)
+            return
+        await go_on_mending(self._relay, self._clock)
+        there = await stream_names(self._relay)
+        await make_streams(self._relay, self.path)
+        for stream in subjects.STREAMS:
+            if stream not in there and await holds_messages(self._relay, stream):
+                logger.error("%s: the settings of the stream %s are damaged", self.path, stream)
+                await self._mend(stream)
+
+    async def _mend(self, stream: str) -> None:
+        """Keep of a stream what can be read."""
+        cursor = ""
+        if stream == "OWN":
+            # Without its cursor the node has no memory: it reads its mailbox from the start, and
+            # nothing goes for a record that was lost before it reaches a snapshot again.
+            cursor = subjects.own(self.path, subjects.CURSOR_KEY)
+        if stream == "DONE":
+            # Noted first: whoever ends amid the mending finds the note again.
+            note = StoreOwn(subjects.DONE_LOST_KEY, b"")
+            await self._publisher.publish([outgoing_own(self.path, note)])
+        await mend_stream(self._relay, self._clock, stream, without=cursor)
+
     async def _confirm(self) -> None:
         """Be sure that this member is the active one, before what no fence holds back.
 
@@ -213,14 +243,12 @@ class JetStreamBus:
 
     async def _mend_what_others_read(self) -> None:
         """Make anew what is damaged of the streams that `_remember` does not read."""
+        if self._replicas > 1:
+            return
         copies = await stream_names(self._relay, subjects.children_copies(self.path))
         streams = ("STAT", "DONE", *copies)
         for stream in await damaged_streams(self._relay, self._clock, streams):
-            if stream == "DONE":
-                # Noted first: whoever ends amid the mending finds the note again.
-                note = StoreOwn(subjects.DONE_LOST_KEY, b"")
-                await self._publisher.publish([outgoing_own(self.path, note)])
-            await mend_stream(self._relay, self._clock, stream)
+            await self._mend(stream)
 
     async def _remember(self, heard: frozenset[str]) -> Remembered:
         """What the streams hold; those that are damaged are made anew of what can be read."""
@@ -238,23 +266,10 @@ class JetStreamBus:
                     heard=heard,
                 )
             except StreamDamaged as damage:
+                if self._replicas > 1:
+                    raise  # Read again at the next start, which may be at another server.
                 logger.error("%s: %s", self.path, damage)  # noqa: TRY400 - it says all
-                await mend_stream(self._relay, self._clock, damage.stream)
-                if damage.stream == "OWN":
-                    await self._read_mail_anew()
-
-    async def _read_mail_anew(self) -> None:
-        """Have the next session read the mailbox from its start.
-
-        What OWN lost and no snapshot lists yet nobody would miss: the digests are equal without it.
-        """
-        for record in await self._read_own():
-            if record.key != subjects.CURSOR_KEY:
-                continue
-            with suppress(RecordRefused):
-                void = wire.decode(Cursor, record.data).at_the_start()
-                note = StoreOwn(subjects.CURSOR_KEY, wire.encode(void))
-                await self._publisher.publish([outgoing_own(self.path, note)])
+                await self._mend(damage.stream)
 
     async def _run(self) -> None:
         async with asyncio.TaskGroup() as group:

@@ -3,6 +3,8 @@
 The server counts a damaged message for ever: it delivers and erases none, and what is written under
 the same subject later is lost with it, though it is acknowledged. So the stream is copied aside,
 and back once the copy is whole. Whoever ends amid that goes on at the next start.
+
+A stream that several servers keep is never mended: what is damaged at one is whole at the others.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from functools import partial
 from typing import Any
 
 from relay.adapters.jetstream.connection import Connection, JetStreamRefused
-from relay.adapters.jetstream.publish import EXPECTED_SEQUENCE, Outgoing, header_lines
+from relay.adapters.jetstream.publish import Outgoing, header_lines
 from relay.adapters.jetstream.stream_copy import StreamCopy
 from relay.adapters.jetstream.stream_reader import Stored, StreamDamaged, StreamReader
 from relay.adapters.jetstream.streams import delete_stream, each, stream_names
@@ -25,24 +27,38 @@ from relay.ports import BusBroken, Clock
 MARKED_SECONDS = 24 * 3600
 _SPARE, _WHOLE, _HEADERS = "_MEND", "_whole", "Lc-Mended"
 _NO_MESSAGE, _NO_MORE_CONSUMERS = 10037, 10026
+# What a message expected, and the batch that it came in.
+_OF_ITS_TIME = ("Nats-Expected-", "Nats-Batch-")
 # What the server says of a stream beside what it was told.
 _SAID_BY_SERVER = ("metadata",)
 
 logger = logging.getLogger(__name__)
 
 
-async def mend_if_damaged(connection: Connection, clock: Clock, stream: str, mark: str) -> bool:
+async def mend_if_damaged(
+    connection: Connection, clock: Clock, stream: str, mark: str, *, is_made: bool
+) -> bool:
     """Look through a stream, and mend it if it needs that, with the `mark`; raises BusBroken.
 
-    False if there is none: the server leaves out one whose settings are damaged, until it is made,
-    and has its messages again then.
+    False if there is none: the server leaves out one whose settings are damaged, until it is made.
+    It has its messages again then, but for those behind a damaged one, and says nothing of these:
+    a stream that was just made (`is_made`) and holds some is mended, whatever can be read.
     """
     await go_on_mending(connection, clock)
     if stream not in await stream_names(connection):
         return False
+    if is_made and await holds_messages(connection, stream):
+        await mend_stream(connection, clock, stream, mark)
+        return True
     for damaged in await damaged_streams(connection, clock, (stream,)):
         await mend_stream(connection, clock, damaged, mark)
     return True
+
+
+async def holds_messages(connection: Connection, stream: str) -> bool:
+    """Whether a stream that is there holds any; raises BusBroken."""
+    info = await connection.api(f"STREAM.INFO.{stream}")
+    return bool(info["state"]["messages"])
 
 
 async def damaged_streams(
@@ -68,18 +84,24 @@ async def damaged_streams(
 
 
 async def mend_stream(
-    connection: Connection, clock: Clock, stream: str, mark: str | None = None
+    connection: Connection,
+    clock: Clock,
+    stream: str,
+    mark: str | None = None,
+    *,
+    without: str = "",
 ) -> None:
     """Keep of a stream what can be read; nothing else may use it meanwhile. Raises BusBroken.
 
-    For a day a message under the subject `mark` says that the stream lost some.
+    For a day a message under the subject `mark` says that the stream lost some. What lies under the
+    subject `without` is left out, since it holds of the whole stream only.
     """
     info = await connection.api(f"STREAM.INFO.{stream}")
     spare = f"{stream}{_SPARE}"
     await delete_stream(connection, spare)
     config: dict[str, Any] = {"name": spare, "subjects": [_aside(stream, ">")], "storage": "file"}
     await connection.api(f"STREAM.CREATE.{spare}", **config)
-    aside = await StreamCopy.begun(connection, partial(_put_aside, stream))
+    aside = await StreamCopy.begun(connection, partial(_put_aside, stream, without))
     with suppress(StreamDamaged):
         await StreamReader(connection, clock, stream).read_all(aside.take)
     if mark is not None:
@@ -138,7 +160,9 @@ async def _note_of_whole(connection: Connection, stream: str) -> dict[str, Any] 
     return told
 
 
-def _put_aside(stream: str, stored: Stored) -> Outgoing:
+def _put_aside(stream: str, without: str, stored: Stored) -> Outgoing | None:
+    if stored.subject == without:
+        return None
     headers = {_HEADERS: json.dumps(dict(stored.headers))}
     return Outgoing(_aside(stream, stored.subject), stored.data, header_lines(headers))
 
@@ -149,8 +173,8 @@ def _brought_back(stream: str, stored: Stored) -> Outgoing | None:
     if subject == _WHOLE:
         return None
     headers = json.loads(dict(stored.headers)[_HEADERS])
-    headers.pop(EXPECTED_SEQUENCE, None)
-    return Outgoing(subject, stored.data, header_lines(headers))
+    kept = {name: value for name, value in headers.items() if not name.startswith(_OF_ITS_TIME)}
+    return Outgoing(subject, stored.data, header_lines(kept))
 
 
 def _aside(stream: str, subject: str) -> str:

@@ -69,7 +69,7 @@ async def _links_of(system: Client, account: str, keys: Collection[str]) -> Coll
 
 async def sync_seconds(system: Client) -> int | None:
     """For how long what the server acknowledged may not be on its disk yet; None unless it says."""
-    found = await _asked(system, "PING.JSZ")
+    found = await _asked(system, "JSZ")
     config = found.get("data", {}).get("config", {})
     if config.get("sync_always"):
         return 0
