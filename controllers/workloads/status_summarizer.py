@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
@@ -152,7 +153,7 @@ class StatusSummarizer(QueueReconciler[str]):
         before = self._before(name, obj) if obj is not None else None
         known = before.get("held") if isinstance(before, Mapping) else None
         return as_status(
-            holds(self._facts(name), self._count(name)), known, self._clock.now().wall_ms
+            holds(self._held_facts(name), self._count(name)), known, self._clock.now().wall_ms
         )
 
     def readiness(self, name: str) -> tuple[Condition, ...]:
@@ -189,20 +190,14 @@ class StatusSummarizer(QueueReconciler[str]):
             alternatives_of(placement.spec), lambda each: places.takes_any((each,))
         )
 
-    def _facts(self, name: str) -> PlacementFacts:
-        """What the centre knows of a placement; counts are of the spec that was looked at last."""
+    def _held_facts(self, name: str) -> PlacementFacts:
+        """What may hold a placement; it costs little, as it is asked of all of them at a time."""
         translator = self._translator
         workloads, placements = translator.workloads, translator.placements
-        placement, key = workloads.placements.get(name), translator.source(name).key
-        selectors = (
-            placement.spec.location_selectors if isinstance(placement, EdgePlacement) else ()
-        )
         return PlacementFacts(
+            # What is counted is of the spec that was looked at last, not of one that just came.
             generation=translator.observed.get(name, 0),
-            locations=sum(
-                any(selector.matches(item.metadata.labels) for selector in selectors)
-                for item in (self._inventories.locations if selectors else ())
-            ),
+            locations=0,
             name=name,
             invalid=workloads.invalid.get(name, ""),
             in_force=name in workloads.placements or placements.in_force(name),
@@ -212,9 +207,24 @@ class StatusSummarizer(QueueReconciler[str]):
             lack=workloads.lack(name),
             differing=workloads.resolver.differing(name),
             is_gone=name in placements.gone,
-            keeping=len(self._inventories.holds.of(key)),
+            keeping=len(self._inventories.holds.of(translator.source(name).key)),
             keyless=translator.keyless(name),
             steered=translator.steered(name),
+        )
+
+    def _facts(self, name: str) -> PlacementFacts:
+        """What the centre knows of a placement."""
+        translator, workloads = self._translator, self._translator.workloads
+        placement = workloads.placements.get(name)
+        selectors = (
+            placement.spec.location_selectors if isinstance(placement, EdgePlacement) else ()
+        )
+        return dataclasses.replace(
+            self._held_facts(name),
+            locations=sum(
+                any(selector.matches(item.metadata.labels) for selector in selectors)
+                for item in (self._inventories.locations if selectors else ())
+            ),
             ambiguous={
                 each: self._ambiguous[each] for each in self._asked(name) & self._ambiguous.keys()
             },
@@ -232,7 +242,7 @@ class StatusSummarizer(QueueReconciler[str]):
             absent=workloads.dependencies.absent(name, workloads.placements),
             circle=workloads.dependencies.circle(name),
             readiness=placement.spec.readiness if placement is not None else Readiness(),
-            away=self._away(key),
+            away=self._away(translator.source(name).key),
         )
 
     def _away(self, key: MailKey) -> tuple[str, ...]:

@@ -5,12 +5,14 @@ from types import SimpleNamespace
 import pytest
 
 from controllers.core.translation.placements import Placements
+from controllers.core.workloads.customizers import Customizers
 from controllers.core.workloads.executing_count import EXECUTING_COUNT
 from controllers.work_queue import ALL, WorkQueue
 from controllers.workloads.status_summarizer import MANAGER, StatusSummarizer
 from relay.adapters.clock import SystemClock
 from relay.ports import SpaceError
 from schemas.objects.objects import BUILT_IN_KINDS, ObjectKey
+from schemas.objects.selectors import LabelSelector
 from schemas.reports.reports import ExceptionSample, ObjectResult, Summary
 from schemas.values import codec
 from tests.unit.centre_world import (
@@ -23,6 +25,7 @@ from tests.unit.centre_world import (
     holds,
     location,
     placement,
+    placement_key,
 )
 
 
@@ -80,6 +83,36 @@ async def test_counts_come_back_into_the_placement(centre):
         "shop/deployments.apps/web: ImagePullBackOff (3 destinations, e.g. /emea/s1)"
     ]
     assert condition(obj, "Synced")["reason"] == "Failing"
+
+
+async def test_what_holds_placements_is_told_without_a_look_at_all_locations(centre, monkeypatch):
+    for at in range(8):
+        await centre.inventory.apply(location(f"l{at}", env="prod"), USER)
+    names = [f"p{at}" for at in range(8)]
+    bad = placement("bad", clause={"resources": ["*"]})
+    prod = [{"matchLabels": {"env": "prod"}}]
+    await centre.apply(config("a"), bad, *(placement(name, selectors=prod) for name in names))
+    looks = []
+    for looked_at, method in ((LabelSelector, "matches"), (Customizers, "missing")):
+        original = getattr(looked_at, method)
+
+        def noting(self, *arguments, method=method, original=original):
+            looks.append(method)
+            return original(self, *arguments)
+
+        monkeypatch.setattr(looked_at, method, noting)
+    async with centre.running() as controllers:
+        for name in names:
+            await centre.until_status(
+                placement_key(name),
+                lambda obj: (obj.get("status") or {}).get("matchingLocationCount") == 8,
+            )
+        assert set(looks) == {"matches", "missing"}
+        looks.clear()
+        held = {name: controllers.summarizer.held(name) for name in ("bad", *names)}
+        assert not looks
+    assert [hold["reason"] for hold in held.pop("bad")] == ["Invalid"]
+    assert not any(held.values())
 
 
 async def test_what_is_asked_for_no_more_is_tried_again_until_the_space_takes_it(monkeypatch):
