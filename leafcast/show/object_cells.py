@@ -187,6 +187,11 @@ def standing(obj: Fields) -> str:
     return _condition_of(obj, "Ready", "reason") or NONE
 
 
+def problem(obj: Fields) -> str:
+    """All that is wrong with an object of ours."""
+    return _condition_of(obj, "Stalled", "message") or NONE
+
+
 def held(obj: Fields) -> str:
     """What keeps the newest content of a placement from destinations, in words."""
     found = [str(at(one, "reason")) for one in listed(obj, "status", "held")]
@@ -288,12 +293,6 @@ def collectors(obj: Fields) -> str:
 def collected_rows(obj: Fields) -> str:
     """How many rows each of them has."""
     return " ".join(str(len(each.get("rows") or ())) for each in _results(obj)) or NONE
-
-
-def collector_problem(obj: Fields) -> str:
-    """The first that is wrong with a StatusCollector."""
-    errors = at(obj, "status", "errors")
-    return str(errors[0]) if isinstance(errors, list) and errors else NONE
 
 
 def _results(obj: Fields) -> list[Fields]:

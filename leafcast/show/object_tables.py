@@ -279,6 +279,7 @@ _OTHERS: Mapping[tuple[str, str], tuple[Column, ...]] = {
     (RBAC_GROUP, "rolebindings"): _ROLE,
 }
 _READY = _said("READY", cell.is_ready)
+_PROBLEM = _said("PROBLEM", cell.problem)
 _PLACEMENT = (
     _field("OBJECTS", "status", "selectedObjects"),
     _field("DESTINATIONS", "status", "destinations"),
@@ -329,12 +330,13 @@ _OWN: Mapping[tuple[str, str], tuple[Column, ...]] = {
         AGE,
         _said("REMOVES", _removes, wide=True),
     ),
-    (GROUP, "customizers"): (_READY, AGE),
+    (GROUP, "customizers"): (_READY, _PROBLEM, AGE),
     (DENATURED_GROUP, "denatureds"): (
         _field("KIND", "spec", "template", "kind"),
         _field("NAMESPACE", "spec", "template", "metadata", "namespace"),
         _field("OBJECT", "spec", "template", "metadata", "name"),
         _READY,
+        _PROBLEM,
         AGE,
     ),
     (GROUP, "locations"): (
@@ -366,14 +368,14 @@ _OWN: Mapping[tuple[str, str], tuple[Column, ...]] = {
         _field("SCOPE", "spec", "scope", missing="Object"),
         _field("LIMIT", "spec", "limit", missing="20"),
         _READY,
-        _said("PROBLEM", cell.collector_problem),
+        _PROBLEM,
         AGE,
     ),
     (DENATURED_GROUP, "healthrules"): (
         _field("GROUP", "spec", "apiGroup"),
         _field("RESOURCE", "spec", "resource"),
         _READY,
-        _said("PROBLEM", cell.collector_problem),
+        _PROBLEM,
         AGE,
     ),
     (DENATURED_GROUP, "rollouts"): (

@@ -89,7 +89,9 @@ _PLACEMENT_COLUMNS = (
     _column("Never Joined", ".status.neverJoined", wide=True),
 )
 
-_PROBLEM = _column("Problem", ".status.errors[0]", "string")
+# All that is wrong, of which a list of errors would show the first alone.
+_STALLED = '.status.conditions[?(@.type=="Stalled")].message'
+_PROBLEM = _column("Problem", _STALLED, "string")
 _SUBJECT = (
     _column("Subject_Group", ".spec.apiGroup", "string"),
     _column("Subject_Resource", ".spec.resource", "string"),
@@ -101,7 +103,7 @@ _KINDS: Mapping[type[Any], tuple[str, tuple[Form, ...]]] = {
     Binding: ("bdg", ()),
     CustomTransform: (
         "ct",
-        (*_SUBJECT, _READY, _column("Error", ".status.errors[0]", "string")),
+        (*_SUBJECT, _READY, _column("Error", _STALLED, "string")),
     ),
     SinglePlacementSlice: ("sps", ()),
     Location: ("loc", (_column("Description", ".spec.description", "string"),)),

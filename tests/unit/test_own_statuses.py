@@ -4,7 +4,10 @@ import pytest
 
 from controllers.core.workloads.own_statuses import concerned, of_served_kinds, own_status
 from controllers.core.workloads.space import Workloads
+from leafcast.show.object_tables import columns_of
+from leafcast.show.printer_columns import printer_columns
 from schemas.api import parse_kind
+from schemas.crds.definitions import custom_resource_definitions
 from schemas.objects.objects import ObjectKey
 
 NOW_MS = 1_800_000_000_000
@@ -73,6 +76,27 @@ def test_one_that_can_be_read_is_ready_and_one_that_cannot_is_stalled(kind):
     assert bad["conditions"][0]["message"].startswith(bad["errors"][0][:20])
     again = put(workloads, kind, GOOD[kind], 3, bad)
     assert standing(again) == {"Ready": ("True", "Valid")}
+
+
+@pytest.mark.parametrize("kind", GOOD)
+def test_tables_show_all_that_is_wrong_and_not_the_first_fault_alone(kind):
+    told = put(Workloads(), kind, BAD[kind])
+    obj = {"spec": {}, "metadata": {}, "status": told}
+    version, group, resource, _ = WHERE[kind]
+    served = {each["spec"]["names"]["kind"]: each for each in custom_resource_definitions()}[kind]
+    columns = {each.header: each for each in printer_columns(served, version.rpartition("/")[2])}
+    column = columns["ERROR" if kind == "CustomTransform" else "PROBLEM"]
+    assert column.read(obj, NOW_MS) == "; ".join(told["errors"])
+    own = {each.header: each for each in columns_of(group, resource, wide=False)}
+    if kind != "CustomTransform":
+        assert own["PROBLEM"].read(obj, NOW_MS) == "; ".join(told["errors"])
+
+
+def test_of_many_faults_of_a_denatured_three_are_named_and_the_others_counted():
+    template = {"metadata": {"name": "UPPER", "labels": {"no label": "x"}}}
+    told = put(Workloads(), "Denatured", {"spec": {"template": template}})
+    *named, _ = told["errors"]
+    assert told["conditions"][-1]["message"] == "; ".join(named) + " and 1 more"
 
 
 @pytest.mark.parametrize("kind", GOOD)
