@@ -16,8 +16,8 @@ from leafcast.ask.resource_names import ResourceKind
 from leafcast.ask.session import Session
 from leafcast.ask.upsynced import CopiesWanted, Unreached, copies_of_tree
 from leafcast.cli.options.output import Output
-from leafcast.cli.printers import learn_columns, version_of
 from leafcast.cli.resource_arguments import ObjectSelection
+from leafcast.cli.table_lookups import learn_columns, version_of
 from leafcast.show.object_output import Rows, TableStyle, json_line, yaml_text
 from leafcast.show.sanitize import sanitize, sanitize_lines
 from relay.space_port import Object

@@ -41,8 +41,9 @@ from relay.core.effects import (
 from relay.core.events import Ending, Event, LinkChanged, Tick
 from relay.core.node import Node
 from relay.ports import Bus, BusBroken, Clock, first_of
+from relay.shell.counters import Counters
 from relay.shell.evaluator import CelEvaluator
-from relay.shell.note_log import Counters, NoteLog
+from relay.shell.note_log import NoteLog
 from relay.shell.outbox import Outbox
 from relay.shell.publisher import CentrePublisher
 from relay.shell.report_cleanup import ReportCleanup

@@ -1,4 +1,4 @@
-"""What a node did and noted, for people: figures, and lines in the log.
+"""What a node noted, for people: lines in the log.
 
 Of each thing so much is written that nobody can flush the rest.
 """
@@ -6,13 +6,10 @@ Of each thing so much is written that nobody can flush the rest.
 from __future__ import annotations
 
 import logging
-from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, field
 
-from relay.core.effects import Noted, WriteMail
+from relay.core.effects import Noted
 from relay.ports import Clock
-from schemas.values.identity import SNAPSHOT_KEY, NodePath
+from schemas.values.identity import NodePath
 
 LINES_MAX, WINDOW_SECONDS = 20, 60.0
 """How many lines of one reason and subject are written in a while."""
@@ -57,21 +54,3 @@ class NoteLog:
 
     def _line(self, reason: str, subject: str, detail: str) -> None:
         log.info("%s: %s: %s: %s", self._path, reason, subject, detail)
-
-
-@dataclass(slots=True)
-class Counters:
-    """What a node did, for people and tests."""
-
-    mail_written: int = 0
-    mail_bytes: int = 0
-    snapshots_written: int = 0
-    blobs_kept: int = 0
-    noted: Counter[str] = field(default_factory=Counter)
-
-    def wrote(self, writes: Sequence[WriteMail]) -> None:
-        """Count mail; snapshots are counted apart."""
-        snapshots = sum(1 for write in writes if write.key == SNAPSHOT_KEY)
-        self.snapshots_written += snapshots
-        self.mail_written += len(writes) - snapshots
-        self.mail_bytes += sum(len(write.data) for write in writes)

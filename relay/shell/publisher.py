@@ -14,7 +14,7 @@ from relay.core.node import Node
 from relay.core.notes import Notes, is_note
 from relay.core.records.accepted import accept_own, to_keep
 from relay.ports import Bus, Clock
-from relay.shell.note_log import Counters
+from relay.shell.counters import Counters
 from schemas.content.blobs import Reference
 from schemas.content.carried import Carried
 from schemas.records.records import FormerRollout, History, Source, SpaceMark

@@ -26,7 +26,7 @@ from leafcast.changes.forms import (
     read_key,
 )
 from leafcast.cli.commands.label import read_words
-from leafcast.cli.options.objects import BadLabelText, read_labels
+from leafcast.cli.options.label_selectors import BadLabelText, read_label_selector
 from leafcast.cli.resource_arguments import BadResourceArguments, read_arguments
 from leafcast.denatured_text import denatured_text
 from leafcast.node.answers import read_selector
@@ -171,7 +171,7 @@ def words(data: bytes) -> None:
     """An argument of a command."""
     text = text_of(data)
     with suppress(BadLabelText):
-        read_labels(text)
+        read_label_selector(text)
     with suppress(BadDuration):
         assert read_duration(text) >= 0
     until_ms = maintenance_of({MAINTENANCE: text, MAINTENANCE_REASON: text}).until_ms

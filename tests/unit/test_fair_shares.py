@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from relay.shell.inbox import (
+from relay.shell.fair_shares import (
     ALLOWED_SHARE,
     HEAVY_SHARE,
     REMEMBERED_SECONDS,

@@ -9,16 +9,8 @@ from hypothesis import strategies as st
 
 from relay.core.events import HelloArrived, LinkChanged, MailArrived, ReportArrived, Tick
 from relay.ports import BusBroken
-from relay.shell.inbox import (
-    HEAVY_SHARE,
-    INBOX_MAX,
-    LANE_BYTES_MAX,
-    LANE_MAX,
-    LANE_SHARE,
-    REMEMBERED_SECONDS,
-    SLICE_SECONDS,
-    Inbox,
-)
+from relay.shell.fair_shares import HEAVY_SHARE, REMEMBERED_SECONDS, SLICE_SECONDS
+from relay.shell.inbox import INBOX_MAX, LANE_BYTES_MAX, LANE_MAX, LANE_SHARE, Inbox
 from schemas.values.identity import MailKey
 
 SAID = st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 5)), max_size=60)

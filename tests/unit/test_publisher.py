@@ -5,7 +5,7 @@ import msgspec
 from relay.core.config import NodeConfig
 from relay.core.events import Instant, OwnRecord, Remembered
 from relay.core.node import Node
-from relay.shell.note_log import Counters
+from relay.shell.counters import Counters
 from relay.shell.publisher import CentrePublisher
 from schemas.records.records import Record, Source
 from schemas.records.roots import Roots

@@ -6,7 +6,7 @@ import pytest
 
 from leafcast.ask.resource_names import ResourceKinds, UnknownKind
 from leafcast.cli.options.common import span_seconds
-from leafcast.cli.options.objects import BadLabelText, read_labels
+from leafcast.cli.options.label_selectors import BadLabelText, read_label_selector
 from leafcast.cli.resource_arguments import BadResourceArguments, ObjectSelection, read_arguments
 from leafcast.show.durations import age_text, span_text
 from schemas.crds.definitions import custom_resource_definitions
@@ -131,7 +131,7 @@ def test_arguments_that_name_nothing_are_refused(arguments):
     ],
 )
 def test_labels_are_selected_as_kubectl_does(text, yes, no):
-    selector = read_labels(text)
+    selector = read_label_selector(text)
     assert selector.matches(yes)
     assert no is None or not selector.matches(no)
 
@@ -139,7 +139,7 @@ def test_labels_are_selected_as_kubectl_does(text, yes, no):
 @pytest.mark.parametrize("text", ["a=b=c", "a in x", "=b", "a,,b", "a=b c", "a>3", "A B", "a=(x)"])
 def test_labels_that_cannot_be_read_are_told_by_part(text):
     with pytest.raises(BadLabelText):
-        read_labels(text)
+        read_label_selector(text)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import click
 from leafcast.ask.failures import CallFailed
 from leafcast.cli.commands.wait import placement_named
 from leafcast.cli.options.common import data_dir_option
-from leafcast.cli.options.objects import SOME_LABELS
+from leafcast.cli.options.label_selectors import SOME_LABELS
 from leafcast.cli.session_calls import call
 from leafcast.show.sanitize import sanitize
 from schemas.objects.selectors import LabelSelector

@@ -23,7 +23,6 @@ from leafcast.cli.options.objects import (
     refusals,
 )
 from leafcast.cli.options.output import Output, output_options
-from leafcast.cli.printers import learn_columns, version_of, with_instances
 from leafcast.cli.resource_arguments import (
     BadResourceArguments,
     ObjectSelection,
@@ -31,6 +30,7 @@ from leafcast.cli.resource_arguments import (
     meant_objects,
 )
 from leafcast.cli.session_calls import in_session
+from leafcast.cli.table_lookups import learn_columns, version_of, with_instances
 from leafcast.show.object_formats import Format
 from leafcast.show.object_output import (
     ObjectGroup,

@@ -12,7 +12,7 @@ from leafcast.ask.resource_names import ResourceKinds, UnknownKind
 from leafcast.changes.forms import Placing
 from leafcast.cli import shell_completion
 from leafcast.cli.options.common import Parsed
-from leafcast.cli.options.objects import SOME_LABELS
+from leafcast.cli.options.label_selectors import SOME_LABELS
 from schemas.objects.selectors import LabelSelector
 from schemas.records.placements import KINDS
 from schemas.values import names
