@@ -26,7 +26,11 @@ from leafcast.changes.forms import (
     read_key,
 )
 from leafcast.cli.commands.label import read_words
-from leafcast.cli.options.label_selectors import BadLabelText, read_label_selector
+from leafcast.cli.options.label_selectors import (
+    BadLabelText,
+    read_label_selector,
+    read_some_label_selector,
+)
 from leafcast.cli.resource_arguments import BadResourceArguments, read_arguments
 from leafcast.denatured_text import denatured_text
 from leafcast.node.answers import read_selector
@@ -172,6 +176,7 @@ def words(data: bytes) -> None:
     text = text_of(data)
     with suppress(BadLabelText):
         read_label_selector(text)
+        assert not read_some_label_selector(text).is_everything
     with suppress(BadDuration):
         assert read_duration(text) >= 0
     until_ms = maintenance_of({MAINTENANCE: text, MAINTENANCE_REASON: text}).until_ms

@@ -47,6 +47,7 @@ EXEMPT = {
     "leafcast/cli/commands/wait.py::_read_condition": "what the command line says",
     "controllers/restoring.py::_object": "content as it was issued",
     "schemas/records/windows.py::_zone_named": "it is remembered: a fuzz may find its zone known",
+    "leafcast/daemon/verbs/chosen_removals.py::_read_selector": "from_kubernetes reads it",
     "leafcast/machine.py::machine_id": "of the operating system",
     "leafcast/cli/commands/wait.py::placements_named": "load_files reads it",
     "leafcast/cli/commands/wait.py::placement_named": "load_files reads it",
