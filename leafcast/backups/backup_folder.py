@@ -10,7 +10,7 @@ import errno
 import fcntl
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -59,8 +59,8 @@ class BackupFolder:
         make_folder(self.folder / PIECES)
         return self.write(MARK, json.dumps({"format": FORMAT, "tree": tree}).encode() + b"\n")
 
-    def check(self, tree: str) -> None:
-        """Raises BackupUnusable unless the folder is there, and this tree's."""
+    def check(self, tree: str, pieces: Collection[str] = ()) -> None:
+        """Raises BackupUnusable unless the folder is there, this tree's, and has these pieces."""
         form = self._form(MARK)
         if form is None:
             raise BackupUnusable(self.folder, "no backups are there", MOUNTED)
@@ -70,6 +70,9 @@ class BackupFolder:
         if form.get("tree") != tree:
             reason = f"it holds backups of another tree ({form.get('tree')})"
             raise BackupUnusable(self.folder, reason, "name another folder")
+        if pieces and (lost := set(pieces) - self.sizes().keys()):
+            reason = f"{len(lost)} of the pieces that a backup needs went while it was written"
+            raise BackupUnusable(self.folder, reason, MOUNTED)
 
     @contextmanager
     def alone(self) -> Iterator[None]:
@@ -113,7 +116,9 @@ class BackupFolder:
         """Write a piece; it is on the disk when this returns."""
         folder = self.folder / PIECES / name[:2]
         if not folder.exists():
-            make_folder(folder)
+            # This one alone: those above are there, or their disk is not mounted.
+            folder.mkdir(mode=0o700, exist_ok=True)
+            sync_folder(folder.parent)
         self.write(f"{PIECES}/{name[:2]}/{name}", data)
 
     def piece(self, name: str) -> bytes:
@@ -139,27 +144,27 @@ class BackupFolder:
             return {}
 
     def keep_newest(self, keep: int) -> None:
-        """Remove all but so many backups, the oldest first, then pieces that none of them needs.
-
-        While a backup there cannot be read no piece goes: it may need any.
-        """
-        kept = self.backups()
-        readable = [it for it in kept if it.line is not None]
+        """Remove all but so many backups, the oldest first, then pieces that none of them needs."""
+        readable = [it for it in self.backups() if it.line is not None]
         for old in reversed(readable[keep:]):
             old.file.unlink()
         if len(readable) > keep:
             sync_folder(self.folder)
-        needed = {piece for it in readable[:keep] if it.line for piece in it.line.pieces}
-        is_whole = len(readable) == len(kept)
-        self._sweep(needed if is_whole else None)
+        self.sweep()
 
-    def _sweep(self, needed: set[str] | None) -> None:
-        """Remove what was begun and never ended; and pieces, if it is known which are needed."""
+    def sweep(self) -> None:
+        """Remove what was begun and never ended, and pieces that no backup needs.
+
+        While a backup there cannot be read no piece goes: it may need any.
+        """
+        lines = [it.line for it in self.backups()]
+        needed = {piece for line in lines if line is not None for piece in line.pieces}
+        is_whole = None not in lines
         for folder in self._piece_folders():
             self._remove(
                 it
                 for it in folder.iterdir()
-                if it.name.endswith(DRAFT) or (needed is not None and it.name not in needed)
+                if it.name.endswith(DRAFT) or (is_whole and it.name not in needed)
             )
         self._remove(it for it in self.folder.iterdir() if it.name.endswith(DRAFT))
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from leafcast.backups.backup_settings import FILE as SETTINGS
 from leafcast.backups.refusals import BackupUnusable
 from leafcast.data_dir import DataDir, make_private
 from leafcast.node.credentials.authorities import AUTHORITY_FILES
-from relay.atomic_file import atomic_write_bytes, make_folder
+from relay.atomic_file import atomic_write_bytes, make_folder, move_file
 
 KEYS, TLS, TOKENS = "keys", "tls", "tokens"
 KEYS_FILE = f"{KEYS}/keys.json"
@@ -22,6 +24,7 @@ TREE_FILES = (
     SETTINGS,
     *(f"{TLS}/{name}" for name in (*AUTHORITY_FILES, "issued.json")),
 )
+_DRAFTS = "restore-files"
 
 
 def centre_files(place: DataDir) -> dict[str, bytes]:
@@ -41,17 +44,37 @@ def tree_of(place: DataDir) -> str:
     return str(json.loads((place.keys / "keys.json").read_bytes())["tree"])
 
 
-def put_files(file: Path, place: DataDir, files: Mapping[str, bytes]) -> None:
-    """Put the files of a backup into a data directory; raises BackupUnusable, OSError."""
+@contextmanager
+def putting_files(file: Path, place: DataDir, files: Mapping[str, bytes]) -> Iterator[None]:
+    """Put the files of a backup into a data directory once the block ends well.
+
+    They are on its disk before the block: what has no room there is found out by then. Raises
+    BackupUnusable, DataDirUnusable, OSError.
+    """
     make_private(place.folder)
-    for folder in (place.keys, place.folder / TLS, place.folder / TOKENS):
-        make_folder(folder)
-    for name, data in files.items():
-        target = place.folder / checked_name(file, name)
-        # A token that lies there may have been used since.
-        is_token = name.startswith(f"{TOKENS}/") and not target.exists()
-        if is_token or name.startswith(f"{KEYS}/") or name in TREE_FILES:
-            atomic_write_bytes(target, data)
+    drafts = dict[Path, Path]()
+    forget_drafts(place)
+    make_folder(place.folder / _DRAFTS)
+    try:
+        for name, data in files.items():
+            target = place.folder / checked_name(file, name)
+            # A token that lies there may have been used since.
+            is_token = name.startswith(f"{TOKENS}/") and not target.exists()
+            if is_token or name.startswith(f"{KEYS}/") or name in TREE_FILES:
+                drafts[target] = place.folder / _DRAFTS / str(len(drafts))
+                atomic_write_bytes(drafts[target], data)
+        yield
+        for folder in (place.keys, place.folder / TLS, place.folder / TOKENS):
+            make_folder(folder)
+        for target, draft in drafts.items():
+            move_file(draft, target)
+    finally:
+        forget_drafts(place)
+
+
+def forget_drafts(place: DataDir) -> None:
+    """Remove the files of a backup that was not put in place; some are keys."""
+    shutil.rmtree(place.folder / _DRAFTS, ignore_errors=True)
 
 
 def checked_name(file: Path, name: str) -> str:

@@ -105,17 +105,34 @@ async def write_piecewise(
         await asyncio.to_thread(folder.check, tree)
         await asyncio.to_thread(stack.enter_context, folder.alone())
         # What an attempt before left may be what fills the disk.
-        await asyncio.to_thread(folder.keep_newest, settings.keep)
+        await asyncio.to_thread(folder.sweep)
         try:
-            written = await _write(folder, settings, place, server, clock)
-        except OSError as error:
-            if error.errno not in _NO_ROOM or settings.keep == 1:
-                raise
-            # There is no room for one more than are kept: the oldest goes first.
-            await asyncio.to_thread(folder.keep_newest, settings.keep - 1)
-            written = await _write(folder, settings, place, server, clock)
+            written = await _write_with_room(folder, settings, place, server, clock)
+        except FileNotFoundError:
+            # The disk may have gone meanwhile: that is what is said then.
+            await asyncio.to_thread(folder.check, tree)
+            raise
         await asyncio.to_thread(folder.keep_newest, settings.keep)
     return written
+
+
+async def _write_with_room(
+    folder: BackupFolder,
+    settings: BackupSettings,
+    place: DataDir,
+    server: CentreServer,
+    clock: Clock,
+) -> WrittenBackup:
+    """Write one; the oldest go first where there is no room for one more, and never the last."""
+    count = sum(it.line is not None for it in await asyncio.to_thread(folder.backups))
+    fewer = [it for it in (settings.keep, settings.keep - 1) if 0 < it < count]
+    while True:
+        try:
+            return await _write(folder, settings, place, server, clock)
+        except OSError as error:
+            if error.errno not in _NO_ROOM or not fewer:
+                raise
+        await asyncio.to_thread(folder.keep_newest, fewer.pop(0))
 
 
 async def _write(
@@ -136,6 +153,8 @@ async def _write(
     line = IndexLine(tree_of(place), number, began_ms, settings.key, index.pieces)
     data = close_index(index, line, settings.secret, settings.public)
     file = _file_name(line)
+    # The disk may be another one by now, or none.
+    await asyncio.to_thread(folder.check, line.tree, index.pieces)
     await asyncio.to_thread(folder.write, file, data)
     catalog = _encode_catalog(settings, {name: it.catalog for name, it in copied.items()})
     await asyncio.to_thread(folder.write, CATALOG, catalog)

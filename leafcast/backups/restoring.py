@@ -7,10 +7,11 @@ also over a loss of power.
 from __future__ import annotations
 
 import hashlib
+import shutil
 import tarfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -30,7 +31,8 @@ from leafcast.backups.centre_files import (
     TOKENS,
     TREE_FILES,
     checked_name,
-    put_files,
+    forget_drafts,
+    putting_files,
     tree_of,
 )
 from leafcast.backups.centre_streams import RELAY, STREAMS, CentreServer, account
@@ -52,7 +54,7 @@ from leafcast.backups.whole_file import (
     replacing,
     stream_messages,
 )
-from leafcast.data_dir import DataDir, make_private
+from leafcast.data_dir import DataDir
 from leafcast.members.settings import FILE as MEMBER_FILE
 from relay.adapters.jetstream.connection import Connection
 from relay.adapters.jetstream.publish import REPLACES, Outgoing, Publisher, header_lines
@@ -65,6 +67,7 @@ from relay.adapters.jetstream.stream_contents import (
     read_from,
 )
 from relay.adapters.jetstream.stream_reader import Stored, StreamReader
+from relay.atomic_file import move_file, sync_folder
 from relay.ports import BusBroken, Clock
 from schemas.content.operator_box import open_box
 from schemas.content.sealing import NotOpened
@@ -74,8 +77,8 @@ from schemas.values.identity import NodePath
 from schemas.values.refusals import RecordRefused
 from schemas.values.wire import decode, encode, replace
 
-PENDING = "restore.tar"
-"""In a data directory: what the next start of the centre restores."""
+PENDING, PLACING = "restore.tar", "restore-begun.tar"
+"""In a data directory: what the next start of the centre restores, once its files are in place."""
 PIECE_BYTES_MAX = 64 * 1024 * 1024
 """Of what a piece opens to: a segment with its largest message has less."""
 
@@ -129,43 +132,76 @@ def _place_whole(file: Path, place: DataDir, *, force: bool) -> Backup:
     with opened(file) as tar:
         found = read_backup(file, tar)
         _check_free(file, place, found.tree, force=force)
-        files = {
-            checked_name(file, member.name): _read(file, tar, member)
-            for member in tar.getmembers()
-            if member.name in TREE_FILES or member.name.startswith((f"{KEYS}/", f"{TOKENS}/"))
-        }
+        files = _files_in(file, tar)
         for name in found.streams if found.form != SNAPSHOTS else ():
             for _ in stream_messages(file, tar, name):
                 """Each is looked at: what is cut off is refused before anything is replaced."""
-    try:
-        make_private(place.folder)
-        with replacing(place.folder / PENDING) as pending, file.open("rb") as whole:
-            while block := whole.read(1024 * 1024):
-                pending.write(block)
-        put_files(file, place, files)
-    except OSError as error:
-        raise _unwritten(file, place, error) from error
+    with (
+        _placing(file, place, files),
+        replacing(place.folder / PLACING) as pending,
+        file.open("rb") as whole,
+    ):
+        shutil.copyfileobj(whole, pending, 1024 * 1024)
     return found
 
 
 def _place_piecewise(file: Path, place: DataDir, key: OperatorKey | None, *, force: bool) -> Backup:
     line, index, folder = open_piecewise(file, key)
     _check_free(file, place, line.tree, force=force)
+    with (
+        _placing(file, place, index.files),
+        replacing(place.folder / PLACING) as pending,
+        BackupTar(pending, place.folder) as tar,
+    ):
+        for name, stream in index.streams.items():
+            form = StreamForm(stream.config, "", stream.last)
+            tar.add_stream(name, StreamMessages(form, messages_of(folder, key, stream)))
+        tar.add_files(index.files)
+        return tar.end(line.tree, line.time_ms)
+
+
+@contextmanager
+def _placing(file: Path, place: DataDir, files: Mapping[str, bytes]) -> Iterator[None]:
+    """Put a backup in place of what is there, all or nothing: the block writes PLACING.
+
+    Raises BackupUnusable, DataDirUnusable; then the next start finds nothing to restore.
+    """
+    placing = place.folder / PLACING
     try:
-        make_private(place.folder)
-        with (
-            replacing(place.folder / PENDING) as pending,
-            BackupTar(pending, place.folder) as tar,
-        ):
-            for name, stream in index.streams.items():
-                form = StreamForm(stream.config, "", stream.last)
-                tar.add_stream(name, StreamMessages(form, messages_of(folder, key, stream)))
-            tar.add_files(index.files)
-            found = tar.end(line.tree, line.time_ms)
-        put_files(file, place, index.files)
+        placing.unlink(missing_ok=True)
+        with putting_files(file, place, files):
+            yield
+        move_file(placing, place.folder / PENDING)
     except OSError as error:
-        raise _unwritten(file, place, error) from error
-    return found
+        placing.unlink(missing_ok=True)
+        raise BackupUnusable(
+            file, str(error.strerror or error), f"look at {place.folder}"
+        ) from error
+
+
+def end_placing(place: DataDir) -> None:
+    """Put the files of a backup in place that was being put there as the power was cut.
+
+    Before any of them is read. Raises BackupUnusable, DataDirUnusable.
+    """
+    placing = place.folder / PLACING
+    if not placing.exists():
+        return forget_drafts(place)
+    try:
+        with opened(placing) as tar, putting_files(placing, place, _files_in(placing, tar)):
+            read_backup(placing, tar)
+        return move_file(placing, place.folder / PENDING)
+    except OSError as error:
+        reason = str(error.strerror or error)
+        raise BackupUnusable(placing, reason, "make room there, and start again") from error
+
+
+def _files_in(file: Path, tar: tarfile.TarFile) -> dict[str, bytes]:
+    return {
+        checked_name(file, member.name): _read(file, tar, member)
+        for member in tar.getmembers()
+        if member.name in TREE_FILES or member.name.startswith((f"{KEYS}/", f"{TOKENS}/"))
+    }
 
 
 def open_piecewise(
@@ -238,6 +274,9 @@ async def restore_pending(
         return None
     with opened(file) as tar:
         found = read_backup(file, tar)
+        if found.tree != (there := tree_of(place)):
+            reason = f"it is of another tree ({found.tree}) than the keys there ({there})"
+            raise BackupUnusable(file, reason, "restore a backup once more, or remove this file")
         restored = []
         for holder, stream in STREAMS:
             name = f"{holder}/{stream}"
@@ -254,6 +293,8 @@ async def restore_pending(
     async with account(server, RELAY, "doubting") as connection:
         await doubt_spaces(connection, clock)
     file.unlink()
+    # Found again after a loss of power, it would replace all that was written since.
+    sync_folder(place.folder)
     return restored
 
 
@@ -363,7 +404,3 @@ def _read(file: Path, tar: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
 def _written_again(message: Stored) -> Stored:
     headers = kept_headers(message.headers)
     return Stored(message.subject, message.data, headers, message.sequence, message.time_ms)
-
-
-def _unwritten(file: Path, place: DataDir, error: OSError) -> BackupUnusable:
-    return BackupUnusable(file, str(error.strerror or error), f"look at {place.folder}")

@@ -16,7 +16,7 @@ from controllers.issuing.keys import CentreKeys, load_or_make_keys
 from controllers.issuing.nodes import end_bundles, enrol_lost_nodes, nkeys_of, void_bundle
 from leafcast.ask.session import INVENTORY_BUCKET, USER_MANAGER, WORKLOADS_BUCKET
 from leafcast.backups.centre_streams import RELAY, SPACE, CentreServer
-from leafcast.backups.restoring import RestoredStream, restore_pending
+from leafcast.backups.restoring import RestoredStream, end_placing, restore_pending
 from leafcast.centre.centre_spaces import HeldSpaces, centre_identity
 from leafcast.centre.planned_nodes import register_planned
 from leafcast.data_dir import DataDir
@@ -114,6 +114,7 @@ class Centre:
         """
         async with AsyncExitStack() as stack:
             guard = await stack.enter_async_context(ProcessGuard())
+            end_placing(self.place)
             if self.options.temporary:
                 guard.remove_at_end(self.place.folder)
             world = self._environment(guard)

@@ -125,7 +125,9 @@ class BackupTimer:
         if wanted.seconds:
             async with self._writing:
                 folder = BackupFolder(Path(wanted.to))
-                await asyncio.to_thread(folder.begin, tree_of(self._place))
+                # A folder that was in use and is gone is on a disk that is not mounted.
+                if to or not self.standing.made_ms:
+                    await asyncio.to_thread(folder.begin, tree_of(self._place))
                 written = await self._write(folder, wanted)
         keep_settings(self._place.folder, wanted)
         self.settings, self._trouble = wanted, ""

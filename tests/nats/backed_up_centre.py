@@ -72,9 +72,17 @@ class BackedUpCentre:
         keys = sorted(state.subjects or ())
         return {key: (await stream.get_last_msg("OWN", key)).data for key in keys}
 
-    async def back_up(self, folder: BackupFolder, keep: int = 96, key: OperatorKey = KEY) -> Path:
-        """Write one more backup into the folder; its file."""
-        folder.begin(TREE)
+    async def back_up(
+        self,
+        folder: BackupFolder,
+        keep: int = 96,
+        key: OperatorKey = KEY,
+        *,
+        already: bool = False,
+    ) -> Path:
+        """Write one more backup into the folder, which may be there already; its file."""
+        if not already:
+            folder.begin(TREE)
         said = settings(folder.folder, keep, key)
         written = await write_piecewise(folder, said, self.place, self.server, CLOCK)
         return folder.folder / written.file

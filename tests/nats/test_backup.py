@@ -8,10 +8,16 @@ from dataclasses import replace
 import pytest
 
 from controllers.core.access.issued_tokens import IssuedToken
-from leafcast.backups import piecewise
+from leafcast.backups import centre_files, piecewise, restoring
 from leafcast.backups.backup_folder import BackupFolder
 from leafcast.backups.refusals import BackupUnusable
-from leafcast.backups.restoring import PENDING, place_backup, restore_pending
+from leafcast.backups.restoring import (
+    PENDING,
+    PLACING,
+    end_placing,
+    place_backup,
+    restore_pending,
+)
 from leafcast.backups.whole_file import write_backup
 from leafcast.daemon.nodes.token_files import TokenFiles
 from leafcast.data_dir import DataDir
@@ -334,6 +340,147 @@ async def test_a_tree_that_is_there_is_replaced_only_by_force(grove, tmp_path):
     assert json.loads((centre.place.keys / "keys.json").read_text()) == {"tree": TREE}
     with centre.place.locked(), pytest.raises(BackupUnusable, match="leafcast down"):
         place_backup(file, centre.place, force=True)
+
+
+async def test_a_restore_that_was_refused_is_not_carried_out_later(grove, tmp_path, monkeypatch):
+    """The disk has room for a part of what is to be put there: all stays as it was."""
+    async with grove:
+        centre = await BackedUpCentre(grove, tmp_path / "tree").start()
+        await centre.make_ledger(b"a record")
+        load_or_make_authorities(centre.place.folder, TreeId(TREE), 1_000)
+        for form in ("whole", "piecewise"):
+            file, key = await written(centre, form, tmp_path)
+            there = DataDir(tmp_path / f"there-{form}")
+            there.keys.mkdir(parents=True)
+            (there.keys / "keys.json").write_text('{"tree": "other"}')
+            room, plain = [0], centre_files.atomic_write_bytes
+
+            def write(target, data, room=room, plain=plain):
+                if not room[0]:
+                    raise OSError(errno.ENOSPC, "No space left on device")
+                room[0] -= 1
+                plain(target, data)
+
+            monkeypatch.setattr(centre_files, "atomic_write_bytes", write)
+            for room[0] in range(3):
+                with pytest.raises(BackupUnusable, match="No space left on device; look at"):
+                    place_backup(file, there, key, force=True)
+            monkeypatch.undo()
+            assert [it.name for it in there.folder.rglob("*") if it.is_file()] == ["keys.json"]
+            assert (there.keys / "keys.json").read_text() == '{"tree": "other"}'
+            end_placing(there)
+            assert await restore_pending(there, centre.server, CLOCK) is None
+
+
+async def test_a_restore_amid_which_the_power_is_cut_is_ended_before_keys_are_read(
+    grove, tmp_path, monkeypatch
+):
+    async with grove:
+        centre = await BackedUpCentre(grove, tmp_path / "tree").start()
+        await centre.make_ledger(b"a record")
+        authorities = load_or_make_authorities(centre.place.folder, TreeId(TREE), 1_000)
+        held = await centre.ledger()
+        file, _ = await written(centre, "whole", tmp_path)
+        await centre.put(1, b"later")
+        there = DataDir(tmp_path / "there")
+        moves, plain = [1], centre_files.move_file
+
+        def move(draft, target):
+            if not moves[0]:
+                raise KeyboardInterrupt
+            moves[0] -= 1
+            plain(draft, target)
+
+        monkeypatch.setattr(centre_files, "move_file", move)
+        monkeypatch.setattr(restoring, "move_file", move)
+        for moves[0] in range(4):
+            with pytest.raises(KeyboardInterrupt):
+                place_backup(file, there, force=True)
+            # Not yet: it would have the keys of another tree.
+            assert not (there.folder / PENDING).exists()
+            assert (there.folder / PLACING).exists()
+        monkeypatch.undo()
+        end_placing(there)
+        assert load_or_make_authorities(there.folder, TreeId(TREE), 1_000) == authorities
+        await restore_pending(there, centre.server, CLOCK)
+        assert await centre.ledger() == held
+
+
+async def test_what_waits_to_be_restored_is_not_put_into_another_tree(grove, tmp_path):
+    async with grove:
+        centre = await BackedUpCentre(grove, tmp_path / "tree").start()
+        await centre.make_ledger(b"a record")
+        file, _ = await written(centre, "whole", tmp_path)
+        place_backup(file, centre.place, force=True)
+        (centre.place.keys / "keys.json").write_text('{"tree": "other"}')
+        with pytest.raises(BackupUnusable, match=f"another tree \\({TREE}\\) than the keys"):
+            await restore_pending(centre.place, centre.server, CLOCK)
+        assert len(await centre.ledger()) == 1
+
+
+async def test_fewer_are_kept_only_once_a_new_one_is_written(grove, tmp_path):
+    folder = BackupFolder(tmp_path / "backups")
+    async with grove:
+        centre = await BackedUpCentre(grove, tmp_path / "tree").start()
+        await centre.make_ledger(*RECORDS)
+        before = [await centre.back_up(folder) for _ in range(4)]
+
+        class Broken(BackupFolder):
+            def write(self, name, data):
+                raise OSError(errno.EIO, "Input/output error", name)
+
+        with pytest.raises(OSError, match="Input/output"):
+            await centre.back_up(Broken(folder.folder), keep=1)
+        assert [it.file for it in folder.backups()] == before[::-1]
+        # Without room the oldest go first, and never the last.
+        full = SmallDisk(folder.folder, 0)
+        with pytest.raises(OSError, match="No space left"):
+            await centre.back_up(full, keep=2)
+        assert [it.file for it in folder.backups()] == [before[-1]]
+        newest = await centre.back_up(folder, keep=1)
+        assert [it.file for it in folder.backups()] == [newest]
+
+
+@pytest.mark.parametrize("made_anew", [False, True])
+async def test_a_folder_that_goes_amid_a_backup_is_not_made_anew_and_none_is_told_of(
+    grove, tmp_path, made_anew
+):
+    class Unmounted(BackupFolder):
+        def write(self, name, data):
+            if self.folder.exists() and not elsewhere.exists():
+                self.folder.rename(elsewhere)
+                if made_anew:
+                    (self.folder / name).parent.mkdir(parents=True)
+            super().write(name, data)
+
+    folder, elsewhere = BackupFolder(tmp_path / "backups"), tmp_path / "elsewhere"
+    async with grove:
+        centre = await BackedUpCentre(grove, tmp_path / "tree").start()
+        await centre.make_ledger(*RECORDS)
+        folder.begin(TREE)
+        with pytest.raises(BackupUnusable, match="no backups are there; is the disk mounted"):
+            await centre.back_up(Unmounted(folder.folder), already=True)
+        assert not folder.backups()
+        assert folder.folder.exists() == made_anew
+
+
+async def test_pieces_that_go_amid_a_backup_fail_it(grove, tmp_path, monkeypatch):
+    folder = BackupFolder(tmp_path / "backups")
+    async with grove:
+        centre = await BackedUpCentre(grove, tmp_path / "tree").start()
+        await centre.make_ledger(*RECORDS)
+        first = await centre.back_up(folder)
+        plain = piecewise.centre_files
+
+        def files(place):
+            for piece in (folder.folder / "pieces").rglob("*/*"):
+                piece.unlink()
+            return plain(place)
+
+        monkeypatch.setattr(piecewise, "centre_files", files)
+        with pytest.raises(BackupUnusable, match="1 of the pieces that a backup needs went"):
+            await centre.back_up(folder)
+        assert [it.file for it in folder.backups()] == [first]
 
 
 def test_what_is_no_backup_is_refused_and_nothing_is_written(tmp_path):

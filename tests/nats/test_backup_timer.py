@@ -108,7 +108,9 @@ async def test_a_folder_that_goes_is_told_of_and_written_again_once_it_is_back(g
             to.rename(tmp_path / "elsewhere")
             await eventually(lambda: timer.trouble != "")
             assert f"{to}: no backups are there; is the disk mounted?" in timer.trouble
-            # A folder that is not mounted is not filled.
+            # A folder that is not mounted is not filled, whatever is said of it.
+            with pytest.raises(BackupUnusable, match="is the disk mounted"):
+                await timer.change(None, 8, "", b"")
             assert not to.exists()
             assert [it[0] for it in centre.notes] == ["BackupFailed"]
             since = timer.standing.failing_ms
