@@ -111,7 +111,7 @@ async def images(tree):
     found = {}
     for path, node in tree.centre.nodes.items():
         if len(path.names) == 2:
-            obj = await node.cluster.get(TILL)
+            obj = await node._attached.space.get(TILL)
             containers = obj["spec"]["template"]["spec"]["containers"] if obj else [{"image": ""}]
             found[path] = containers[0]["image"].partition(":")[2]
     return found
