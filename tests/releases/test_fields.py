@@ -15,12 +15,14 @@ ADDED = {
     "Cursor": ["snapshot_reign", "reached_reign"],
     "Hello": ["newest_reign"],
     "SnapshotRecord": ["reign"],
+    "SpaceMark": ["fell_back"],
     "Welcome": ["addresses"],
 }
 """What the last release does not know: a newer centre must not rely on it while a node is of that.
 
 So it must not sign a reign above 0: such a node would go on under the older snapshot. Nor may it
-list an older version for long than nodes hold: such a node goes back to it.
+list an older version for long than nodes hold: such a node goes back to it. A space mark is the
+centre's own: one of the last release takes what a space shows that fell back.
 """
 FIELDS = """
 import importlib, json, pkgutil
