@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from leafcast.backups.operator_keys import OperatorKey
-from leafcast.backups.refusals import NO_BACKUP, BackupUnusable
+from leafcast.backups.refusals import NO_BACKUP, BackupDamaged, BackupUnusable
 from leafcast.backups.stored_messages import runs_of, sequences_of
 from schemas.content.operator_box import close_box, key_id, open_box
 from schemas.content.sealing import NotOpened
@@ -133,7 +133,7 @@ def open_index(file: Path, data: bytes, key: OperatorKey) -> tuple[IndexLine, Ba
         streams = {str(name): _stream(it) for name, it in form["streams"].items()}
         files = {str(name): base64.b64decode(it) for name, it in form["files"].items()}
     except (NotOpened, KeyError, ValueError, TypeError, AttributeError, zlib.error) as error:
-        raise BackupUnusable(file, "it is damaged, or cut off", COPY_AGAIN) from error
+        raise BackupDamaged(file, "it is damaged, or cut off", COPY_AGAIN) from error
     return line, BackupIndex(streams, files)
 
 

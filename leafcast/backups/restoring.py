@@ -18,7 +18,6 @@ from pathlib import Path
 
 from leafcast.backups.backup_folder import PIECES, BackupFolder
 from leafcast.backups.backup_index import (
-    COPY_AGAIN,
     BackupIndex,
     IndexLine,
     StreamIndex,
@@ -37,7 +36,7 @@ from leafcast.backups.centre_files import (
 )
 from leafcast.backups.centre_streams import RELAY, STREAMS, CentreServer, account
 from leafcast.backups.operator_keys import OperatorKey
-from leafcast.backups.refusals import NO_BACKUP, BackupUnusable
+from leafcast.backups.refusals import NO_BACKUP, BackupDamaged, BackupUnusable
 from leafcast.backups.stored_messages import (
     MessagesDamaged,
     MessagesDigest,
@@ -79,6 +78,12 @@ from schemas.values.wire import decode, encode, replace
 
 PENDING, PLACING = "restore.tar", "restore-begun.tar"
 """In a data directory: what the next start of the centre restores, once its files are in place."""
+_WRITTEN_ANEW = (
+    "name another backup; and remove this piece: the next backup writes what it holds anew, "
+    "then verify that one"
+)
+PROGRESS_MESSAGES = 5_000
+"""How it goes is told after so many."""
 PIECE_BYTES_MAX = 64 * 1024 * 1024
 """Of what a piece opens to: a segment with its largest message has less."""
 
@@ -222,14 +227,14 @@ def open_piecewise(
         where = folder.folder / PIECES
         reason = f"{len(missing)} of its {len(index.pieces)} pieces are not in {where}"
         remedy = "name it in the folder that it was written to, whole, or name another backup"
-        raise BackupUnusable(file, f"{reason} ({missing[0]})", remedy)
+        raise BackupDamaged(file, f"{reason} ({missing[0]})", remedy)
     return line, index, folder
 
 
 def messages_of(
     folder: BackupFolder, key: OperatorKey | None, stream: StreamIndex
 ) -> Iterator[Stored]:
-    """The messages of a stream in the order of their sequences; raises BackupUnusable, OSError.
+    """The messages of a stream in the order of their sequences; raises BackupDamaged.
 
     Segments are opened one by one; those whose ranges overlap are held together.
     """
@@ -256,12 +261,15 @@ def _opened_piece(folder: BackupFolder, key: OperatorKey, segment: UsedSegment) 
         if hashlib.sha256(plain).hexdigest() != segment.digest:
             raise MessagesDamaged("its digest differs")  # noqa: TRY301 - one answer to all of them
         return list(decode_messages(plain))
-    except (NotOpened, MessagesDamaged, zlib.error) as error:
-        raise BackupUnusable(file, f"this piece is damaged ({error})", COPY_AGAIN) from error
+    except (NotOpened, MessagesDamaged, zlib.error, OSError) as error:
+        raise BackupDamaged(file, f"this piece is damaged ({error})", _WRITTEN_ANEW) from error
 
 
 async def restore_pending(
-    place: DataDir, server: CentreServer, clock: Clock
+    place: DataDir,
+    server: CentreServer,
+    clock: Clock,
+    progress: Callable[[str], None] = lambda _: None,
 ) -> list[RestoredStream] | None:
     """Make the streams of a backup that waits in the data directory; None if there is none.
 
@@ -289,7 +297,8 @@ async def restore_pending(
                 messages = partial(stream_messages, file, tar, name)
                 state = found.streams[name]
                 form = StreamForm(state["config"], "", int(state["state"]["last_seq"]))
-                restored.append(await _restore(connection, clock, name, form, messages))
+                making = _Restoring(connection, clock, name, progress)
+                restored.append(await making.restore(form, messages))
     async with account(server, RELAY, "doubting") as connection:
         await doubt_spaces(connection, clock)
     file.unlink()
@@ -313,38 +322,48 @@ async def _restore_snapshot(
     return RestoredStream(name, int(found.streams[name]["state"]["messages"]), "")
 
 
-async def _restore(
-    connection: Connection,
-    clock: Clock,
-    name: str,
-    form: StreamForm,
-    messages: Callable[[], Iterator[Stored]],
-) -> RestoredStream:
-    """Make a stream, read it again and compare; raises BusBroken if it is another one.
+@dataclass(frozen=True, slots=True)
+class _Restoring:
+    """A stream as it is made anew."""
 
-    What members of a node said to each other is left out: it runs once now.
-    """
-    newest = {it.subject: it.sequence for it in messages()}
-    lying = (it for it in messages() if newest[it.subject] == it.sequence)
-    kept = (it for it in lying if not is_of_members(it))
-    said, made = MessagesDigest(), MessagesDigest()
-    stream = name.partition("/")[2]
-    await make_anew(connection, stream, form, _counted(kept, said))
+    connection: Connection
+    clock: Clock
+    # Of its account, and its own.
+    name: str
+    progress: Callable[[str], None]
 
-    async def take(stored: Stored) -> None:
-        made.take(stored)
+    async def restore(
+        self, form: StreamForm, messages: Callable[[], Iterator[Stored]]
+    ) -> RestoredStream:
+        """Make it, read it again and compare; raises BusBroken if it is another one.
 
-    await read_from(connection, clock, stream, 1, take)
-    if made.hex() != said.hex():
-        counts = f"{made.count} messages of {said.count}"
-        raise BusBroken(f"the stream {stream} is not as the backup has it: {counts} are alike")
-    return RestoredStream(name, made.count, made.hex())
+        What members of a node said to each other is left out: it runs once now.
+        """
+        newest = {it.subject: it.sequence for it in messages()}
+        lying = (it for it in messages() if newest[it.subject] == it.sequence)
+        kept = (it for it in lying if not is_of_members(it))
+        said, made = MessagesDigest(), MessagesDigest()
+        stream = self.name.partition("/")[2]
+        await make_anew(self.connection, stream, form, self._counted(kept, said))
 
+        async def take(stored: Stored) -> None:
+            self._count(made, stored, "read again")
 
-def _counted(messages: Iterable[Stored], digest: MessagesDigest) -> Iterator[Stored]:
-    for message in messages:
+        await read_from(self.connection, self.clock, stream, 1, take)
+        if made.hex() != said.hex():
+            counts = f"{made.count} messages of {said.count}"
+            raise BusBroken(f"the stream {stream} is not as the backup has it: {counts} are alike")
+        return RestoredStream(self.name, made.count, made.hex())
+
+    def _counted(self, messages: Iterable[Stored], digest: MessagesDigest) -> Iterator[Stored]:
+        for message in messages:
+            self._count(digest, message, "written")
+            yield message
+
+    def _count(self, digest: MessagesDigest, message: Stored, verb: str) -> None:
         digest.take(message)
-        yield message
+        if digest.count % PROGRESS_MESSAGES == 0:
+            self.progress(f"{self.name}: {digest.count} messages of the backup are {verb}")
 
 
 async def doubt_spaces(connection: Connection, clock: Clock) -> None:

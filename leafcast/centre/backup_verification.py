@@ -17,15 +17,18 @@ from pathlib import Path
 from leafcast.backups.backup_folder import VERIFIED, BackupFolder
 from leafcast.backups.backup_settings import FILE as SETTINGS
 from leafcast.backups.operator_keys import OperatorKey
+from leafcast.backups.refusals import BackupDamaged
 from leafcast.backups.restoring import RestoredStream, is_piecewise, newest_in, place_backup
-from leafcast.centre.centre import Centre, running
+from leafcast.centre.centre import Centre, CentreOptions, running
 from leafcast.data_dir import DataDir
 from leafcast.node.listen_settings import FILE as LISTENING
 from relay.adapters.clock import SystemClock
+from relay.adapters.server.guard import ProcessGuard
 from relay.waiting import work_group
 from schemas.values.faults import Unusable
 
 START_SECONDS = 600.0
+"""A start of which nothing is heard for so long has failed."""
 SPACES = "spaces.json"
 log = logging.getLogger("leafcast")
 
@@ -57,13 +60,43 @@ class VerifiedBackup:
 async def verify_backup(
     file: Path, key: OperatorKey | None, scratch: Path, progress: Callable[[str], None]
 ) -> VerifiedBackup:
-    """Try a backup in an empty folder; raises BackupUnusable, NotVerified, OSError.
+    """Try a backup in an empty folder, which is gone then, however the program ends.
 
-    What it took is noted beside the backups, for `leafcast doctor`.
+    What it took is noted beside the backups, for `leafcast doctor`; or why it is no good. Raises
+    BackupUnusable, NotVerified, OSError.
     """
+    file = newest_in(file)
+    now_ms = SystemClock().now().wall_ms
+    note: dict[str, object]
+    try:
+        async with ProcessGuard() as guard:
+            # It holds the keys of the tree in clear.
+            guard.remove_at_end(scratch)
+            verified = await _verify(file, key, scratch, progress)
+    except (BackupDamaged, NotVerified) as error:
+        failed = {"timeMs": now_ms, "file": file.name, "reason": f"{error.what}: {error.reason}"}
+        note = {"failed": {**failed, "remedy": error.remedy}}
+        await asyncio.to_thread(_note, file, note)
+        raise
+    note = {"timeMs": now_ms, "file": file.name, "seconds": round(verified.seconds, 1)}
+    await asyncio.to_thread(_note, file, {**note, "failed": None})
+    return verified
+
+
+def _note(file: Path, said: Mapping[str, object]) -> None:
+    """Note beside the backups how the last verification went; what is not said stays."""
+    if is_piecewise(file):
+        folder = BackupFolder(file.parent)
+        with suppress(OSError):
+            note = {**folder.verified(), **said}
+            folder.write(VERIFIED, json.dumps(note).encode() + b"\n")
+
+
+async def _verify(
+    file: Path, key: OperatorKey | None, scratch: Path, progress: Callable[[str], None]
+) -> VerifiedBackup:
     clock = SystemClock()
-    began, file = clock.now().seconds, newest_in(file)
-    place = DataDir(scratch)
+    began, place = clock.now().seconds, DataDir(scratch)
     progress("reading it")
     found = await asyncio.to_thread(place_backup, file, place, key)
     spaces = place.spaces()
@@ -72,13 +105,14 @@ async def verify_backup(
     for name in (SETTINGS, LISTENING, SPACES):
         (scratch / name).unlink(missing_ok=True)
     progress("starting what was restored")
-    centre = Centre(place)
-    started = await _run(file, centre)
+    patience = StartPatience()
+    centre = Centre(place, CentreOptions(temporary=True), patience.went_on)
+    started = await _run(file, centre, patience)
     seconds = clock.now().seconds - began
     if started.lost:
         reason = f"{started.lost} of the records that it lists are not in it"
         raise NotVerified(file, reason, "verify another one, and write a new one")
-    verified = VerifiedBackup(
+    return VerifiedBackup(
         file,
         found.tree,
         found.time_ms,
@@ -89,11 +123,17 @@ async def verify_backup(
         elsewhere,
         seconds,
     )
-    if is_piecewise(file):
-        note = {"timeMs": clock.now().wall_ms, "file": file.name, "seconds": round(seconds, 1)}
-        with suppress(OSError):
-            BackupFolder(file.parent).write(VERIFIED, json.dumps(note).encode() + b"\n")
-    return verified
+
+
+class StartPatience:
+    """How long a start is waited for, from when it was last heard of; enter its `limit` first."""
+
+    def __init__(self) -> None:
+        self.limit = asyncio.timeout(START_SECONDS)
+
+    def went_on(self, _said: str) -> None:
+        if not self.limit.expired():
+            self.limit.reschedule(asyncio.get_running_loop().time() + START_SECONDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,10 +146,10 @@ class _Started:
     held: Mapping[str, str]
 
 
-async def _run(file: Path, centre: Centre) -> _Started:
+async def _run(file: Path, centre: Centre, patience: StartPatience) -> _Started:
     """Run the centre until it knows what it has; raises NotVerified, and what ends it."""
     try:
-        async with asyncio.timeout(START_SECONDS), work_group() as group:
+        async with patience.limit, work_group() as group:
             task = group.create_task(centre.run())
             await centre.started.wait()
             controllers = running(centre.controllers)
@@ -120,6 +160,6 @@ async def _run(file: Path, centre: Centre) -> _Started:
             held = dict(controllers.translator.placements.held)
             task.cancel()
     except TimeoutError as error:
-        reason = f"what was restored does not start within {START_SECONDS:g} s"
+        reason = f"what was restored is not heard of for {START_SECONDS:g} s, and does not start"
         raise NotVerified(file, reason, "verify another one") from error
     return _Started(records, sum(objects), lost, held)

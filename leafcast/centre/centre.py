@@ -280,7 +280,9 @@ class Centre:
 
     async def _restore(self) -> None:
         """Make the centre's streams of a backup that `leafcast restore` put here."""
-        self.restored = await restore_pending(self.place, self.streams(), self._clock)
+        self.restored = await restore_pending(
+            self.place, self.streams(), self._clock, self.progress
+        )
         if self.restored is not None:
             self.progress("the centre's streams are those of the backup")
 

@@ -99,6 +99,8 @@ class BackupTimer:
             with suppress(OSError, TimeoutError):
                 async with asyncio.timeout(FOLDER_SECONDS):
                     verified = await asyncio.to_thread(folder.verified)
+        failed = verified.get("failed")
+        failed = failed if isinstance(failed, dict) else {}
         return {
             **self.settings.form(),
             "made_ms": standing.made_ms,
@@ -111,6 +113,9 @@ class BackupTimer:
             "verified_ms": _number(verified.get("timeMs")),
             "verified_file": str(verified.get("file", "")),
             "restore_seconds": _number(verified.get("seconds")),
+            "damaged_ms": _number(failed.get("timeMs")),
+            "damaged_reason": str(failed.get("reason", "")),
+            "damaged_remedy": str(failed.get("remedy", "")),
         }
 
     async def change(

@@ -57,6 +57,10 @@ def _none(backups: BackupFacts) -> Check:
 
 
 def _recovery(backups: BackupFacts, now_ms: int) -> Check:
+    if backups.damaged_ms:
+        ago = span_text(max(now_ms - backups.damaged_ms, 0) / 1000)
+        said = f"a backup that was verified {ago} ago cannot be restored"
+        return Check(GROUP, "warning", said, backups.damaged_reason, backups.damaged_remedy)
     if not backups.verified_ms:
         said = "nobody knows whether a backup can be restored, and how long it takes"
         file = f"{backups.to}/{backups.file}" if backups.file else "FILE"

@@ -203,6 +203,10 @@ class BackupFacts:
     verified_ms: float = 0
     verified_file: str = ""
     restore_seconds: float = 0.0
+    # When a verification failed since, why, and what to do.
+    damaged_ms: float = 0
+    damaged_reason: str = ""
+    damaged_remedy: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,6 +66,17 @@ def test_what_costs_more_than_is_wanted_is_warned_of(change, said, cause, remedy
         assert part in word
 
 
+def test_a_verification_that_failed_is_warned_of():
+    failed = replace(
+        GOOD,
+        damaged_ms=NOW - 5 * MINUTE,
+        damaged_reason="/mnt/pieces/ab: damaged",
+        damaged_remedy="remove this piece",
+    )
+    said = "a backup that was verified 5m ago cannot be restored"
+    assert told(failed)[1] == ("warning", said, "/mnt/pieces/ab: damaged", "remove this piece")
+
+
 def test_a_file_of_its_own_counts_for_what_would_be_lost():
     found = told(BackupFacts(whole_ms=NOW - 10 * MINUTE))
     assert "last 10m" in found[0][1]

@@ -165,6 +165,10 @@ def standing_lines(facts: dict[str, Any], now_ms: int) -> list[str]:
         ago = span_text((now_ms - facts["verified_ms"]) / 1000)
         took = f"{facts['restore_seconds']:.1f} s"
         lines.append(f"Verified {ago} ago: {facts['verified_file']} ran after {took}.")
+    if facts["damaged_ms"]:
+        ago = span_text((now_ms - facts["damaged_ms"]) / 1000)
+        why = f"{facts['damaged_reason']}; {facts['damaged_remedy']}"
+        lines.append(f"One that was verified {ago} ago cannot be restored: {why}")
     return lines
 
 
