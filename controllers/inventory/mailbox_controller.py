@@ -28,7 +28,7 @@ from relay.ports import (
 from schemas.api import GROUP, Condition
 from schemas.objects.objects import GroupResource, ObjectKey
 from schemas.records.properties import PROPERTIES_NAMESPACE
-from schemas.records.records import DeltaHead, Record
+from schemas.records.records import INVENTORY_MARK, DeltaHead, Record
 from schemas.values.identity import MailKey, NodePath
 
 _INTERESTS = (
@@ -40,7 +40,6 @@ _INTERESTS = (
 LATE_SECONDS, LOOK_SECONDS = 1.0, 600.0
 """So long after the end of a maintenance it is looked at again, and so often meanwhile."""
 
-_MARK = ".inventory"
 
 InventoryKey = ObjectKey | NodePath
 """A SyncTarget or Location; or a node that came or went."""
@@ -112,7 +111,9 @@ class MailboxController(SpaceReconciler[InventoryKey]):
         self._spaces.add(identity)
         self._registry = self._registry_of(identity)
         # The same API server may hold workloads, which are known for themselves.
-        self._continuity = self._issuer.continuity(f"{identity}{_MARK}" if identity else "")
+        self._continuity = self._issuer.continuity(
+            f"{identity}{INVENTORY_MARK}" if identity else ""
+        )
         self._falls = 0
         async with asyncio.TaskGroup() as group:
             self._informer = SpaceInformer(

@@ -79,6 +79,8 @@ class BackupIndex:
 
     streams: Mapping[str, StreamIndex]
     files: Mapping[str, bytes]
+    # Whether no stream took anything while the others were read.
+    one_moment: bool = True
 
     @property
     def pieces(self) -> tuple[str, ...]:
@@ -92,6 +94,7 @@ class BackupIndex:
             "line": hashlib.sha256(line).hexdigest(),
             "streams": {name: _stream_form(it) for name, it in self.streams.items()},
             "files": {name: base64.b64encode(it).decode() for name, it in self.files.items()},
+            "oneMoment": self.one_moment,
         }
         return zlib.compress(json.dumps(form).encode(), 6)
 
@@ -134,7 +137,7 @@ def open_index(file: Path, data: bytes, key: OperatorKey) -> tuple[IndexLine, Ba
         files = {str(name): base64.b64decode(it) for name, it in form["files"].items()}
     except (NotOpened, KeyError, ValueError, TypeError, AttributeError, zlib.error) as error:
         raise BackupDamaged(file, "it is damaged, or cut off", COPY_AGAIN) from error
-    return line, BackupIndex(streams, files)
+    return line, BackupIndex(streams, files, form.get("oneMoment") is not False)
 
 
 def named_key(public: bytes) -> str:

@@ -13,6 +13,10 @@ RELAY, SPACE = "relay", "space"
 # Content comes after the records that lead to it, and what people wrote last: what is written
 # meanwhile is then only missing where it is made again.
 STREAMS = ((RELAY, "OWN"), (RELAY, "BLOB"), (SPACE, "KV_workloads"), (SPACE, "KV_inventory"))
+SPACES = {"KV_workloads": "workloads", "KV_inventory": "inventory"}
+"""The buckets of these streams."""
+PASSES_MAX = 5
+"""So often a backup looks whether all stood still meanwhile; a centre that never does is taken."""
 
 
 @dataclass(frozen=True, slots=True)

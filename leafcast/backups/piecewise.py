@@ -26,7 +26,14 @@ from leafcast.backups.backup_index import (
 from leafcast.backups.backup_settings import FILE as SETTINGS_FILE
 from leafcast.backups.backup_settings import BackupSettings
 from leafcast.backups.centre_files import centre_files, tree_of
-from leafcast.backups.centre_streams import RELAY, SPACE, STREAMS, CentreServer, account
+from leafcast.backups.centre_streams import (
+    PASSES_MAX,
+    RELAY,
+    SPACE,
+    STREAMS,
+    CentreServer,
+    account,
+)
 from leafcast.backups.segments import (
     SEGMENT_BYTES,
     Segment,
@@ -46,8 +53,6 @@ from schemas.content.sealing import NotOpened
 from schemas.values.codec import from_json
 
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
-PASSES_MAX = 5
-"""So often a backup looks whether all stood still meanwhile; a centre that never does is taken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,10 +149,11 @@ async def _write(
 ) -> WrittenBackup:
     before = await asyncio.to_thread(_read_catalog, folder, settings)
     pieces = _Pieces(folder, settings, await asyncio.to_thread(folder.sizes))
-    began_ms, copied = await _copy_all(server, clock, before, pieces)
+    began_ms, copied, one_moment = await _copy_all(server, clock, before, pieces)
     # Settings are kept once a first backup by them is there.
     files = {**centre_files(place), SETTINGS_FILE: settings.encoded().encode()}
-    index = BackupIndex({name: it.index for name, it in copied.items()}, files)
+    streams = {name: it.index for name, it in copied.items()}
+    index = BackupIndex(streams, files, one_moment)
     kept = await asyncio.to_thread(folder.backups)
     number = 1 + max((it.line.number for it in kept if it.line), default=0)
     line = IndexLine(tree_of(place), number, began_ms, settings.key, index.pieces)
@@ -175,8 +181,8 @@ async def _copy_all(
     clock: Clock,
     known: Mapping[str, StreamCatalog],
     pieces: _Pieces,
-) -> tuple[int, dict[str, _CopiedStream]]:
-    """All streams as they were at one moment, if it comes within some passes; and that moment.
+) -> tuple[int, dict[str, _CopiedStream], bool]:
+    """When it began, all streams, and whether these are of one moment: that takes some passes.
 
     A ledger and a space of two moments differ, and a centre restored of them would issue what
     differs: perhaps over something newer at the edges. Each pass but the first reads little.
@@ -194,8 +200,8 @@ async def _copy_all(
                     copied[name] = found
             known = {name: it.catalog for name, it in copied.items()}
             if await _stood_still(connections, copied):
-                break
-    return began_ms, copied
+                return began_ms, copied, True
+    return began_ms, copied, False
 
 
 async def _stood_still(

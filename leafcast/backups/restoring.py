@@ -11,6 +11,7 @@ import shutil
 import tarfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -34,7 +35,14 @@ from leafcast.backups.centre_files import (
     putting_files,
     tree_of,
 )
-from leafcast.backups.centre_streams import RELAY, STREAMS, CentreServer, account
+from leafcast.backups.centre_streams import (
+    RELAY,
+    SPACE,
+    SPACES,
+    STREAMS,
+    CentreServer,
+    account,
+)
 from leafcast.backups.operator_keys import OperatorKey
 from leafcast.backups.refusals import NO_BACKUP, BackupDamaged, BackupUnusable
 from leafcast.backups.stored_messages import (
@@ -55,6 +63,7 @@ from leafcast.backups.whole_file import (
 )
 from leafcast.data_dir import DataDir
 from leafcast.members.settings import FILE as MEMBER_FILE
+from relay.adapters.clock import SystemDice
 from relay.adapters.jetstream.connection import Connection
 from relay.adapters.jetstream.publish import REPLACES, Outgoing, Publisher, header_lines
 from relay.adapters.jetstream.request_reply import CannotConnect, brief_connection
@@ -66,11 +75,12 @@ from relay.adapters.jetstream.stream_contents import (
     read_from,
 )
 from relay.adapters.jetstream.stream_reader import Stored, StreamReader
+from relay.adapters.spaces.embedded_space import EmbeddedSpace
 from relay.atomic_file import move_file, sync_folder
-from relay.ports import BusBroken, Clock
+from relay.ports import BusBroken, Clock, SpaceError
 from schemas.content.operator_box import open_box
 from schemas.content.sealing import NotOpened
-from schemas.records.records import SpaceMark
+from schemas.records.records import INVENTORY_MARK, SpaceMark, space_key
 from schemas.values import subjects
 from schemas.values.identity import NodePath
 from schemas.values.refusals import RecordRefused
@@ -162,7 +172,7 @@ def _place_piecewise(file: Path, place: DataDir, key: OperatorKey | None, *, for
             form = StreamForm(stream.config, "", stream.last)
             tar.add_stream(name, StreamMessages(form, messages_of(folder, key, stream)))
         tar.add_files(index.files)
-        return tar.end(line.tree, line.time_ms)
+        return tar.end(line.tree, line.time_ms, one_moment=index.one_moment)
 
 
 @contextmanager
@@ -299,8 +309,9 @@ async def restore_pending(
                 form = StreamForm(state["config"], "", int(state["state"]["last_seq"]))
                 making = _Restoring(connection, clock, name, progress)
                 restored.append(await making.restore(form, messages))
+    older = frozenset[str]() if found.one_moment else await _space_keys(server, clock, found)
     async with account(server, RELAY, "doubting") as connection:
-        await doubt_spaces(connection, clock)
+        await doubt_spaces(connection, clock, older)
     file.unlink()
     # Found again after a loss of power, it would replace all that was written since.
     sync_folder(place.folder)
@@ -366,19 +377,38 @@ class _Restoring:
             self.progress(f"{self.name}: {digest.count} messages of the backup are {verb}")
 
 
-async def doubt_spaces(connection: Connection, clock: Clock) -> None:
+async def _space_keys(server: CentreServer, clock: Clock, found: Backup) -> frozenset[str]:
+    """The keys under which the ledger marks the spaces that the backup holds; raises BusBroken."""
+    keys = set[str]()
+    try:
+        async with brief_connection(server.url, server.seeds[SPACE], "doubting") as client:
+            for stream, bucket in SPACES.items():
+                if f"{SPACE}/{stream}" in found.streams:
+                    space = EmbeddedSpace(client, bucket, clock, SystemDice())
+                    identity = await space.identity()
+                    keys |= {space_key(identity), space_key(f"{identity}{INVENTORY_MARK}")}
+    except (CannotConnect, SpaceError) as error:
+        raise BusBroken(str(error)) from error
+    return frozenset(keys)
+
+
+async def doubt_spaces(connection: Connection, clock: Clock, older: AbstractSet[str]) -> None:
     """Have the ledger take each space that it knew for one that lost some; raises BusBroken.
 
-    An API server goes on while the ledger goes back, and what a backup lacks nobody deleted.
+    An API server goes on while the ledger goes back, and what a backup lacks nobody deleted. What
+    those of the keys `older` show is of another moment than the ledger: that waits for a person.
     """
     marks: list[Outgoing] = []
 
     async def take(stored: Stored) -> None:
-        if not subjects.parse(stored.subject).key.startswith(subjects.SPACE_PREFIX):
+        key = subjects.parse(stored.subject).key
+        if not key.startswith(subjects.SPACE_PREFIX):
             return
+        is_older = key.removeprefix(subjects.SPACE_PREFIX) in older
         with suppress(RecordRefused):
             # What may be older waits for a person, as it did.
-            mark = replace(decode(SpaceMark, stored.data), rolled_back=True)
+            mark = decode(SpaceMark, stored.data)
+            mark = replace(mark, rolled_back=True, fell_back=mark.fell_back or is_older)
             marks.append(Outgoing(stored.subject, encode(mark), header_lines(REPLACES)))
 
     notes = [subjects.own(NodePath(), "*")]

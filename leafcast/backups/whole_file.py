@@ -18,7 +18,14 @@ from pathlib import Path
 from typing import IO, Any
 
 from leafcast.backups.centre_files import KEYS_FILE, centre_files, tree_of
-from leafcast.backups.centre_streams import STREAMS, CentreServer, account
+from leafcast.backups.centre_streams import (
+    PASSES_MAX,
+    RELAY,
+    SPACE,
+    STREAMS,
+    CentreServer,
+    account,
+)
 from leafcast.backups.refusals import NO_BACKUP, BackupUnusable
 from leafcast.backups.stored_messages import (
     MessagesDamaged,
@@ -36,7 +43,7 @@ from relay.adapters.jetstream.stream_contents import (
 )
 from relay.adapters.jetstream.stream_reader import Stored
 from relay.atomic_file import sync_folder
-from relay.ports import Clock
+from relay.ports import BusBroken, Clock
 from schemas.values.codec import from_json
 
 SNAPSHOTS, MESSAGES = 1, 2
@@ -54,6 +61,8 @@ class Backup:
     # By account and name: settings and state of each stream.
     streams: Mapping[str, Mapping[str, Any]]
     form: int = MESSAGES
+    # Whether no stream took anything while the others were read; former releases did not look.
+    one_moment: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +79,13 @@ async def write_backup(file: Path, place: DataDir, server: CentreServer, clock: 
     Raises BackupUnusable, BusBroken.
     """
     with replacing(file) as whole, BackupTar(whole, file.parent) as tar:
-        for holder, stream in STREAMS:
-            async with account(server, holder, "backup") as connection:
-                await _add_stream(tar, connection, clock, f"{holder}/{stream}", stream)
+        async with (
+            account(server, RELAY, "backup") as relay,
+            account(server, SPACE, "backup") as space,
+        ):
+            one_moment = await _add_streams(tar, {RELAY: relay, SPACE: space}, clock)
         tar.add_files(centre_files(place))
-        return tar.end(tree_of(place), clock.now().wall_ms)
+        return tar.end(tree_of(place), clock.now().wall_ms, one_moment=one_moment)
 
 
 class BackupTar:
@@ -101,10 +112,9 @@ class BackupTar:
     def spool(self, name: str, form: StreamForm) -> Iterator[MessageSpool]:
         """Take the messages of a stream one by one."""
         with tempfile.TemporaryFile(dir=self._folder) as data:
-            spool = MessageSpool(data)
+            spool = MessageSpool(data, form.last)
             yield spool
-            last = max(form.last, spool.last)
-            state = {"messages": spool.count, "last_seq": last}
+            state = {"messages": spool.count, "last_seq": spool.last}
             self._forms[name] = {"config": dict(form.config), "state": state}
             self._add(f"streams/{name}", data)
 
@@ -113,11 +123,17 @@ class BackupTar:
         for name, data in files.items():
             self._add(name, io.BytesIO(data))
 
-    def end(self, tree: str, time_ms: int) -> Backup:
+    def end(self, tree: str, time_ms: int, *, one_moment: bool) -> Backup:
         """Say what it is; nothing more is added."""
-        form = {"format": MESSAGES, "tree": tree, "timeMs": time_ms, "streams": self._forms}
+        form = {
+            "format": MESSAGES,
+            "tree": tree,
+            "timeMs": time_ms,
+            "streams": self._forms,
+            "oneMoment": one_moment,
+        }
         self._add(MANIFEST, io.BytesIO(json.dumps(form, indent=2).encode()))
-        return Backup(tree, time_ms, self._forms)
+        return Backup(tree, time_ms, self._forms, one_moment=one_moment)
 
     def _add(self, name: str, source: IO[bytes]) -> None:
         info = tarfile.TarInfo(name)
@@ -131,31 +147,71 @@ class MessageSpool:
     """Messages of a stream, one behind the other."""
 
     data: IO[bytes]
+    # Of the stream: messages above it are not looked at yet.
+    last: int
     count: int = 0
-    last: int = 0
 
     def take(self, message: Stored) -> None:
         self.count += 1
-        self.last = message.sequence
+        self.last = max(self.last, message.sequence)
         encoded = encode_message(message)
         self.data.write(len(encoded).to_bytes(4, "big") + encoded)
 
 
-async def _add_stream(
-    tar: BackupTar, connection: Connection, clock: Clock, name: str, stream: str
-) -> None:
-    form = await stream_form(connection, stream)
-    if form is None:
-        return
-    newest = {it.sequence for it in (await newest_places(connection, clock, stream)).values()}
-    with tar.spool(name, form) as spool:
+async def _add_streams(tar: BackupTar, connections: Mapping[str, Connection], clock: Clock) -> bool:
+    """Add all streams; whether they are as they were at one moment, if it comes soon enough."""
+    with ExitStack() as stack:
+        spooled = []
+        for holder, stream in STREAMS:
+            connection = connections[holder]
+            form = await stream_form(connection, stream)
+            if form is not None:
+                spool = stack.enter_context(tar.spool(f"{holder}/{stream}", form))
+                spooled.append(_SpooledStream(connection, clock, stream, form, spool))
+        for it in spooled:
+            await it.read()
+        for _ in range(PASSES_MAX):
+            # What came meanwhile overwrites what was written here: it comes after it, and wins.
+            if not any([await it.catch_up() for it in spooled]):
+                return True
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class _SpooledStream:
+    """A stream that is written as it goes on."""
+
+    connection: Connection
+    clock: Clock
+    stream: str
+    form: StreamForm
+    spool: MessageSpool
+
+    async def read(self) -> None:
+        """Write what it keeps."""
+        places = await newest_places(self.connection, self.clock, self.stream)
+        newest = {it.sequence for it in places.values()}
 
         async def take(stored: Stored) -> None:
-            # What came since may overwrite what was written here: it comes after it, and wins.
-            if stored.sequence > form.last or stored.sequence in newest:
-                spool.take(stored)
+            if stored.sequence > self.form.last or stored.sequence in newest:
+                self.spool.take(stored)
 
-        await read_from(connection, clock, stream, 1, take)
+        await read_from(self.connection, self.clock, self.stream, 1, take)
+
+    async def catch_up(self) -> bool:
+        """Write what it took since; whether it did. Raises BusBroken for another stream."""
+        form = await stream_form(self.connection, self.stream)
+        if form is None or form.created != self.form.created or form.last < self.spool.last:
+            raise BusBroken(f"the stream {self.stream} was made anew amid its backup")
+        if form.last == self.spool.last:
+            return False
+
+        async def take(stored: Stored) -> None:
+            self.spool.take(stored)
+
+        await read_from(self.connection, self.clock, self.stream, self.spool.last + 1, take)
+        self.spool.last = max(self.spool.last, form.last)
+        return True
 
 
 def read_backup(file: Path, tar: tarfile.TarFile) -> Backup:
@@ -167,7 +223,8 @@ def read_backup(file: Path, tar: tarfile.TarFile) -> Backup:
             reason = f"it has format {form['format']!r}, and this program reads {MESSAGES}"
             raise BackupUnusable(file, reason, "use the version of leafcast that wrote it")
         streams = dict(form["streams"])
-        found = Backup(str(form["tree"]), int(form["timeMs"]), streams, form["format"])
+        when, one_moment = int(form["timeMs"]), form.get("oneMoment") is not False
+        found = Backup(str(form["tree"]), when, streams, form["format"], one_moment)
         names = set(tar.getnames())
     except (KeyError, ValueError, TypeError, tarfile.TarError) as error:
         raise BackupUnusable(file, "it is no backup, or was cut off", NO_BACKUP) from error

@@ -17,7 +17,7 @@ from relay.ports import Bus, Clock
 from relay.shell.counters import Counters
 from schemas.content.blobs import Reference
 from schemas.content.carried import Carried
-from schemas.records.records import FormerRollout, History, Source, SpaceMark
+from schemas.records.records import FormerRollout, History, SpaceMark, space_key
 from schemas.records.signed_records import SignedRecord, StoredMessages, read_signed, read_stored
 from schemas.records.signing import Envelope, decode_envelope
 from schemas.records.snapshots import SnapshotRecord
@@ -180,11 +180,11 @@ class CentrePublisher:
 
     def space_mark(self, space: str) -> SpaceMark | None:
         """How far a space was known; None if that was never noted, or cannot be read."""
-        return self._space_marks.get(_space_key(space))
+        return self._space_marks.get(space_key(space))
 
     async def keep_space_mark(self, space: str, mark: SpaceMark) -> None:
         """Keep how far a space is known; raises BusBroken."""
-        key = _space_key(space)
+        key = space_key(space)
         await self._keep({}, [StoreOwn(f"{SPACE_PREFIX}{key}", encode(mark))], [])
         self._space_marks[key] = mark
 
@@ -298,7 +298,3 @@ def small_content(
             found[reference.address] = value
             most -= len(value)
     return tuple(found.items())
-
-
-def _space_key(space: str) -> MailKey:
-    return Source("", space, "", "").key

@@ -203,6 +203,15 @@ class SpaceMark(WireRecord, frozen=True):
     fell_back: bool = False
 
 
+INVENTORY_MARK = ".inventory"
+"""Behind the identity of a space, which is known for its workloads and for its inventory."""
+
+
+def space_key(identity: str) -> MailKey:
+    """Under which the ledger notes the mark of a space."""
+    return Source("", identity, "", "").key
+
+
 class FirstSession(WireRecord, frozen=True):
     """At a parent, in OWN: the keys with which a child came first by a bundle.
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from controllers.core.access.issued_tokens import IssuedToken
-from leafcast.backups import centre_files, piecewise, restoring
+from leafcast.backups import centre_files, piecewise, restoring, whole_file
 from leafcast.backups.backup_folder import BackupFolder
 from leafcast.backups.refusals import BackupUnusable
 from leafcast.backups.restoring import (
@@ -22,7 +22,7 @@ from leafcast.backups.whole_file import write_backup
 from leafcast.daemon.nodes.token_files import TokenFiles
 from leafcast.data_dir import DataDir
 from leafcast.node.credentials.authorities import load_or_make_authorities
-from schemas.records.records import SpaceMark
+from schemas.records.records import SpaceMark, space_key
 from schemas.records.roots import Roots
 from schemas.values.identity import KeyId, TreeId, random_id
 from schemas.values.wire import decode, encode
@@ -114,27 +114,62 @@ async def test_a_second_backup_writes_only_what_is_new(grove, tmp_path):
             assert await centre.ledger() == held
 
 
-async def test_a_backup_holds_ledger_and_space_of_one_moment(grove, tmp_path, monkeypatch):
+@pytest.mark.parametrize("form", ["whole", "piecewise"])
+async def test_a_backup_holds_ledger_and_space_of_one_moment(grove, tmp_path, monkeypatch, form):
     """What comes after the ledger was read and before the space was has it look once more."""
-    folder, late = BackupFolder(tmp_path / "backups"), ["first", "second"]
+    late = ["first", "second"]
     async with grove:
         centre = await BackedUpCentre(grove, tmp_path / "tree").start()
         await centre.make_ledger(*RECORDS)
         await centre.space.open()
-        plain = piecewise.stream_form
+        plain = piecewise.read_from
 
-        async def form_of(connection, stream):
-            if stream == "KV_inventory" and late:
+        async def read_from(connection, clock, stream, first, take):
+            await plain(connection, clock, stream, first, take)
+            if stream == "OWN" and late:
                 await centre.put(7, late.pop(0).encode())
-            return await plain(connection, stream)
 
-        monkeypatch.setattr(piecewise, "stream_form", form_of)
-        file = await centre.back_up(folder)
+        monkeypatch.setattr(piecewise, "read_from", read_from)
+        monkeypatch.setattr(whole_file, "read_from", read_from)
+        file, key = await written(centre, form, tmp_path)
         assert not late
         held = await centre.ledger()
         assert held["lc._own.r7"] == b"second"
-        await centre.restore(file)
+        await centre.restore(file, key)
         assert await centre.ledger() == held
+
+
+@pytest.mark.parametrize("form", ["whole", "piecewise"])
+@pytest.mark.parametrize("stands_still", [True, False])
+async def test_a_backup_of_no_one_moment_has_what_its_space_shows_wait(
+    grove, tmp_path, monkeypatch, form, stands_still
+):
+    """An API server went on, and nothing of it is older for that."""
+    spaces = {}
+    async with grove:
+        centre = await BackedUpCentre(grove, tmp_path / "tree").start()
+        await centre.make_ledger(*RECORDS)
+        await centre.space.open()
+        identity = await centre.space.identity()
+        for name in (identity, f"{identity}.inventory", "an API server"):
+            spaces[name] = f"lc._own._space_{space_key(name)}"
+            await centre.note(spaces[name], encode(SpaceMark(7)))
+        plain = piecewise.read_from
+
+        async def read_from(connection, clock, stream, first, take):
+            await plain(connection, clock, stream, first, take)
+            if stream == "OWN" and not stands_still:
+                await centre.put(7, os.urandom(9))
+
+        monkeypatch.setattr(piecewise, "read_from", read_from)
+        monkeypatch.setattr(whole_file, "read_from", read_from)
+        file, key = await written(centre, form, tmp_path)
+        await centre.restore(file, key)
+        ledger = await centre.ledger()
+        marks = {name: decode(SpaceMark, ledger[note]) for name, note in spaces.items()}
+    older = SpaceMark(7, rolled_back=True, fell_back=not stands_still)
+    wanted = {identity: older, f"{identity}.inventory": older}
+    assert marks == {**wanted, "an API server": SpaceMark(7, rolled_back=True)}
 
 
 async def test_many_small_backups_stay_few_pieces(grove, tmp_path):
