@@ -136,7 +136,7 @@ def decide(tree, newer):
     until_colours(tree, {**one, "first": "green"}, two)
     tree.run("accept", "both")
     until_colours(tree, {**one, "first": "green", "both": "green"}, {**two, "both": "green"})
-    assert "Nothing with region=nowhere waits" in tree.run("accept", "-l", "region=nowhere")
+    assert "Nothing with region in (nowhere) waits" in tree.run("accept", "-l", "region=nowhere")
     # What is applied again takes the place of what there is; the rest is withdrawn.
     place(tree, "second", "red", "region-2")
     tree.run("withdraw", "--all")
