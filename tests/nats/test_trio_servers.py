@@ -18,6 +18,7 @@ from relay.adapters.server.cluster_settings import RouteTls
 from relay.adapters.server.leaf_address import TlsFiles
 from relay.adapters.server.nats_config import Neighbours, ParentRemote
 from relay.adapters.server.nats_server import EmbeddedServer
+from relay.adapters.server.ports import free_port
 from relay.adapters.server.store_mark import StoreOfAnotherKind
 from relay.adapters.spaces.bucket import Kept
 from relay.adapters.spaces.connection import space_connection
@@ -36,7 +37,6 @@ from tests.nats.trio import (
     asked,
     client_at,
     cluster_settings,
-    free_ports,
     trio,
     until_led,
 )
@@ -237,7 +237,7 @@ async def test_a_member_is_refused_the_store_of_a_server_alone_which_stays_whole
             await asked(relay, "STREAM.CREATE.OWN", name="OWN", subjects=["lc._own.*"])
             await relay.request("lc._own.a", b"kept", timeout=10)
         with pytest.raises(StoreOfAnotherKind, match="alone"):
-            async with server(cluster=cluster_settings()["m1"]):
+            async with server(cluster=cluster_settings(tmp_path)["m1"]):
                 pass
         async with server() as alone, client_at(alone.url, seeds.relay) as relay:
             info = await asked(relay, "STREAM.INFO.OWN")
@@ -269,7 +269,7 @@ async def test_only_the_authority_of_the_members_opens_a_route(grove, tmp_path):
         (folder / "authorities.pem").write_text(own.certificate)
         return RouteTls(files, folder / "authorities.pem")
 
-    settings = cluster_settings(tls=tls("good", own))
+    settings = cluster_settings(tmp_path, tls=tls("good", own))
     settings["m3"] = replace(settings["m3"], tls=tls("strange", TREE))
     made = Trio(NodePath(), new_seeds(), tmp_path, settings)
     async with grove, AsyncExitStack() as stack:
@@ -340,10 +340,11 @@ async def test_a_node_goes_on_by_another_members_link_when_its_own_is_gone(grove
         stack.push_async_callback(below.close)
         await below.add_child("r1", nkey)
         link = ParentRemote((centre.server.leaf_url,), seed)
-        made = Trio(NodePath.parse("/r1"), new_seeds(), tmp_path / "r1", cluster_settings())
+        folder = tmp_path / "r1"
+        made = Trio(NodePath.parse("/r1"), new_seeds(), folder, cluster_settings(folder))
         for name in NAMES:
             # The way of the second server leads nowhere.
-            dead = ParentRemote((f"nats://127.0.0.1:{free_ports(1)[0]}",), seed)
+            dead = ParentRemote((f"nats://127.0.0.1:{free_port(tmp_path, 9)}",), seed)
             server = made.server(grove, name, dead if name == "m2" else link)
             await stack.enter_async_context(server)
         await until_led(made)
@@ -360,7 +361,7 @@ async def test_a_node_goes_on_by_another_members_link_when_its_own_is_gone(grove
 
 async def test_a_command_asks_at_a_member_that_runs(grove, tmp_path):
     async with grove, trio(grove, tmp_path) as made:
-        dead = f"nats://127.0.0.1:{free_ports(1)[0]}"
+        dead = f"nats://127.0.0.1:{free_port(tmp_path, 9)}"
         async with client_at(made.url("m3"), made.seeds.space) as client:
 
             async def answer(message):
