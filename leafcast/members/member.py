@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from leafcast.members.sealed_state import opened, sealed
+from leafcast.members.sealed_state import StateUnreadable, opened, sealed
 from leafcast.members.settings import MemberSettings
 from leafcast.members.state_files import StateFiles
 from leafcast.node.credentials.account_seeds import account_seeds
@@ -31,6 +31,7 @@ from relay.adapters.server.cluster_settings import MEMBERS
 from relay.adapters.server.guard import ProcessGuard
 from relay.adapters.server.nats_config import AccountSeeds, Neighbours
 from relay.adapters.server.nats_server import EmbeddedServer
+from relay.adapters.server.process import ServerFailed
 from relay.core.effects import Noted
 from relay.members.lease import MemberLease
 from relay.ports import BusBroken, Clock, Dice, first_of
@@ -38,7 +39,8 @@ from schemas.values.identity import random_id
 
 SETTLE_SECONDS = 0.5
 """How often it is looked for files that changed, beside each write that waits for them."""
-AGAIN_SECONDS = 0.25
+AGAIN_SECONDS, AGAIN_SECONDS_MAX = 0.25, 5.0
+"""After a turn: what ended it at once may do so again and again."""
 ACTIVE, STANDBY = "active", "standby"
 
 log = logging.getLogger("leafcast")
@@ -154,9 +156,13 @@ class Member:
                 keeping = keep_store(server, folder, clock, self._note, server.renew)
                 group.create_task(keeping, name="store")
                 group.create_task(node.stand(server, seeds, self._standing), name="standing")
+                pause = AGAIN_SECONDS
                 while True:
+                    began = clock.now().seconds
                     await self._take_turns(server, connection, presence)
-                    await self._clock.sleep(AGAIN_SECONDS)
+                    is_short = clock.now().seconds - began < AGAIN_SECONDS_MAX
+                    pause = min(2 * pause, AGAIN_SECONDS_MAX) if is_short else AGAIN_SECONDS
+                    await clock.sleep(pause)
 
     def _note(self, noted: Noted) -> None:
         log.info("member %s: %s %s", self._settings.name, noted.reason, noted.detail)
@@ -188,7 +194,7 @@ class Member:
             await self._stand_by(server, keeper, state)
             self._active_since = clock.now().seconds
             await self._be_active(server, keeper, state, presence)
-        except* BusBroken as broken:
+        except* (BusBroken, StateUnreadable, ServerFailed, OSError) as broken:
             why: object = first_of(broken)
             if server.store_failed:
                 why = f"its disk {self._node.server_folder} is full: make room there ({why})"
@@ -203,14 +209,32 @@ class Member:
         """Wait for the lease; meanwhile the files follow the state, and the server follows them."""
         log.info("member %s of %s stands by", self._settings.name, self._settings.path)
 
+        changes: asyncio.Queue[tuple[str, bytes | None]] = asyncio.Queue()
+
         async def changed(name: str, data: bytes | None) -> None:
-            if state.files.lay(name, None if data is None else self._opened(name, data)):
-                await server.become(self._node.neighbours())
+            changes.put_nowait((name, data))
 
         async with asyncio.TaskGroup() as group:
-            following = group.create_task(state.stream.follow(changed), name="state")
+            following = (
+                group.create_task(state.stream.follow(changed), name="state"),
+                group.create_task(self._lay_changes(server, state.files, changes), name="files"),
+            )
             await keeper.take()
-            following.cancel()
+            for task in following:
+                task.cancel()
+
+    async def _lay_changes(
+        self,
+        server: EmbeddedServer,
+        files: StateFiles,
+        changes: asyncio.Queue[tuple[str, bytes | None]],
+    ) -> None:
+        """Have the files and the server be as the state says; what fails ends the turn."""
+        while True:
+            name, data = await changes.get()
+            files.lay(name, None if data is None else self._opened(name, data))
+            if changes.empty():
+                await server.become(self._node.neighbours())
 
     async def _be_active(
         self,
@@ -282,4 +306,5 @@ class Member:
             state.files.know(changes)
 
     def _opened(self, name: str, data: bytes) -> str:
+        """The text of a file of the node's; raises StateUnreadable."""
         return opened(name, data, self._settings.name, self._settings.key).decode()

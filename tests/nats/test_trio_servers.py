@@ -8,17 +8,21 @@ from dataclasses import replace
 from itertools import count
 
 import pytest
+from nats.errors import NoRespondersError
 
 from relay.adapters.asking import asking
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.jetstream.bus import BusAddress, JetStreamBus
 from relay.adapters.jetstream.connection import Connection
 from relay.adapters.jetstream.stream_reader import StreamReader
+from relay.adapters.server import nats_server
+from relay.adapters.server.admin import cut_links
 from relay.adapters.server.cluster_settings import RouteTls
 from relay.adapters.server.leaf_address import TlsFiles
 from relay.adapters.server.nats_config import Neighbours, ParentRemote
 from relay.adapters.server.nats_server import EmbeddedServer
 from relay.adapters.server.ports import free_port
+from relay.adapters.server.process import ReloadRefused, ServerProcess
 from relay.adapters.server.store_mark import StoreOfAnotherKind
 from relay.adapters.spaces.bucket import Kept
 from relay.adapters.spaces.connection import space_connection
@@ -374,7 +378,9 @@ async def test_a_command_asks_at_a_member_that_runs(grove, tmp_path):
                 assert await connection.ask("leafcast.api.tree", b"", 30) == b"here"
 
 
-async def test_a_member_that_stands_by_cuts_the_link_of_a_key_that_was_revoked(grove, tmp_path):
+async def test_a_member_that_stands_by_cuts_the_link_of_a_key_that_was_revoked(
+    grove, tmp_path, monkeypatch
+):
     """It hears of that by the node's state, and its server would leave the link open, only deaf."""
     async with grove, AsyncExitStack() as stack:
         made = await stack.enter_async_context(trio(grove, tmp_path))
@@ -391,5 +397,58 @@ async def test_a_member_that_stands_by_cuts_the_link_of_a_key_that_was_revoked(g
             return sum(leaf["account"] == "e1" for leaf in answer["data"].get("leafs") or ())
 
         await eventually(links, "the child is not linked")
-        await server.become(replace(let_in, children={"e1": ""}))
+        revoked, times = replace(let_in, children={"e1": ""}), count()
+
+        async def cut_at_the_second_time(*asked: object) -> None:
+            if not next(times):
+                raise NoRespondersError
+            await cut_links(*asked)
+
+        monkeypatch.setattr(nats_server, "CUT_AGAIN_SECONDS", 3600.0)
+        monkeypatch.setattr(nats_server, "cut_links", cut_at_the_second_time)
+        with pytest.raises(BusBroken, match="does not say that it cut the links of e1"):
+            await server.become(revoked)
+        assert await links() == 1
+        await server.become(revoked)
         assert await links() == 0
+
+
+async def test_a_link_that_could_not_be_cut_is_cut_later_by_itself(grove, tmp_path, monkeypatch):
+    (seed, nkey), times, is_cut = new_nkey(), count(), asyncio.Event()
+
+    async def cut_at_the_third_time(*asked: object) -> None:
+        if next(times) < 2:
+            raise NoRespondersError
+        await cut_links(*asked)
+        is_cut.set()
+
+    monkeypatch.setattr(nats_server, "CUT_AGAIN_SECONDS", 0.1)
+    monkeypatch.setattr(nats_server, "cut_links", cut_at_the_third_time)
+    async with grove, AsyncExitStack() as stack:
+        parent = await stack.enter_async_context(grove.server("/"))
+        await parent.add_child("e1", nkey)
+        link = ParentRemote((parent.leaf_url,), seed)
+        await stack.enter_async_context(grove.server("/e1", parent=link))
+        with pytest.raises(BusBroken, match="does not say that it cut the links of e1"):
+            await parent.remove_child("e1")
+        await asyncio.wait_for(is_cut.wait(), 30)
+
+
+async def test_a_server_that_refused_its_neighbours_is_asked_again(grove, tmp_path, monkeypatch):
+    nkey, times = new_nkey()[1], count()
+    reload = ServerProcess.reload
+
+    async def refused_once(process: ServerProcess) -> bool:
+        if not next(times):
+            raise ReloadRefused("refused", [])
+        return await reload(process)
+
+    async with grove, grove.server("/") as server:
+        before = server.served
+        monkeypatch.setattr(ServerProcess, "reload", refused_once)
+        wanted = Neighbours(children={"e1": nkey})
+        with pytest.raises(ReloadRefused):
+            await server.become(wanted)
+        assert server.served == before
+        await server.become(wanted)
+        assert server.served != before

@@ -1,6 +1,7 @@
 """A centre of three members: whichever of it dies or stops, what was acknowledged is kept."""
 
 import asyncio
+import json
 import os
 import re
 import signal
@@ -8,6 +9,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from leafcast.members.settings import FILE
 from tests.nats.chaos_member import GOES_ON, PAUSED, until
 from tests.nats.trio_tree import TrioTree
 
@@ -157,6 +159,23 @@ async def test_a_stopped_member_that_goes_on_later_changes_nothing(tmp_path):
         tree.centres[first].kill(GOES_ON)
         await until(lambda: tree.stands_by(first), lambda: str(tree.said()))
         await applies.more(5)
+
+
+async def test_a_member_that_cannot_open_the_state_says_so_and_leaves_it_to_others(tmp_path):
+    tree = TrioTree(tmp_path)
+    try:
+        await tree.start()
+        standby = min(tree.centres.keys() - {tree.active()})
+        await tree.centres[standby].stop()
+        file = tree.centres[standby].folder / FILE
+        form = json.loads(file.read_text())
+        file.write_text(json.dumps({**form, "key": "07" * 32}))
+        await tree.restart(standby)
+        said = f"member {standby} cannot open"
+        await until(lambda: said in tree.said()[standby], lambda: str(tree.said()))
+        assert tree.active() not in ("", standby)
+    finally:
+        await tree.close()
 
 
 @pytest.mark.long

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
 from types import TracebackType
 from typing import Self
+
+from nats.errors import Error as NatsError
 
 from relay.adapters.server.admin import cut_links, system_connection
 from relay.adapters.server.durability import DEFAULT_STORE, SYNC_SECONDS, Durability, StoreSettings
@@ -41,7 +44,7 @@ from relay.adapters.server.store_key import VARIABLE, admit_key
 from relay.adapters.server.store_mark import StoreMark, admit_store
 from relay.adapters.server.store_space import is_full
 from relay.atomic_file import make_folder
-from relay.ports import Clock
+from relay.ports import BusBroken, Clock
 from schemas.values.identity import NodePath
 
 EVERYWHERE = "0.0.0.0"  # noqa: S104 - with TLS, which the configuration insists on
@@ -56,6 +59,7 @@ KILLED_STARTS_MAX = 3
 PORT_WAIT_SECONDS = 15.0
 PORT_RETRY_SECONDS = 0.25
 RELOAD_RETRY_SECONDS = 0.5
+CUT_AGAIN_SECONDS = 2.0
 
 logger = logging.getLogger(__name__)
 
@@ -101,10 +105,13 @@ class EmbeddedServer:
         self._started = asyncio.Event()
         self._tasks = asyncio.TaskGroup()
         self._supervisor: asyncio.Task[None] | None = None
+        self._cutter: asyncio.Task[None] | None = None
         self._reload_lock = asyncio.Lock()
         self._changes_wanted = self._changes_done = 0
-        # The children's keys as the server read them last.
-        self._served: dict[str, str] = {}
+        # As the server read them last.
+        self._read = NO_NEIGHBOURS
+        # Children of whom the server may have links open that are good no more.
+        self._to_cut: set[str] = set()
 
     @property
     def url(self) -> str:
@@ -134,7 +141,9 @@ class EmbeddedServer:
     @property
     def served(self) -> str:
         """A digest of the children that it lets in now, and of their keys."""
-        return blake2b(repr(sorted(self._served.items())).encode(), digest_size=8).hexdigest()
+        return blake2b(
+            repr(sorted(self._read.children.items())).encode(), digest_size=8
+        ).hexdigest()
 
     @property
     def pid(self) -> int:
@@ -186,6 +195,7 @@ class EmbeddedServer:
             raise
         await self._tasks.__aenter__()
         self._supervisor = self._tasks.create_task(self._supervise(), name=f"server:{self.path}")
+        self._cutter = self._tasks.create_task(self._keep_cutting(), name=f"links:{self.path}")
         return self
 
     async def __aexit__(
@@ -195,7 +205,9 @@ class EmbeddedServer:
         trace: TracebackType | None,
     ) -> None:
         assert self._supervisor is not None
+        assert self._cutter is not None
         self._supervisor.cancel()
+        self._cutter.cancel()
         try:
             # Only a cancellation is the group's business: it may be its own, for a lost server.
             mine = isinstance(error, asyncio.CancelledError)
@@ -215,14 +227,14 @@ class EmbeddedServer:
                 return
             process = await self._up()
             including = self._changes_wanted
-            children = dict(self._children)
+            wanted = self._wanted
             self._write_config()
             # A new account's imports are dead until the reload after the one that made it (2.15.1).
-            for _ in range(2 if children.keys() - self._served.keys() else 1):
+            for _ in range(2 if wanted.children.keys() - self._read.children.keys() else 1):
                 if not await self._read_again(process):
                     await self._up()  # It crashed; what it starts with is what was written.
                     break
-            self._served, self._changes_done = children, including
+            self._read, self._changes_done = wanted, including
 
     async def _read_again(self, process: ServerProcess) -> bool:
         until = self._clock.now().seconds + RELOAD_SECONDS
@@ -270,18 +282,18 @@ class EmbeddedServer:
     async def become(self, neighbours: Neighbours) -> None:
         """Link to these from now on, if they are others; what it is a member of stays.
 
-        Raises as `reload`.
+        What failed before is done, too. Raises as `reload`, or BusBroken if a link stays open.
         """
-        before = self._parent, self._children, self._entrance
         self._parent, self._entrance = neighbours.parent, neighbours.entrance
-        former, self._children = self._children, dict(neighbours.children)
-        if before == (self._parent, self._children, self._entrance):
-            return
-        await self.reload()
-        for name, keys in former.items():
-            kept = self._children.get(name, "")
-            if name not in self._children or loses_key(keys, kept):
-                await self._cut_links(name, kept.split())
+        children = dict(neighbours.children)
+        for name, keys in self._children.items():
+            if name not in children or loses_key(keys, children[name]):
+                self._to_cut.add(name)
+        self._children = children
+        if self._wanted != self._read:
+            await self.reload()
+        for name in sorted(self._to_cut):
+            await self._cut_links(name)
 
     async def listen(self, leaf_address: LeafAddress) -> None:
         """Let children elsewhere in from now on: the server is started anew."""
@@ -295,20 +307,29 @@ class EmbeddedServer:
         """Open an account for the child's public nkey; twice is harmless, another key replaces it.
 
         Two keys, with a space between, are both good; with none ("") its link is cut. Raises
-        BadIdentity, BadNkey or BadServerSettings, and then nothing has changed.
+        BadIdentity, BadNkey or BadServerSettings, and then nothing has changed; BusBroken if its
+        link stays open.
         """
         old = self._children.get(name)
-        if old == nkey:
-            return
-        check_child(self._settings(self._children), name, nkey)
-        self._children[name] = nkey
-        await self.reload()
-        if loses_key(old or "", nkey):
-            await self._cut_links(name, nkey.split())
+        if old != nkey:
+            check_child(self._settings(self._children), name, nkey)
+            self._children[name] = nkey
+        is_lost = loses_key(old or "", nkey)
+        if is_lost:
+            self._to_cut.add(name)
+        if self._read.children.get(name) != nkey:
+            await self.reload()
+        if is_lost or name in self._to_cut:
+            await self._cut_links(name)
 
     async def remove_child(self, name: str) -> None:
-        """Close the child's account, cut its connections and its leaf link; twice is harmless."""
-        if self._children.pop(name, None) is not None:
+        """Close the child's account, cut its connections and its leaf link; twice is harmless.
+
+        Raises BusBroken if its link stays open.
+        """
+        self._children.pop(name, None)
+        self._to_cut.add(name)
+        if name in self._read.children:
             await self.reload()
         await self._cut_links(name)
 
@@ -371,7 +392,7 @@ class EmbeddedServer:
         admit_store(self._folder, self._store_dir, self._mark)
         admit_key(self._folder, self._store.key)
         self._write_config()
-        self._served = dict(self._children)
+        self._read = self._wanted
         environment = self._store.key.environment if self._store.key is not None else {}
         process = self._process = ServerProcess(
             self._guard, server_binary(), self._config, environment
@@ -449,10 +470,35 @@ class EmbeddedServer:
     def _write_config(self) -> None:
         write_config(self._config, self._settings(self._children))
 
-    async def _cut_links(self, child: str, keep: Collection[str] = ()) -> None:
+    @property
+    def _wanted(self) -> Neighbours:
+        """What it is to link to now."""
+        return Neighbours(self._parent, dict(self._children), self._entrance)
+
+    async def _cut_links(self, child: str) -> None:
+        """Cut those links of a child that are good no more; raises BusBroken."""
         await self._up()
-        async with system_connection(self.url, self._system_seed) as system:
-            await cut_links(system, child, keep)
+        self._to_cut.discard(child)
+        is_cut = False
+        try:
+            async with system_connection(self.url, self._system_seed) as system:
+                await cut_links(system, child, self._children.get(child, "").split())
+            is_cut = True
+        except (NatsError, OSError, ValueError, LookupError) as error:
+            said = f"the server of {self.path} does not say that it cut the links of {child}"
+            raise BusBroken(f"{said}: {error!r}") from error
+        finally:
+            if not is_cut:
+                self._to_cut.add(child)
+
+    async def _keep_cutting(self) -> None:
+        """Cut later what could not be cut in time; not before the key is void, or it dials anew."""
+        while True:
+            await self._clock.sleep(CUT_AGAIN_SECONDS)
+            for child in sorted(self._to_cut):
+                if self._read.children.get(child) == self._children.get(child):
+                    with suppress(BusBroken):
+                        await self._cut_links(child)
 
 
 def _server_name(path: NodePath, neighbours: Neighbours) -> str:
