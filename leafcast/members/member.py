@@ -26,6 +26,7 @@ from relay.adapters.jetstream.fence import Tenure
 from relay.adapters.jetstream.jetstream_leader import until_led
 from relay.adapters.jetstream.lease_stream import LeaseKeeper, LeaseStream
 from relay.adapters.jetstream.member_presence import MemberPresence
+from relay.adapters.jetstream.server_watch import ServerWatch
 from relay.adapters.jetstream.state_stream import StateStream
 from relay.adapters.server.cluster_settings import MEMBERS
 from relay.adapters.server.guard import ProcessGuard
@@ -98,6 +99,16 @@ class Standing:
 
 
 @dataclass(frozen=True, slots=True)
+class _Machine:
+    """What a member has always, active or not."""
+
+    server: EmbeddedServer
+    connection: Connection
+    presence: MemberPresence
+    servers: ServerWatch
+
+
+@dataclass(frozen=True, slots=True)
 class _State:
     """The node's state: as a stream, and as files here."""
 
@@ -138,6 +149,12 @@ class Member:
             connection = Connection(server.url, seeds.relay, label, "_INBOX.member")
             await connection.open()
             stack.push_async_callback(connection.close)
+            system = Connection(server.url, seeds.system, f"{label} system", "_INBOX.servers")
+            await system.open()
+            stack.push_async_callback(system.close)
+            servers = ServerWatch(system, self._clock, MEMBERS)
+            servers.when_ended.append(lambda _: connection.read_anew())
+            await servers.start()
             presence = MemberPresence(
                 connection,
                 settings.path,
@@ -156,10 +173,11 @@ class Member:
                 keeping = keep_store(server, folder, clock, self._note, server.renew)
                 group.create_task(keeping, name="store")
                 group.create_task(node.stand(server, seeds, self._standing), name="standing")
-                pause = AGAIN_SECONDS
+                group.create_task(servers.run(), name="servers")
+                machine, pause = _Machine(server, connection, presence, servers), AGAIN_SECONDS
                 while True:
                     began = clock.now().seconds
-                    await self._take_turns(server, connection, presence)
+                    await self._take_turns(machine)
                     is_short = clock.now().seconds - began < AGAIN_SECONDS_MAX
                     pause = min(2 * pause, AGAIN_SECONDS_MAX) if is_short else AGAIN_SECONDS
                     await clock.sleep(pause)
@@ -178,25 +196,23 @@ class Member:
         heard_at = self._lease.heard_at if self._lease is not None else None
         return self._heard_before if heard_at is None else heard_at
 
-    async def _take_turns(
-        self, server: EmbeddedServer, connection: Connection, presence: MemberPresence
-    ) -> None:
+    async def _take_turns(self, machine: _Machine) -> None:
         """Stand by until this member may be active, be so, and give the lease back."""
-        path, clock = self._settings.path, self._clock
+        path, clock, connection = self._settings.path, self._clock, machine.connection
         run = random_id(self._dice.entropy(16))
         lease = self._lease = MemberLease(self._settings.name, run)
         leases = LeaseStream(connection, path, MEMBERS)
-        keeper = LeaseKeeper(leases, lease, clock, presence.clock_trouble)
+        keeper = LeaseKeeper(leases, lease, clock, machine.presence.clock_trouble)
         stream = StateStream(connection, clock, path, MEMBERS)
         state = _State(stream, StateFiles(self._node.folder, self._node.state))
         try:
             await until_led(connection, clock)
-            await self._stand_by(server, keeper, state)
+            await self._stand_by(machine.server, keeper, state)
             self._active_since = clock.now().seconds
-            await self._be_active(server, keeper, state, presence)
+            await self._be_active(machine, keeper, state)
         except* (BusBroken, StateUnreadable, ServerFailed, OSError) as broken:
             why: object = first_of(broken)
-            if server.store_failed:
+            if machine.server.store_failed:
                 why = f"its disk {self._node.server_folder} is full: make room there ({why})"
             log.warning("member %s of %s: %s", self._settings.name, path, why)
         finally:
@@ -236,32 +252,18 @@ class Member:
             if changes.empty():
                 await server.become(self._node.neighbours())
 
-    async def _be_active(
-        self,
-        server: EmbeddedServer,
-        keeper: LeaseKeeper,
-        state: _State,
-        presence: MemberPresence,
-    ) -> None:
+    async def _be_active(self, machine: _Machine, keeper: LeaseKeeper, state: _State) -> None:
         """Run the node for as long as the lease is held."""
         log.info("member %s of %s is active", self._settings.name, self._settings.path)
         async with asyncio.TaskGroup() as group:
-            running = group.create_task(
-                self._run_node(server, keeper, state, presence), name="node"
-            )
+            running = group.create_task(self._run_node(machine, keeper, state), name="node")
             await keeper.keep()
             log.warning(
                 "member %s of %s has lost the lease", self._settings.name, self._settings.path
             )
             running.cancel()
 
-    async def _run_node(
-        self,
-        server: EmbeddedServer,
-        keeper: LeaseKeeper,
-        state: _State,
-        presence: MemberPresence,
-    ) -> None:
+    async def _run_node(self, machine: _Machine, keeper: LeaseKeeper, state: _State) -> None:
         async def settled() -> None:
             await self._settle(state)
 
@@ -279,8 +281,15 @@ class Member:
         tenure = Tenure(token, keeper.confirm, settled)
         async with asyncio.TaskGroup() as group:
             group.create_task(self._keep_settled(state), name="settling")
-            leaf_urls, others = self._settings.leaf_urls, self._settings.others
-            await self._node.run(ActiveMember(tenure, server, leaf_urls, others, presence))
+            member = ActiveMember(
+                tenure,
+                machine.server,
+                self._settings.leaf_urls,
+                self._settings.others,
+                machine.presence,
+                machine.servers,
+            )
+            await self._node.run(member)
         raise BusBroken("the node ended its run")
 
     async def _keep_settled(self, state: _State) -> None:

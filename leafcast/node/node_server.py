@@ -145,9 +145,13 @@ class NodeServer:
     async def client(self, stack: AsyncExitStack, name: str) -> Client:
         """A connection to account SPACE, open until the stack is closed."""
         label = f"leafcast {self._identity.path} {name}"
-        return await stack.enter_async_context(
-            space_connection(self.server.url, self.seeds.space, label)
-        )
+        connection = space_connection(self.server.url, self.seeds.space, label)
+        client, member = await stack.enter_async_context(connection), self._world.member
+        if member is not None:
+            when_ended = member.servers.when_ended
+            when_ended.append(client.servers_ended)
+            stack.callback(when_ended.remove, client.servers_ended)
+        return client
 
     async def _mend(self, bucket: str, *, is_made: bool = False) -> None:
         """Make a bucket whole whose files are damaged: what cannot be read is lost.

@@ -12,6 +12,7 @@ from leafcast.space_settings import SpaceSetting
 from relay.adapters.jetstream.entrance import Decide
 from relay.adapters.jetstream.fence import Tenure
 from relay.adapters.jetstream.member_presence import MemberPresence
+from relay.adapters.jetstream.server_watch import ServerWatch
 from relay.adapters.server.cluster_settings import MEMBERS
 from relay.adapters.server.durability import DEFAULT_STORE, StoreSettings
 from relay.adapters.server.guard import ProcessGuard
@@ -35,7 +36,8 @@ class ActiveMember:
     """A member of a node while it is the active one: its server runs already, and goes on.
 
     `leaf_urls` are where servers of children dial in: at any member's. `others` are where clients
-    reach the other members' servers. `presence` asks the other members.
+    reach the other members' servers. `presence` asks the other members; `servers` tells which of
+    their servers ended.
     """
 
     tenure: Tenure
@@ -43,6 +45,7 @@ class ActiveMember:
     leaf_urls: tuple[str, ...]
     others: tuple[str, ...]
     presence: MemberPresence
+    servers: ServerWatch
 
     async def children_let_in(self) -> None:
         """Wait, if that is soon, until every member that answers lets the same children in."""

@@ -14,6 +14,7 @@ from relay.adapters.asking import asking
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.jetstream.bus import BusAddress, JetStreamBus
 from relay.adapters.jetstream.connection import Connection
+from relay.adapters.jetstream.server_watch import ServerWatch
 from relay.adapters.jetstream.stream_reader import StreamReader
 from relay.adapters.server import nats_server
 from relay.adapters.server.admin import cut_links
@@ -24,12 +25,13 @@ from relay.adapters.server.nats_server import EmbeddedServer
 from relay.adapters.server.ports import free_port
 from relay.adapters.server.process import ReloadRefused, ServerProcess
 from relay.adapters.server.store_mark import StoreOfAnotherKind
+from relay.adapters.spaces import bucket
 from relay.adapters.spaces.bucket import Kept
 from relay.adapters.spaces.connection import space_connection
 from relay.adapters.spaces.embedded_space import EmbeddedSpace
 from relay.adapters.tls.authority import Authority, new_key, signing_request
 from relay.core.effects import StoreOwn, WriteMail
-from relay.ports import BusBroken
+from relay.ports import BusBroken, Interests, SpaceError
 from schemas.objects.objects import ObjectKey
 from schemas.values.identity import MailKey, NodePath
 from tests.awaiting import eventually
@@ -205,6 +207,66 @@ async def test_what_was_written_to_a_space_is_read_at_any_member(grove, tmp_path
                 read = await space.get(ObjectKey("", "configmaps", "shop", name))
                 assert read is not None
                 assert read["data"]["at"] == data
+
+
+async def test_who_follows_a_space_goes_on_when_another_members_server_ends(
+    grove, tmp_path, monkeypatch
+):
+    """It follows by way of a consumer at any of the servers, which ends with that one."""
+    monkeypatch.setattr(bucket, "SILENCE_SECONDS", 3600.0)
+    monkeypatch.setattr(bucket, "SILENCE_LOOKS", 36_000)
+    async with grove, AsyncExitStack() as stack:
+        made = await stack.enter_async_context(trio(grove, tmp_path))
+        system = Connection(made.url("m1"), made.seeds.system, "system", "_INBOX.system")
+        await system.open()
+        stack.push_async_callback(system.close)
+        connection = space_connection(made.url("m1"), made.seeds.space, "a space")
+        client = await stack.enter_async_context(connection)
+        watch = ServerWatch(system, CLOCK, len(NAMES))
+        watch.when_ended.append(client.servers_ended)
+        await watch.start()
+        space = EmbeddedSpace(client, "workloads", CLOCK, DICE, domain="lc", kept=Kept(3))
+        await space.open()
+        seen: dict[int, set[str]] = {}
+
+        async def follow(number: int) -> None:
+            seen[number] = set()
+
+            async def tell(event: object) -> None:
+                seen[number].add(str(event))
+
+            await space.follow(Interests(None), tell)
+
+        group = await stack.enter_async_context(asyncio.TaskGroup())
+        tasks = [group.create_task(watch.run())]
+        tasks += [group.create_task(follow(number)) for number in range(6)]
+
+        async def followers() -> set[str]:
+            """The servers at which one of them has its consumer."""
+            listed = await asked(client, "CONSUMER.LIST.KV_workloads")
+            found = [each["cluster"]["leader"] for each in listed["consumers"]]
+            return set(found) if len(found) == 6 else set()
+
+        await eventually(followers, "not all follow")
+        at = await followers()
+        gone = max(name for name in ("m2", "m3") if f"lc.{name}" in at)
+        made.kill(gone)
+        namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "later"}}
+
+        async def is_written() -> bool:
+            try:
+                await space.apply(namespace, "me")
+            except SpaceError:
+                return False
+            return True
+
+        await eventually(is_written, "nothing is written")
+        await eventually(
+            lambda: all("later" in str(events) for events in seen.values()),
+            "not all hear of what was written",
+        )
+        for task in tasks:
+            task.cancel()
 
 
 async def test_all_three_may_end_at_once_and_all_is_there(grove, tmp_path):

@@ -40,6 +40,12 @@ def command(subject: str, reply: str, headers: str, data: bytes) -> bytes:
     return f"HPUB {subject} {reply} {sizes}\r\n".encode() + head + data + b"\r\n"
 
 
+def losses(client: Client) -> int:
+    """How often what was kept for this client in memory may have been lost."""
+    ended = client.ended_elsewhere if isinstance(client, ReconnectingClient) else 0
+    return client.stats["reconnects"] + ended
+
+
 def _as_text(raw: bytes) -> bytes:
     return raw.decode(errors="replace").encode()
 
@@ -54,6 +60,11 @@ class ReconnectingClient(Client):
     def __init__(self) -> None:
         super().__init__()
         self._plain: dict[int, TakePlain] = {}
+        self.ended_elsewhere = 0
+
+    def servers_ended(self, _servers: frozenset[str]) -> None:
+        """Other servers of the cluster ended, and what they kept for this client in memory."""
+        self.ended_elsewhere += 1
 
     @staticmethod
     def _parse_header_lines(raw: bytes) -> dict[str, str]:

@@ -40,6 +40,7 @@ from relay.adapters.jetstream.publish import (
     Outgoing,
     header_lines,
 )
+from relay.adapters.jetstream.reconnecting_client import losses
 from relay.adapters.spaces.bucket_values import (
     EVERY_PART,
     Parts,
@@ -395,18 +396,24 @@ class Bucket:
         config.mem_storage = True
         config.num_replicas = 1
         config.inactive_threshold = CONSUMER_KEPT_SECONDS
+        before = losses(self._connection)
         with _bus_errors():
             consumer = await self._jetstream.add_consumer(self._stream, config)
         try:
             yield None
-            async with aclosing(self._batches(consumer.name)) as messages:
+            async with aclosing(self._batches(consumer.name, before)) as messages:
                 async for message in messages:
                     yield message
         finally:
-            with suppress(nats.errors.Error, JetStreamError, TimeoutError):
-                await self._jetstream.delete_consumer(self._stream, consumer.name)
+            with suppress(nats.errors.Error, JetStreamError, TimeoutError, OSError):
+                if self._replicas == 1:
+                    await self._jetstream.delete_consumer(self._stream, consumer.name)
+                else:
+                    # It may be at a server that is gone: then it is deleted, and nobody answers.
+                    subject = f"{self._api}.CONSUMER.DELETE.{self._stream}.{consumer.name}"
+                    await self._connection.publish(subject)
 
-    async def _batches(self, consumer: str) -> AsyncGenerator[Msg | None, None]:
+    async def _batches(self, consumer: str, before: int) -> AsyncGenerator[Msg | None, None]:
         """Messages of the consumer, None at each heartbeat; ends when the consumer is lost."""
         subject = f"{self._api}.CONSUMER.MSG.NEXT.{self._stream}.{consumer}"
         ask = json.dumps(
@@ -424,7 +431,7 @@ class Bucket:
                 if not left:
                     await self._connection.publish(subject, ask, reply=inbox)
                     left = BATCH
-                message = await self._next(subscription)
+                message = await self._next(subscription, before)
                 if message is None:
                     return
                 match (message.headers or {}).get("Status", ""):
@@ -444,17 +451,17 @@ class Bucket:
             with suppress(nats.errors.Error):
                 await subscription.unsubscribe()
 
-    async def _next(self, subscription: Subscription) -> Msg | None:
-        """The next message; None if the server fell silent, or was lost and found meanwhile.
+    async def _next(self, subscription: Subscription, before: int) -> Msg | None:
+        """The next message; None if the server fell silent, or it or another was lost meanwhile.
 
-        A server that starts anew has forgotten the consumer, and what it was asked for.
+        A server that starts anew has forgotten the consumer, and what it was asked for. `before` is
+        how often that was so when the consumer was made.
         """
-        reconnects = self._connection.stats["reconnects"]
         for _ in range(SILENCE_LOOKS):
             try:
                 return await subscription.next_msg(timeout=SILENCE_SECONDS / SILENCE_LOOKS)
             except nats.errors.TimeoutError:
-                if self._connection.stats["reconnects"] != reconnects:
+                if losses(self._connection) != before:
                     return None
         return None
 

@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 
 
 @asynccontextmanager
-async def space_connection(url: str, seed: str, name: str) -> AsyncIterator[Client]:
+async def space_connection(url: str, seed: str, name: str) -> AsyncIterator[ReconnectingClient]:
     """A client of the account that the seed opens; it comes back by itself after an outage."""
 
     async def note(error: Exception) -> None:
