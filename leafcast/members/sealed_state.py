@@ -21,8 +21,8 @@ class StateUnreadable(Exception):
 
     def __init__(self, name: str, member: str, why: str) -> None:
         super().__init__(
-            f"member {member} cannot open {name} of its node's state: {why}; let it join anew, so "
-            "that the state is sealed to it"
+            f"member {member} cannot open {name} of its node's state: {why}; stop "
+            "it, copy the member.json with its own key back into its data directory, and start it"
         )
 
 

@@ -21,8 +21,8 @@ class MemberUnusable(Exception):
 
     def __init__(self, file: Path, why: str) -> None:
         super().__init__(
-            f"{file} cannot be used: {why}; restore it, or let this member join anew with an empty "
-            "data directory"
+            f"{file} cannot be used: {why}; copy it back from a backup of this member's data "
+            "directory and start it again: the other two members go on meanwhile"
         )
         self.file = file
 

@@ -12,6 +12,7 @@ from nats.errors import NoRespondersError
 
 from relay.adapters.asking import asking
 from relay.adapters.clock import SystemClock, SystemDice
+from relay.adapters.jetstream import stream_reader
 from relay.adapters.jetstream.bus import BusAddress, JetStreamBus
 from relay.adapters.jetstream.connection import Connection
 from relay.adapters.jetstream.server_watch import ServerWatch
@@ -174,6 +175,42 @@ async def test_a_server_that_is_behind_is_waited_for(grove, tmp_path):
             await StreamReader(connection, CLOCK, "OWN", through=last).read_all(take)
             assert found[-1] == last
         await connection.close()
+
+
+async def test_a_server_that_stays_behind_is_asked_by_another_consumer_and_that_is_said(
+    grove, monkeypatch, caplog
+):
+    monkeypatch.setattr(stream_reader, "HEARTBEAT_SECONDS", 1)
+    monkeypatch.setattr(stream_reader, "BEHIND_SECONDS", 0.0)
+    seeds = new_seeds()
+    async with grove, grove.server("/", seeds) as server, AsyncExitStack() as stack:
+        connection = Connection(server.url, seeds.relay, "reader", "_INBOX.reader")
+        await connection.open()
+        stack.push_async_callback(connection.close)
+        await connection.api("STREAM.CREATE.LOG", name="LOG", subjects=["log"])
+        await connection.client.publish("log", b"one")
+        group, found = await stack.enter_async_context(asyncio.TaskGroup()), list[bytes]()
+
+        async def take(stored):
+            found.append(stored.data)
+
+        async def consumers() -> set[str]:
+            return set((await connection.api("CONSUMER.NAMES.LOG"))["consumers"] or ())
+
+        reader = StreamReader(connection, CLOCK, "LOG", through=2)
+        reading = group.create_task(reader.read_all(take))
+        await eventually(consumers, "nobody reads")
+        first = await consumers()
+
+        async def is_another() -> bool:
+            return bool(await consumers() - first)
+
+        await eventually(is_another, "no other consumer reads")
+        said = "the server has 1 of 2 messages of the stream LOG"
+        await eventually(lambda: said in caplog.text, caplog.text)
+        await connection.client.publish("log", b"two")
+        await reading
+        assert found == [b"one", b"two"]
 
 
 async def test_what_was_written_to_a_space_is_read_at_any_member(grove, tmp_path):

@@ -54,7 +54,7 @@ def test_a_damaged_file_is_named_with_the_remedy(folders, change):
     form = json.loads(file.read_text())
     change(form)
     file.write_text(json.dumps(form))
-    with pytest.raises(MemberUnusable, match="join anew") as refusal:
+    with pytest.raises(MemberUnusable, match="copy it back from a backup") as refusal:
         kept_member(folders["m1"])
     assert refusal.value.file == file
 

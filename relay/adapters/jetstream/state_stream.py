@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from relay.adapters.jetstream.connection import Connection
 from relay.adapters.jetstream.fence import FencedPublisher, Tenure, is_erased, take_fence
 from relay.adapters.jetstream.publish import REPLACES, Outgoing, header_lines
-from relay.adapters.jetstream.stream_reader import Stored, StreamReader
+from relay.adapters.jetstream.stream_reader import Stored, StreamDamaged, StreamReader
 from relay.adapters.jetstream.streams import make_stream
-from relay.ports import Clock
+from relay.ports import BusBroken, Clock
 from schemas.values import subjects
 from schemas.values.identity import NodePath
 
@@ -53,8 +53,15 @@ class StateStream:
             elif stored.subject != subject:
                 values[name] = stored.data
 
-        through = fence.sequence
-        await StreamReader(self._connection, self._clock, STREAM, through=through).read_all(take)
+        reader = StreamReader(self._connection, self._clock, STREAM, through=fence.sequence)
+        try:
+            await reader.read_all(take)
+        except StreamDamaged as damaged:
+            raise BusBroken(
+                f"the state of node {self._path} cannot be read: {damaged}: stop the member with "
+                "that disk, move the folder jetstream of its server aside, and start it again: the "
+                "other members fill the store"
+            ) from damaged
         await self._fenced.sweep(erased)
         return values
 

@@ -34,6 +34,8 @@ HEARTBEAT_SECONDS = 5
 SILENCE_SECONDS = 12.0
 """Two heartbeats missing."""
 AGAIN_SECONDS = 0.25
+BEHIND_SECONDS = 30.0
+"""So long a server may be behind until it is said that it is waited for."""
 
 _NO_MESSAGE = 10037
 _STALLED = "Nats-Consumer-Stalled"
@@ -58,11 +60,14 @@ class Stored:
 class StreamDamaged(BusBroken):
     """Some of what a stream holds cannot be read; all else was."""
 
-    def __init__(self, stream: str, count: int) -> None:
+    def __init__(self, stream: str, count: int, server: str = "") -> None:
         super().__init__(
-            f"{count} of what the stream {stream} held is damaged on the disk, and lost"
+            f"{count} of what the stream {stream} held is damaged on the disk"
+            f"{f' of {server}' if server else ''}, and lost"
         )
         self.stream = stream
+        # The member of a cluster at which it was read.
+        self.server = server
 
 
 Take = Callable[[Stored], Awaitable[None]]
@@ -94,13 +99,15 @@ class StreamReader:
         self._filters = list(filters)
         self._next_sequence = first
         self._through = through
-        self._consumer = ""
+        self._consumer = self._server = ""
         self._deliveries = 0
         self._taking = self._dropped = False
         self._heard = 0.0
         self._failure: Exception | None = None
         self._torn = asyncio.Event()
         self._at_end = self._stops_at_end = False
+        # Its server has told all that it has, and `through` is not among it.
+        self._is_behind = False
         # How many messages are still to come, by the last one that came.
         self._pending = self._damaged = 0
 
@@ -136,16 +143,26 @@ class StreamReader:
         the end StreamDamaged if some of it cannot be read.
         """
         self._stops_at_end = True
+        until = self._clock.now().seconds + BEHIND_SECONDS
         while not self._ended():
             before = self._next_sequence
             await self._read(take)
             if self._failure is not None:
                 raise BusBroken(f"the stream {self._stream} is damaged") from self._failure
-            if not self._ended() and self._next_sequence == before:
+            if self._is_behind and self._clock.now().seconds >= until:
+                until += BEHIND_SECONDS
+                logger.warning(
+                    "%s has %d of %d messages of the stream %s: waiting for it to catch up",
+                    self._server or "the server",
+                    self._next_sequence - 1,
+                    self._through,
+                    self._stream,
+                )
+            elif not self._ended() and not self._is_behind and self._next_sequence == before:
                 raise BusBroken(f"the stream {self._stream} does not deliver what it holds")
         await self._delete_consumer()
         if self._damaged:
-            raise StreamDamaged(self._stream, self._damaged)
+            raise StreamDamaged(self._stream, self._damaged, self._server)
 
     def _ended(self) -> bool:
         return self._at_end
@@ -154,6 +171,7 @@ class StreamReader:
         client = self._connection.client
         await self._connection.ready()
         self._torn.clear()
+        self._is_behind = False
         self._deliveries = 0
         self._heard = self._clock.now().seconds
         inbox = client.new_inbox()
@@ -220,6 +238,7 @@ class StreamReader:
             f"CONSUMER.CREATE.{self._stream}", stream_name=self._stream, config=config
         )
         self._consumer = str(made["name"])
+        self._server = str((made.get("cluster") or {}).get("leader") or "")
         # Messages delivered by now count as pending no more, but as delivered.
         if not self._deliveries:
             self._pending = int(made["num_pending"])
@@ -273,6 +292,10 @@ class StreamReader:
             self._torn.set()
         elif self._pending and self._stops_at_end and _STALLED not in headers:
             await self._look_for_more()
+        elif not self._pending and self._stops_at_end and self._next_sequence <= self._through:
+            # Another consumer may be at a server that has it.
+            self._is_behind = True
+            self._torn.set()
 
     async def _look_for_more(self) -> None:
         """The server is idle though more is to come: end, unless something that can be read is."""

@@ -44,7 +44,8 @@ class StoreMarkDamaged(Exception):
     def __init__(self, file: Path) -> None:
         super().__init__(
             f"{file} is damaged, so the kind of the store beside it is not known: restore the file "
-            "from a backup, or move the folder aside and let the member join anew"
+            f"from a backup, or move it and {file.parent / 'jetstream'} aside and start it: "
+            "the other members fill its store"
         )
         self.file = file
 
