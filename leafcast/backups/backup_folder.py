@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from leafcast.backups.backup_index import LINE_BYTES_MAX, IndexLine, read_line
+from leafcast.backups.folder_thread import FolderThread
 from leafcast.backups.refusals import BackupUnusable
 from relay.atomic_file import DRAFT, atomic_write_bytes, make_folder, sync_folder
 from schemas.values.codec import from_json
@@ -43,10 +44,14 @@ class KeptBackup:
 
 
 class BackupFolder:
-    """The files of one folder; each method raises OSError, and BackupUnusable where it says so."""
+    """The files of one folder; each method raises OSError, and BackupUnusable where it says so.
+
+    A disk may hang: where others go on meanwhile, all of it is called by way of `thread`.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.thread = FolderThread()
 
     def begin(self, tree: str) -> None:
         """Make it a folder for the backups of a tree; raises BackupUnusable for one of others."""

@@ -10,8 +10,8 @@ import errno
 import hashlib
 import json
 import zlib
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -78,7 +78,7 @@ class _Pieces:
 
     async def put(self, messages: list[Stored]) -> Segment:
         """Write messages as a segment; raises OSError."""
-        return await asyncio.to_thread(self._put, messages)
+        return await self.folder.thread.run(self._put, messages)
 
     def _put(self, messages: list[Stored]) -> Segment:
         plain = b"".join(map(encode_message, messages))
@@ -105,19 +105,18 @@ async def write_piecewise(
     Raises BackupUnusable, OSError, BusBroken; then the folder holds the backups that it held.
     """
     tree = tree_of(place)
-    with ExitStack() as stack:
-        # Whatever touches the folder may hang with its disk, and the centre must not.
-        await asyncio.to_thread(folder.check, tree)
-        await asyncio.to_thread(stack.enter_context, folder.alone())
+    # Whatever touches the folder may hang with its disk, and the centre must not.
+    await folder.thread.run(folder.check, tree)
+    async with _alone(folder):
         # What an attempt before left may be what fills the disk.
-        await asyncio.to_thread(folder.sweep)
+        await folder.thread.run(folder.sweep)
         try:
             written = await _write_with_room(folder, settings, place, server, clock)
         except FileNotFoundError:
             # The disk may have gone meanwhile: that is what is said then.
-            await asyncio.to_thread(folder.check, tree)
+            await folder.thread.run(folder.check, tree)
             raise
-        await asyncio.to_thread(folder.keep_newest, settings.keep)
+        await folder.thread.run(folder.keep_newest, settings.keep)
     return written
 
 
@@ -129,7 +128,7 @@ async def _write_with_room(
     clock: Clock,
 ) -> WrittenBackup:
     """Write one; the oldest go first where there is no room for one more, and never the last."""
-    count = sum(it.line is not None for it in await asyncio.to_thread(folder.backups))
+    count = sum(it.line is not None for it in await folder.thread.run(folder.backups))
     fewer = [it for it in (settings.keep, settings.keep - 1) if 0 < it < count]
     while True:
         try:
@@ -137,7 +136,23 @@ async def _write_with_room(
         except OSError as error:
             if error.errno not in _NO_ROOM or not fewer:
                 raise
-        await asyncio.to_thread(folder.keep_newest, fewer.pop(0))
+        await folder.thread.run(folder.keep_newest, fewer.pop(0))
+
+
+@asynccontextmanager
+async def _alone(folder: BackupFolder) -> AsyncIterator[None]:
+    """Write alone. Who is cancelled does not wait for a disk that hangs; it is let go later."""
+    stack, is_cancelled = ExitStack(), False
+    try:
+        await folder.thread.run(stack.enter_context, folder.alone())
+        yield
+    except asyncio.CancelledError:
+        is_cancelled = True
+        raise
+    finally:
+        closing = folder.thread.begin(stack.close)
+        if not is_cancelled:
+            await closing
 
 
 async def _write(
@@ -147,23 +162,23 @@ async def _write(
     server: CentreServer,
     clock: Clock,
 ) -> WrittenBackup:
-    before = await asyncio.to_thread(_read_catalog, folder, settings)
-    pieces = _Pieces(folder, settings, await asyncio.to_thread(folder.sizes))
+    before = await folder.thread.run(_read_catalog, folder, settings)
+    pieces = _Pieces(folder, settings, await folder.thread.run(folder.sizes))
     began_ms, copied, one_moment = await _copy_all(server, clock, before, pieces)
     # Settings are kept once a first backup by them is there.
     files = {**centre_files(place), SETTINGS_FILE: settings.encoded().encode()}
     streams = {name: it.index for name, it in copied.items()}
     index = BackupIndex(streams, files, one_moment)
-    kept = await asyncio.to_thread(folder.backups)
+    kept = await folder.thread.run(folder.backups)
     number = 1 + max((it.line.number for it in kept if it.line), default=0)
     line = IndexLine(tree_of(place), number, began_ms, settings.key, index.pieces)
     data = close_index(index, line, settings.secret, settings.public)
     file = _file_name(line)
     # The disk may be another one by now, or none.
-    await asyncio.to_thread(folder.check, line.tree, index.pieces)
-    await asyncio.to_thread(folder.write, file, data)
+    await folder.thread.run(folder.check, line.tree, index.pieces)
+    await folder.thread.run(folder.write, file, data)
     catalog = _encode_catalog(settings, {name: it.catalog for name, it in copied.items()})
-    await asyncio.to_thread(folder.write, CATALOG, catalog)
+    await folder.thread.run(folder.write, CATALOG, catalog)
     messages = sum(len(it.alive) for stream in index.streams.values() for it in stream.segments)
     return WrittenBackup(file, began_ms, pieces.written + len(data), messages)
 

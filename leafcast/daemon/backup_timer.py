@@ -37,10 +37,40 @@ LATE_SECONDS = 600.0
 """After so long, or after the interval, a backup that is being written is told of."""
 SEE_DISK = "see whether its disk answers, or is mounted from a machine that does"
 FOLDER_SECONDS = 5.0
+"""So long who asks waits for what the folder says; then it is what it said last."""
+ANSWER_SECONDS = 30.0
+"""So long a person who names a folder waits for its disk to answer."""
 LATEST_SECONDS = 3600.0
 """So long it sleeps at most: a clock that is set is noticed then."""
 
 Note = Callable[[str, str, str], None]
+
+
+class _Target:
+    """A folder that backups are written to, by one at a time."""
+
+    def __init__(self, to: str) -> None:
+        self.to, self.folder = to, BackupFolder(Path(to))
+        self.writing = asyncio.Lock()
+        # What it said of the last verification.
+        self.verified = dict[str, Any]()
+        self._asked: asyncio.Future[dict[str, Any]] | None = None
+        self._asked_at = 0.0
+
+    async def verification(self, clock: Clock) -> dict[str, Any]:
+        """What lies there of the last verification; what was read last while its disk hangs."""
+        now = clock.now().seconds
+        if self._asked is None:
+            self._asked, self._asked_at = self.folder.thread.begin(self.folder.verified), now
+        asked, left = self._asked, self._asked_at + FOLDER_SECONDS - now
+        await asyncio.wait([asked], timeout=max(left, 0))
+        if asked.done():
+            if self._asked is asked:
+                self._asked = None
+            with suppress(OSError):
+                self.verified = asked.result()
+        return self.verified
+
 
 log = logging.getLogger("leafcast.backups")
 
@@ -58,7 +88,6 @@ class BackupTimer:
     ) -> None:
         self._place, self._streams = place, streams
         self._clock, self._dice, self._note = clock, dice, note
-        self._writing = asyncio.Lock()
         self._set = asyncio.Event()
         # After a failure: when it is tried again, by the monotonic clock, and how long that took.
         self._again_at = self._pause = 0.0
@@ -68,6 +97,7 @@ class BackupTimer:
         except BackupUnusable as error:
             self.settings, self._trouble = BackupSettings(), str(error)
         self.standing = kept_standing(place.folder)
+        self._targets = {self.settings.to: _Target(self.settings.to)}
 
     async def run(self) -> None:
         """Write backups as they are due, until cancelled."""
@@ -95,10 +125,7 @@ class BackupTimer:
         """What people are told; see leafcast.doctor.findings.BackupFacts."""
         standing, verified = self.standing, dict[str, Any]()
         if self.settings.to:
-            folder = BackupFolder(Path(self.settings.to))
-            with suppress(OSError, TimeoutError):
-                async with asyncio.timeout(FOLDER_SECONDS):
-                    verified = await asyncio.to_thread(folder.verified)
+            verified = await self._target(self.settings.to).verification(self._clock)
         failed = verified.get("failed")
         failed = failed if isinstance(failed, dict) else {}
         return {
@@ -123,24 +150,39 @@ class BackupTimer:
     ) -> WrittenBackup | None:
         """Take what a person says, the rest stays; the first backup by it, None if none is asked.
 
-        Raises BackupUnusable, OSError, BusBroken; then all is as before.
+        It waits for no folder but the one that is meant. Raises BackupUnusable, OSError, BusBroken;
+        then all is as before.
         """
         wanted = self._wanted(seconds, keep, to, public)
         written = None
         if wanted.seconds:
-            async with self._writing:
-                folder = BackupFolder(Path(wanted.to))
-                # A folder that was in use and is gone is on a disk that is not mounted.
-                if to or not self.standing.made_ms:
-                    await asyncio.to_thread(folder.begin, tree_of(self._place))
-                written = await self._write(folder, wanted)
+            target = self._target(wanted.to)
+            # A folder that was in use and is gone is on a disk that is not mounted.
+            makes = bool(to) or not self.standing.made_ms
+            await self._begin(target.folder, makes=makes)
+            async with target.writing:
+                written = await self._write(target.folder, wanted)
         keep_settings(self._place.folder, wanted)
         self.settings, self._trouble = wanted, ""
+        # One before may hang for ever.
+        self._targets = {wanted.to: self._target(wanted.to)}
         if written is None:
             self.standing = replace(self.standing, failing_ms=0, reason="", remedy="")
         keep_standing(self._place.folder, self.standing)
         self._set.set()
         return written
+
+    def _target(self, to: str) -> _Target:
+        return self._targets.setdefault(to, _Target(to))
+
+    async def _begin(self, folder: BackupFolder, *, makes: bool) -> None:
+        """See that the folder answers and is this tree's; raises BackupUnusable, OSError."""
+        look = folder.begin if makes else folder.check
+        try:
+            async with asyncio.timeout(ANSWER_SECONDS):
+                await folder.thread.run(look, tree_of(self._place))
+        except TimeoutError as error:
+            raise BackupUnusable(folder.folder, "it does not answer", SEE_DISK) from error
 
     def wrote_whole(self) -> None:
         """Take note of a backup in a file of its own."""
@@ -179,19 +221,27 @@ class BackupTimer:
         return settings.seconds - since if since >= 0 else 0.0
 
     async def _write_due(self) -> None:
-        """Write one; of a disk that does not answer it is told meanwhile, and waited for."""
+        """Write one; of a disk that does not answer it is told meanwhile.
+
+        It is waited for until a person sets something else, such as another folder.
+        """
         late = max(LATE_SECONDS, float(self.settings.seconds))
         async with asyncio.TaskGroup() as group:
-            writing = group.create_task(self._try_to_write())
-            done, _ = await asyncio.wait([writing], timeout=late)
+            tasks = [group.create_task(it) for it in (self._try_to_write(), self._set.wait())]
+            first = asyncio.FIRST_COMPLETED
+            done, _ = await asyncio.wait(tasks, timeout=late, return_when=first)
             if not done:
                 self._failed(f"{self.settings.to}: it does not answer", SEE_DISK)
+                await asyncio.wait(tasks, return_when=first)
+            for task in tasks:
+                task.cancel()
 
     async def _try_to_write(self) -> None:
         settings = self.settings
         try:
-            async with self._writing:
-                await self._write(BackupFolder(Path(settings.to)), settings)
+            target = self._target(settings.to)
+            async with target.writing:
+                await self._write(target.folder, settings)
         except BackupUnusable as error:
             self._failed(f"{error.what}: {error.reason}", error.remedy)
         except BusBroken as error:

@@ -1,17 +1,25 @@
 """Backups on a timer: made when they are due, told of when they fail, never two at once."""
 
 import asyncio
+import json
+import os
+import tempfile
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from leafcast.backups.backup_folder import BackupFolder
+from leafcast.ask.api import ApiError
+from leafcast.backups.backup_folder import VERIFIED, BackupFolder
 from leafcast.backups.backup_settings import kept_settings
+from leafcast.backups.centre_streams import CentreServer
 from leafcast.backups.refusals import BackupUnusable
 from leafcast.daemon import backup_timer
 from leafcast.daemon.backup_timer import BackupTimer
+from leafcast.daemon.verbs.backups import Backups
 from relay.adapters.clock import SystemDice
 from relay.ports import BusBroken
 from schemas.content.operator_box import public_half
@@ -52,6 +60,25 @@ async def running(timer):
 @pytest.fixture
 def to(tmp_path):
     return tmp_path / "to"
+
+
+@dataclass
+class Reached:
+    """A centre that has a server."""
+
+    server: CentreServer
+
+    def streams(self) -> CentreServer:
+        return self.server
+
+
+def is_free(to: Path) -> bool:
+    """Whether nobody writes to the folder."""
+    try:
+        with BackupFolder(to).alone():
+            return True
+    except BackupUnusable:
+        return False
 
 
 def count(to: Path) -> int:
@@ -124,6 +151,7 @@ async def test_a_disk_that_does_not_answer_is_told_of_and_waited_for(
     grove, tmp_path, to, monkeypatch
 ):
     monkeypatch.setattr(backup_timer, "LATE_SECONDS", 0.5)
+    monkeypatch.setattr(backup_timer, "FOLDER_SECONDS", 0.2)
     answers = threading.Event()
 
     def hangs(folder):
@@ -143,6 +171,112 @@ async def test_a_disk_that_does_not_answer_is_told_of_and_waited_for(
             assert (await timer.facts())["made_ms"] >= made_ms
             answers.set()
             await eventually(lambda: not timer.trouble and timer.standing.made_ms > made_ms)
+
+
+async def test_a_disk_that_hangs_takes_no_thread_that_others_need(grove, tmp_path, to, monkeypatch):
+    monkeypatch.setattr(backup_timer, "FOLDER_SECONDS", 0.1)
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(2))
+    async with grove:
+        centre = await Timed(grove, tmp_path / "tree").start()
+        await centre.make_ledger(b"a record")
+        timer = centre.timer()
+        await timer.change(900, 9, str(to), PUBLIC)
+        note = {"timeMs": 7, "file": "a.backup", "seconds": 1.5}
+        BackupFolder(to).write(VERIFIED, json.dumps(note).encode())
+        assert (await timer.facts())["verified_ms"] == 7
+        (to / VERIFIED).unlink()
+        os.mkfifo(to / VERIFIED)
+        before = threading.active_count()
+        for _ in range(10):
+            assert (await timer.facts())["verified_ms"] == 7
+        assert threading.active_count() <= before + 1
+        async with asyncio.timeout(10):
+            assert await asyncio.to_thread(int, "7") == 7
+        # Whoever opens it to write lets those go on who read: of nothing, which is no note.
+        os.close(os.open(to / VERIFIED, os.O_WRONLY))
+        (to / VERIFIED).unlink()
+        while (await timer.facts())["verified_ms"]:
+            """It is asked anew."""
+
+
+@pytest.mark.parametrize("every", [1, 0])
+async def test_another_folder_or_none_may_be_named_while_one_hangs(
+    grove, tmp_path, to, monkeypatch, every
+):
+    monkeypatch.setattr(backup_timer, "LATE_SECONDS", 0.5)
+    monkeypatch.setattr(backup_timer, "FOLDER_SECONDS", 0.1)
+    monkeypatch.setattr(backup_timer, "ANSWER_SECONDS", 0.5)
+    answers, plain = threading.Event(), BackupFolder.sizes
+
+    def hangs(folder):
+        if folder.folder == to:
+            answers.wait(60)
+        return plain(folder)
+
+    async with grove:
+        centre = await Timed(grove, tmp_path / "tree").start()
+        await centre.make_ledger(b"a record")
+        other = tmp_path / "other"
+        async with running(centre.timer()) as timer:
+            await timer.change(1, 9, str(to), PUBLIC)
+            monkeypatch.setattr(BackupFolder, "sizes", hangs)
+            await eventually(lambda: "it does not answer" in timer.trouble)
+            with pytest.raises(BackupUnusable, match="it does not answer"):
+                await timer.change(5, None, "", b"")
+            async with asyncio.timeout(10):
+                await timer.change(every, None, str(other) if every else "", b"")
+            assert not timer.trouble
+            assert kept_settings(centre.place.folder).seconds == every
+            if every:
+                first = timer.standing.file
+                await eventually(lambda: timer.standing.file != first)
+        assert not answers.is_set()
+        answers.set()
+
+
+async def test_a_run_ends_while_its_folder_hangs(grove, tmp_path, to, monkeypatch):
+    answers, begun, plain = threading.Event(), threading.Event(), BackupFolder.sizes
+
+    def hangs(folder):
+        begun.set()
+        answers.wait(60)
+        return plain(folder)
+
+    async with grove:
+        centre = await Timed(grove, tmp_path / "tree").start()
+        async with asyncio.timeout(20), running(centre.timer()) as timer:
+            await timer.change(1, 9, str(to), PUBLIC)
+            monkeypatch.setattr(BackupFolder, "sizes", hangs)
+            await eventually(begun.is_set)
+        assert not answers.is_set()
+        answers.set()
+        # It lets go of the folder, too.
+        await eventually(lambda: is_free(to))
+
+
+async def test_a_file_on_a_disk_that_hangs_holds_nothing_else_up(grove, tmp_path, monkeypatch):
+    answers, begun, plain = threading.Event(), threading.Event(), tempfile.mkstemp
+
+    def hangs(*given, **named):
+        begun.set()
+        answers.wait(60)
+        return plain(*given, **named)
+
+    async with grove:
+        centre = await Timed(grove, tmp_path / "tree").start()
+        await centre.make_ledger(b"a record")
+        verbs = Backups(Reached(centre.server), centre.place, centre.timer(), CLOCK)
+        monkeypatch.setattr(tempfile, "mkstemp", hangs)
+        writing = asyncio.create_task(verbs.backup(str(tmp_path / "b.tar")))
+        await eventually(begun.is_set)
+        assert (await verbs.facts())["whole_ms"] == 0
+        answers.set()
+        assert await writing == {}
+        assert (tmp_path / "b.tar").exists()
+        assert (await verbs.facts())["whole_ms"] > 0
+        missing = tmp_path / "none" / "b.tar"
+        with pytest.raises(ApiError, match="No such file"):
+            await verbs.backup(str(missing))
 
 
 async def test_two_that_write_at_once_do_it_one_after_the_other_or_are_told(grove, tmp_path, to):

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from leafcast.ask.api import ApiError, verb
+from leafcast.backups.folder_thread import FolderThread
 from leafcast.backups.refusals import BackupUnusable
 from leafcast.backups.whole_file import write_backup
 from leafcast.centre.centre import Centre
@@ -27,11 +30,16 @@ class Backups:
     async def backup(self, file: str) -> dict[str, Any]:
         """Write `file`, an absolute path: `{}`."""
         try:
-            await write_backup(Path(file), self._place, self._centre.streams(), self._clock)
+            await self._write(Path(file))
         except (BackupUnusable, BusBroken, OSError) as error:
             raise _refusal(error) from error
         self._timer.wrote_whole()
         return {}
+
+    async def _write(self, file: Path) -> None:
+        # The disk may hang amid any of its writes, and the centre must not.
+        made = partial(write_backup, file, self._place, self._centre.streams(), self._clock)
+        await FolderThread().run(lambda: asyncio.run(made()))
 
     @verb("backup-timer")
     async def change(
