@@ -10,8 +10,10 @@ says nothing.)
 """
 
 import os
+import tempfile
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from subprocess import Popen
 
 import pytest
@@ -124,3 +126,13 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     if group_of(item.nodeid) not in WHOLE_TREES and not config.stash.get(_given_way, False):
         config.stash[_given_way] = True
         os.nice(GIVES_WAY)
+
+
+@pytest.fixture
+def other_disk(tmp_path: Path) -> Iterator[Path]:
+    """A folder that is not on the file system of `tmp_path`."""
+    memory = Path("/dev/shm")  # noqa: S108 - a file system that is not that of the tests
+    if not memory.is_dir() or memory.stat().st_dev == tmp_path.stat().st_dev:
+        pytest.skip("NOT RUN: /dev/shm is no file system of its own")
+    with tempfile.TemporaryDirectory(dir=memory) as folder:
+        yield Path(folder)

@@ -59,6 +59,9 @@ class BackupStanding:
     failing_ms: int = 0
     reason: str = ""
     remedy: str = ""
+    # Whether the last ones, on the timer and by itself, lie on the disk of the data directory.
+    same_disk: bool = False
+    whole_same_disk: bool = False
 
     def failed(self, now_ms: int, reason: str, remedy: str) -> BackupStanding:
         """The same after one that failed."""
@@ -90,6 +93,8 @@ def kept_standing(folder: Path) -> BackupStanding:
     """How the last ones went; as if there was none, if that is damaged."""
     try:
         form = _form(folder / STANDING_FILE) or {}
+        # Files of a release before do not say of disks.
+        form = {"same_disk": False, "whole_same_disk": False, **form}
         standing = BackupStanding(**{name: form[name] for name in asdict(_NONE)})
         times = standing.made_ms, standing.failing_ms, standing.whole_ms, standing.seconds
         # Whatever the file says: the sum of what are no numbers raises.

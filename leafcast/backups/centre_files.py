@@ -39,6 +39,11 @@ def centre_files(place: DataDir) -> dict[str, bytes]:
     return found
 
 
+def is_same_disk(one: Path, other: Path) -> bool:
+    """Whether both lie on one file system, so that one lost disk takes both; raises OSError."""
+    return one.stat().st_dev == other.stat().st_dev
+
+
 def tree_of(place: DataDir) -> str:
     """The id of the tree whose keys lie there."""
     return str(json.loads((place.keys / "keys.json").read_bytes())["tree"])

@@ -22,7 +22,7 @@ from leafcast.backups.backup_settings import (
     kept_settings,
     kept_standing,
 )
-from leafcast.backups.centre_files import tree_of
+from leafcast.backups.centre_files import is_same_disk, tree_of
 from leafcast.backups.centre_streams import CentreServer
 from leafcast.backups.operator_keys import MAKE_ONE
 from leafcast.backups.piecewise import WrittenBackup, write_piecewise
@@ -134,6 +134,8 @@ class BackupTimer:
             "file": standing.file,
             "bytes": standing.bytes,
             "took_seconds": standing.seconds,
+            "same_disk": standing.same_disk,
+            "whole_same_disk": standing.whole_same_disk,
             "whole_ms": standing.whole_ms,
             "failing_ms": standing.failing_ms,
             "trouble": self.trouble,
@@ -184,9 +186,11 @@ class BackupTimer:
         except TimeoutError as error:
             raise BackupUnusable(folder.folder, "it does not answer", SEE_DISK) from error
 
-    def wrote_whole(self) -> None:
-        """Take note of a backup in a file of its own."""
-        self.standing = replace(self.standing, whole_ms=self._clock.now().wall_ms)
+    def wrote_whole(self, *, same_disk: bool) -> None:
+        """Take note of a backup in a file of its own, and where it lies."""
+        self.standing = replace(
+            self.standing, whole_ms=self._clock.now().wall_ms, whole_same_disk=same_disk
+        )
         _keep_if_possible(self._place.folder, self.standing)
 
     def _wanted(
@@ -263,8 +267,16 @@ class BackupTimer:
         began = self._clock.now().seconds
         written = await write_piecewise(folder, settings, self._place, self._streams(), self._clock)
         took = self._clock.now().seconds - began
-        whole_ms = self.standing.whole_ms
-        self.standing = BackupStanding(written.time_ms, written.file, written.bytes, took, whole_ms)
+        same_disk = await folder.thread.run(is_same_disk, self._place.folder, folder.folder)
+        self.standing = BackupStanding(
+            written.time_ms,
+            written.file,
+            written.bytes,
+            took,
+            whole_ms=self.standing.whole_ms,
+            same_disk=same_disk,
+            whole_same_disk=self.standing.whole_same_disk,
+        )
         self._pause = 0.0
         log.info("backup %s: %d bytes in %.1f s", written.file, written.bytes, took)
         return written

@@ -14,6 +14,7 @@ GROUP = "Backups"
 LATE_TIMES = 2
 """A backup that is older than so many intervals is late."""
 _ALL = "the centre's ledger, its objects and the tree's keys are on this one disk"
+_ELSEWHERE = "leafcast backup --to DIR, on another disk or machine"
 _VERIFY = "leafcast backup verify {file} --key FILE, where your private key is"
 
 
@@ -26,16 +27,22 @@ def backup_checks(facts: DoctorFacts) -> Iterator[Check]:
 
 
 def _lost_disk(backups: BackupFacts, now_ms: int) -> Iterator[Check]:
-    newest = max(backups.made_ms, backups.whole_ms)
-    if not newest:
+    if not (backups.made_ms or backups.whole_ms):
         yield _none(backups)
         return
+    # What goes with the disk is no backup of it.
+    made_ms = 0 if backups.same_disk else backups.made_ms
+    newest = max(made_ms, 0 if backups.whole_same_disk else backups.whole_ms)
     age = max(now_ms - newest, 0) / 1000
-    said = f"a lost disk costs what was changed in the last {span_text(age)}"
+    said = "a lost disk costs all, also the backups"
+    if newest:
+        said = f"a lost disk costs what was changed in the last {span_text(age)}"
     if backups.trouble:
         since = span_text((now_ms - backups.failing_ms) / 1000)
         why, _, remedy = backups.trouble.rpartition("; ")
         yield Check(GROUP, "warning", f"{said}; backups fail since {since}", why, remedy)
+    elif not newest or (backups.seconds and backups.same_disk):
+        yield Check(GROUP, "warning", said, _same_disk(backups), _ELSEWHERE)
     elif not backups.seconds:
         cause = "backups on a timer are off"
         yield Check(GROUP, "warning", said, cause, "leafcast backup --every 15m")
@@ -54,6 +61,11 @@ def _none(backups: BackupFacts) -> Check:
         return Check(GROUP, "warning", said, why, remedy)
     remedy = "leafcast backup key new FILE, then leafcast backup --every 15m --to DIR"
     return Check(GROUP, "warning", said, _ALL, remedy)
+
+
+def _same_disk(backups: BackupFacts) -> str:
+    where = f"those in {backups.to}" if backups.made_ms and backups.same_disk else "they"
+    return f"{where} lie on the same disk as the data directory"
 
 
 def _recovery(backups: BackupFacts, now_ms: int) -> Check:

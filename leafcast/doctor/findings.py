@@ -207,6 +207,9 @@ class BackupFacts:
     damaged_ms: float = 0
     damaged_reason: str = ""
     damaged_remedy: str = ""
+    # Whether the last ones, on the timer and in a file, lie on the disk of the data directory.
+    same_disk: bool = False
+    whole_same_disk: bool = False
 
 
 @dataclass(frozen=True, slots=True)

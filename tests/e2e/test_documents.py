@@ -119,8 +119,11 @@ class Shell:
     def __init__(self, folder: Path, *within: str, **more: str) -> None:
         """`within` is a command that runs the shell, `more` is added to its environment."""
         self.folder, self.home = folder / "leafcast", folder / "home"
+        # Where pages have other disks.
+        self.mounts = folder / "mounts"
         self.folder.mkdir()
         self.home.mkdir()
+        self.mounts.mkdir()
         self.written = {"leafcast", "deploy", ".venv"}
         for name in ("leafcast", "deploy"):
             (self.folder / name).symlink_to(ROOT / name)
@@ -141,6 +144,7 @@ class Shell:
 
     def run(self, line: str) -> tuple[int, list[str]]:
         """The exit code of a command, and the lines it printed."""
+        line = line.replace("/mnt/", f"{self.mounts}/")
         # What a command reads is not ours: else it would take the commands that follow.
         self._bash.stdin.write(f"{{ {line}\n}} < /dev/null\nprintf '\\n{END} %s\\n' $?\n")
         self._bash.stdin.flush()
@@ -150,7 +154,8 @@ class Shell:
             if text.startswith(END):
                 self._is_busy = False
                 return int(text.removeprefix(END)), printed[:-1] if printed[-1] == "" else printed
-            printed.append(text.rstrip("\n").replace(str(self.home), "/home/you"))
+            shown = text.replace(str(self.home), "/home/you").replace(str(self.mounts), "/mnt")
+            printed.append(shown.rstrip("\n"))
         raise AssertionError(f"the shell ended at {line!r}: {printed}")
 
     def left_behind(self) -> list[str]:

@@ -108,6 +108,30 @@ async def test_backups_are_made_as_they_are_due_also_after_a_restart(grove, tmp_
         assert again.trouble == ""
 
 
+async def test_it_is_known_of_each_backup_whether_it_lies_on_the_centres_own_disk(
+    grove, tmp_path, to, other_disk
+):
+    async with grove:
+        centre = await Timed(grove, tmp_path / "tree").start()
+        await centre.make_ledger(b"a record")
+        timer = centre.timer()
+        verbs = Backups(Reached(centre.server), centre.place, timer, CLOCK)
+
+        async def said():
+            facts = await timer.facts()
+            return facts["same_disk"], facts["whole_same_disk"]
+
+        await timer.change(900, 9, str(to), PUBLIC)
+        await verbs.backup(str(other_disk / "b.tar"))
+        assert await said() == (True, False)
+        await timer.change(900, 9, str(other_disk / "to"), PUBLIC)
+        assert await said() == (False, False)
+        await verbs.backup(str(tmp_path / "b.tar"))
+        assert await said() == (False, True)
+        # It is known after a restart, too.
+        assert centre.timer().standing == timer.standing
+
+
 async def test_a_setting_that_does_not_work_is_refused_and_changes_nothing(grove, tmp_path, to):
     async with grove:
         centre = await Timed(grove, tmp_path / "tree").start()

@@ -57,6 +57,36 @@ def test_where_nobody_can_back_up_nothing_is_said():
             "/mnt: gone",
             "mount it",
         ),
+        (
+            {"same_disk": True},
+            "costs all",
+            "/mnt lie on the same disk",
+            "--to DIR, on another disk",
+        ),
+        (
+            {"same_disk": True, "whole_ms": NOW - 5 * MINUTE},
+            "in the last 5m",
+            "/mnt lie on the same disk",
+            "--to DIR",
+        ),
+        (
+            {"same_disk": True, "failing_ms": NOW - 5 * MINUTE, "trouble": "/mnt: full; make room"},
+            "costs all, also the backups; backups fail since 5m",
+            "/mnt: full",
+            "make room",
+        ),
+        (
+            {"same_disk": True, "whole_ms": NOW, "whole_same_disk": True},
+            "costs all",
+            "same disk",
+            "--to DIR",
+        ),
+        (
+            {"seconds": 0, "made_ms": 0, "whole_ms": NOW, "whole_same_disk": True},
+            "costs all",
+            "they lie on the same disk",
+            "--to DIR",
+        ),
     ],
 )
 def test_what_costs_more_than_is_wanted_is_warned_of(change, said, cause, remedy):
@@ -75,6 +105,11 @@ def test_a_verification_that_failed_is_warned_of():
     )
     said = "a backup that was verified 5m ago cannot be restored"
     assert told(failed)[1] == ("warning", said, "/mnt/pieces/ab: damaged", "remove this piece")
+
+
+def test_an_older_one_on_another_disk_counts_before_a_newer_one_on_the_same():
+    found = told(replace(GOOD, whole_ms=NOW - MINUTE, whole_same_disk=True))
+    assert found[0][:2] == ("ok", "a lost disk costs what was changed in the last 3m")
 
 
 def test_a_file_of_its_own_counts_for_what_would_be_lost():

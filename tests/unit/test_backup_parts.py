@@ -1,5 +1,7 @@
 """What backups are made of: segments, indexes, keys, folders, settings, each by itself."""
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -250,6 +252,11 @@ def test_settings_and_standing_are_kept_and_a_damaged_file_is_named(tmp_path):
         kept_settings(tmp_path)
     standing = BackupStanding(5, "f", 7, 0.5).failed(9, "why", "what")
     keep_standing(tmp_path, standing)
+    assert kept_standing(tmp_path) == standing
+    # A release before did not say of disks.
+    form = json.loads((tmp_path / "backup-standing.json").read_text())
+    del form["same_disk"], form["whole_same_disk"]
+    (tmp_path / "backup-standing.json").write_text(json.dumps(form))
     assert kept_standing(tmp_path) == standing
     # Since when they fail stays.
     assert standing.failed(99, "why", "what").failing_ms == 9

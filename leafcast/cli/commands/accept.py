@@ -93,7 +93,7 @@ def _chosen_lines(selector: LabelSelector, data_dir: Path | None) -> list[str]:
         f"{what}: left as it is: it is for others, too; name it, or widen the selector"
         for what in found["partly"]
     ]
-    none = f"Nothing with {selector.to_query()} waits"
+    none = "Nothing with these labels waits"
     return lines or [f"{none}: `leafcast accept` and `leafcast orphans` list all"]
 
 

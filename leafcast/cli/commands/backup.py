@@ -159,6 +159,8 @@ def standing_lines(facts: dict[str, Any], now_ms: int) -> list[str]:
         ago = span_text((now_ms - facts["made_ms"]) / 1000)
         took = f"{facts['bytes']} bytes in {facts['took_seconds']:.1f} s"
         lines.append(f"The last one {ago} ago: {facts['file']}, {took}.")
+    if facts["made_ms"] and facts.get("same_disk"):
+        lines.append("They lie on the centre's own disk, which takes them with it: --to another.")
     if facts["trouble"]:
         lines.append(f"They fail: {facts['trouble']}")
     if facts["verified_ms"]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from leafcast.ask.api import ApiError, verb
+from leafcast.backups.centre_files import is_same_disk
 from leafcast.backups.folder_thread import FolderThread
 from leafcast.backups.refusals import BackupUnusable
 from leafcast.backups.whole_file import write_backup
@@ -30,16 +30,22 @@ class Backups:
     async def backup(self, file: str) -> dict[str, Any]:
         """Write `file`, an absolute path: `{}`."""
         try:
-            await self._write(Path(file))
+            same_disk = await self._write(Path(file))
         except (BackupUnusable, BusBroken, OSError) as error:
             raise _refusal(error) from error
-        self._timer.wrote_whole()
+        self._timer.wrote_whole(same_disk=same_disk)
         return {}
 
-    async def _write(self, file: Path) -> None:
+    async def _write(self, file: Path) -> bool:
+        """Write one; whether it lies on the centre's own disk."""
+        place, server, clock = self._place, self._centre.streams(), self._clock
+
+        def write() -> bool:
+            asyncio.run(write_backup(file, place, server, clock))
+            return is_same_disk(place.folder, file)
+
         # The disk may hang amid any of its writes, and the centre must not.
-        made = partial(write_backup, file, self._place, self._centre.streams(), self._clock)
-        await FolderThread().run(lambda: asyncio.run(made()))
+        return await FolderThread().run(write)
 
     @verb("backup-timer")
     async def change(
