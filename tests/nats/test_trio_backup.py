@@ -18,6 +18,7 @@ from relay.core.effects import StoreOwn
 from schemas.content.blobs import OBJECT, store
 from schemas.values import subjects
 from schemas.values.identity import NodePath
+from tests.awaiting import eventually
 from tests.nats.backed_up_centre import CLOCK, KEY, TREE, BackedUpCentre
 from tests.nats.conftest import Grove
 from tests.nats.test_trio_fence import KEPT, OTHER, bus_of, config_map, space_of
@@ -41,6 +42,20 @@ class BackedUpTrio(BackedUpCentre):
         return self
 
 
+async def until_placed(members) -> None:
+    """Wait until the leader has seen all members, and places a stream at three."""
+
+    async def is_placed() -> bool:
+        async with client_at(members.url(), members.seeds.relay) as client:
+            config = {"name": "PROBE", "subjects": ["probe"], "num_replicas": 3}
+            answer = await asked(client, "STREAM.CREATE.PROBE", **config)
+            if "error" in answer:
+                return False
+            return bool((await asked(client, "STREAM.DELETE.PROBE"))["success"])
+
+    await eventually(is_placed, "no stream is placed at three members")
+
+
 @pytest.mark.parametrize("form", ["whole", "piecewise"])
 async def test_a_trio_is_restored_into_a_centre_that_runs_once(tmp_path, form):
     content = store(OBJECT, b"content")
@@ -49,6 +64,7 @@ async def test_a_trio_is_restored_into_a_centre_that_runs_once(tmp_path, form):
         trio(grove, tmp_path) as members,
         AsyncExitStack() as stack,
     ):
+        await until_placed(members)
         bus = bus_of(members, "m1", "one")
         await bus.start()
         await bus.write(blobs=content.values)
