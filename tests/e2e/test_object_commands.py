@@ -1,6 +1,7 @@
 """A user's day with objects: apply, look, wait, change, delete, on one running tree."""
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -241,6 +242,8 @@ def test_the_columns_of_a_definition_are_shown_here_and_at_an_edge(tree, deliver
     assert did(tree, *widgets, "--at", EDGES[0]).stdout.split() == ["NAME", "SIZE", "one", "7"]
 
 
+OBJECT = re.compile(r"\S+/\S+/\S+: ")
+"""An object as `status` names it; other tests may have left one here that is not well."""
 HEAVY = ("aiohttp", "kubernetes", "nats.", "pydantic", "relay.ports", "rich", "yaml", "schemas.api")
 
 
@@ -259,6 +262,8 @@ def test_a_command_that_asks_loads_no_library_that_it_does_not_use(tree, store, 
     assert done.returncode == 0, told
     loaded = {line.rpartition("|")[2].strip() for line in told.splitlines()}
     assert "leafcast.ask.session" in loaded
+    if words == ("status",) and OBJECT.search(done.stdout):
+        more = ()  # Who tells of an object that is not well reads of what kind it is.
     assert {name for name in loaded if name.startswith((*HEAVY, *more))} == set()
 
 
