@@ -476,17 +476,16 @@ async def test_fewer_are_kept_only_once_a_new_one_is_written(grove, tmp_path):
         assert [it.file for it in folder.backups()] == [newest]
 
 
-@pytest.mark.parametrize("made_anew", [False, True])
+@pytest.mark.parametrize("made_anew", ["", ".", "pieces"])
 async def test_a_folder_that_goes_amid_a_backup_is_not_made_anew_and_none_is_told_of(
     grove, tmp_path, made_anew
 ):
     class Unmounted(BackupFolder):
-        def write(self, name, data):
-            if self.folder.exists() and not elsewhere.exists():
-                self.folder.rename(elsewhere)
-                if made_anew:
-                    (self.folder / name).parent.mkdir(parents=True)
-            super().write(name, data)
+        def put_piece(self, name, data):
+            self.folder.rename(elsewhere)
+            if made_anew:
+                (self.folder / made_anew).mkdir(parents=True)
+            super().put_piece(name, data)
 
     folder, elsewhere = BackupFolder(tmp_path / "backups"), tmp_path / "elsewhere"
     async with grove:
@@ -496,7 +495,7 @@ async def test_a_folder_that_goes_amid_a_backup_is_not_made_anew_and_none_is_tol
         with pytest.raises(BackupUnusable, match="no backups are there; is the disk mounted"):
             await centre.back_up(Unmounted(folder.folder), already=True)
         assert not folder.backups()
-        assert folder.folder.exists() == made_anew
+        assert folder.folder.exists() == bool(made_anew)
 
 
 async def test_pieces_that_go_amid_a_backup_fail_it(grove, tmp_path, monkeypatch):
