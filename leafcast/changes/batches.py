@@ -8,7 +8,6 @@ itself.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -20,7 +19,7 @@ from controllers.centre import Controllers
 from leafcast.ask.asked_space import refusal_form
 from relay.ports import BusBroken, Clock, Dice, SpaceError
 from relay.space_port import Object
-from relay.waiting import some_at_once
+from relay.waiting import some_at_once, work_group
 from schemas.values.identity import random_id
 
 BATCHES_MAX = 32
@@ -113,7 +112,7 @@ class Batches:
             raise BeingWritten(name)
         batch.is_being_written = True
         try:
-            async with asyncio.TaskGroup() as group:
+            async with work_group() as group:
                 holding = group.create_task(self._keep_held(name, batch))
                 results = await self._write_part(name, batch)
                 holding.cancel()

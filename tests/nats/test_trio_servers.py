@@ -284,6 +284,8 @@ async def test_who_follows_a_space_goes_on_when_another_members_server_ends(
             found = [each["cluster"]["leader"] for each in listed["consumers"]]
             return set(found) if len(found) == 6 else set()
 
+        # Of a server that ends before it was seen nothing is told.
+        await eventually(lambda: len(watch._seen.names) == len(NAMES))
         await eventually(followers, "not all follow")
         at = await followers()
         gone = max(name for name in ("m2", "m3") if f"lc.{name}" in at)
