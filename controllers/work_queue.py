@@ -87,14 +87,21 @@ class WorkQueue(Generic[T]):
 
     async def work(self, reconcile: Reconcile[T]) -> None:
         """Reconcile what is added, until cancelled; what failed is tried again a second later."""
-        async with asyncio.TaskGroup() as self._group:
-            while True:
-                for item in await reconcile(await self.take()):
-                    self.add_later(item, RETRY_SECONDS)
+        async with asyncio.TaskGroup() as group:
+            self._group = group
+            try:
+                while True:
+                    for item in await reconcile(await self.take()):
+                        self.add_later(item, RETRY_SECONDS)
+            finally:
+                # Who holds it as its run ends holds nothing.
+                self._group = None
 
     def add_later(self, item: T, seconds: float) -> None:
         """Add it after so many seconds, while `work` runs, unless it is added sooner anyway."""
-        assert self._group is not None
+        if self._group is None:
+            self.add((item,))
+            return
         due = self._clock.now().seconds + seconds
         if due < self._later.get(item, float("inf")) - QUIET_SECONDS:
             self._later[item] = due

@@ -1,9 +1,12 @@
-"""A queue that is paused again and again keeps one timer for it."""
+"""A queue that is paused: one timer for it, and none once its run has ended."""
 
 import asyncio
 
+import pytest
+
 from controllers.work_queue import WorkQueue
 from relay.adapters.clock import SystemClock
+from relay.ports import SpaceError
 
 
 async def test_pauses_that_follow_each_other_leave_no_timers_behind():
@@ -29,3 +32,17 @@ async def test_pauses_that_follow_each_other_leave_no_timers_behind():
         queue.resume("b")
         assert await taken.get() == frozenset({"x"})
         working.cancel()
+
+
+async def test_who_pauses_a_queue_whose_run_has_ended_holds_nothing():
+    queue = WorkQueue[str](SystemClock())
+
+    async def breaks(_items):
+        raise SpaceError("ServiceUnavailable", "the disk is full")
+
+    queue.add({"x"})
+    with pytest.raises(ExceptionGroup, match="TaskGroup"):
+        await queue.work(breaks)
+    queue.pause("batch")
+    queue.add_later("y", 60.0)
+    assert await asyncio.wait_for(queue.take(), 10) == {"y"}
