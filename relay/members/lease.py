@@ -12,18 +12,12 @@ from dataclasses import dataclass
 from statistics import median_low
 
 RENEW_SECONDS = 1.0
-VALID_SECONDS = 8.0
-"""How long after it was sent a renewal is good.
-
-An election, in which none succeeds, takes 4 to 9 s. So the server beside the holder leads the
-stream: then no other one's end costs an election.
-"""
-SILENT_SECONDS = 9.0
+VALID_SECONDS = 6.0
+"""How long after it was sent a renewal is good; an election, in which none succeeds, takes five."""
+SILENT_SECONDS = 8.0
 """For how long the lease must be seen unchanged until another member may take it."""
 LOOKS_MIN = 4
 """So many answers of the stream's leader that time must hold."""
-LOOK_SECONDS, QUIET_SECONDS = 0.25, 2.0
-"""How often it is looked once it was silent for so long, or nobody answered."""
 CONFIRMED_SECONDS = 1.0
 """How old a renewal may be, from when it was sent, for what no fence holds back."""
 CLOCK_SECONDS_MAX = 10.0
@@ -79,8 +73,7 @@ class MemberLease:
         self._unanswered = dict[int, float]()
         self._seen: LeaseSeen | None = None
         self._answered_at: float | None = None
-        self._seen_at = 0.0
-        self._looks, self._is_answered = 0, False
+        self._silent_seconds, self._looks = 0.0, 0
         self._heard: LeaseSeen | None = None
         self._heard_at: float | None = None
 
@@ -103,33 +96,26 @@ class MemberLease:
 
     @property
     def silent_seconds(self) -> float:
-        """For how long the note seen last had not changed when a leader answered last.
-
-        Times in which nobody answered count, too: nothing was renewed in them.
-        """
-        return self._answered_at - self._seen_at if self._answered_at is not None else 0.0
+        """For how long the note seen last has not changed, as far as leaders answered."""
+        return self._silent_seconds
 
     # Whoever does not hold it looks.
 
     def saw(self, seen: LeaseSeen, now: float) -> None:
         """The leader of the stream answered, and this lay there."""
         if self._seen != seen:
-            self._seen, self._seen_at, self._looks = seen, now, 0
-        self._answered_at, self._is_answered = now, True
+            self._seen, self._silent_seconds, self._looks = seen, 0.0, 0
+        elif self._answered_at is not None:
+            self._silent_seconds += now - self._answered_at
+        self._answered_at = now
         self._looks += 1
         note = seen.note
         if seen != self._heard and note is not None and note.member and note.run:
             self._heard, self._heard_at = seen, now
 
     def saw_nothing(self) -> None:
-        """No leader answered."""
-        self._is_answered = False
-
-    @property
-    def look_seconds(self) -> float:
-        """How long after this look the next one is due."""
-        is_quiet = self._is_answered and self.silent_seconds < QUIET_SECONDS
-        return RENEW_SECONDS if is_quiet else LOOK_SECONDS
+        """No leader answered: until the next answer no time counts."""
+        self._answered_at = None
 
     def may_take(self) -> bool:
         """Whether whoever held it has stopped, by what was seen."""
@@ -139,7 +125,7 @@ class MemberLease:
         if not note.member or note.run == self.run:
             # Given back, or an earlier hold of this very run, which is over.
             return True
-        return self.silent_seconds >= SILENT_SECONDS and self._looks >= LOOKS_MIN
+        return self._silent_seconds >= SILENT_SECONDS and self._looks >= LOOKS_MIN
 
     @property
     def lacks_mark(self) -> bool:
@@ -199,7 +185,7 @@ class MemberLease:
         self._valid_until = self._confirmed_at = float("-inf")
         self._unanswered.clear()
         self._seen, self._answered_at = None, None
-        self._looks = 0
+        self._silent_seconds, self._looks = 0.0, 0
 
     def give_back(self) -> LeaseWrite | None:
         """The note that lets others take it at once; nothing of this run may be under way then.

@@ -25,7 +25,6 @@ from relay.adapters.jetstream.server_floor import (
     ServerTooOld,
     refuse_old_server,
     server_id,
-    server_name,
     server_version,
 )
 from relay.adapters.jetstream.server_url import connect_options
@@ -145,11 +144,6 @@ class Connection:
     def server_id(self) -> str:
         """Of the server that it is connected to, or was last; each start of one has another."""
         return server_id(self.client)
-
-    @property
-    def server_name(self) -> str:
-        """Of the server that it is connected to, or was last."""
-        return server_name(self.client)
 
     async def move_on(self) -> None:
         """Go on at the next one of its servers; `when_lost` and `when_back` tell of it."""

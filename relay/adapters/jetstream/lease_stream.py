@@ -22,10 +22,6 @@ from schemas.values.identity import NodePath
 
 STREAM = "LEASE"
 ANSWER_SECONDS = 1.5
-UNANSWERED_SECONDS = 0.2
-"""Until the next renewal where one was not answered; without a leader that is told at once."""
-LEAD_SECONDS = 5.0
-"""How often the holder looks whether the server beside it leads the stream."""
 WEDGED_SECONDS = 12.0
 """So long without an answer is longer than an election takes."""
 NOTES_MAX = 64
@@ -97,25 +93,6 @@ class LeaseStream:
             logger.warning("the lease of %s is made anew: its stream has no leader", self._path)
             await self._request(f"$JS.API.STREAM.DELETE.{STREAM}", b"")
 
-    async def lead(self) -> None:
-        """Have the server of this connection lead the stream, if it has caught up.
-
-        Then the end of another one costs no election, in which nothing can be renewed. The stream
-        is handed over within a tenth of a second.
-        """
-        name = self._connection.server_name
-        subject = f"$JS.API.STREAM.INFO.{STREAM}"
-        answer = await self._request(subject, b"")
-        try:
-            cluster = checked(subject, answer).get("cluster") if answer is not None else None
-        except JetStreamRefused as error:
-            logger.debug("the lease of %s: %s", self._path, error)
-            return
-        followers = cluster.get("replicas") or () if cluster is not None else ()
-        if any(it.get("name") == name and it.get("current") for it in followers):
-            body = json.dumps({"placement": {"preferred": name}}).encode()
-            await self._request(f"$JS.API.STREAM.LEADER.STEPDOWN.{STREAM}", body)
-
     async def _make(self) -> None:
         """Have the stream made; whether it is shows the next look."""
         config = {
@@ -158,7 +135,6 @@ class LeaseKeeper:
         self._clock = clock
         self._hindered, self._hindrance = hindered, ""
         self._answered_at = self._now()
-        self._lead_due = self._answered_at
         self._wanted, self._renewed = asyncio.Event(), asyncio.Event()
 
     async def take(self) -> None:
@@ -168,31 +144,19 @@ class LeaseKeeper:
             began = self._now()
             await self._step()
             if not lease.holds(self._now()):
-                await self._clock.sleep(max(0.0, began + lease.look_seconds - self._now()))
+                await self._clock.sleep(max(0.0, began + RENEW_SECONDS - self._now()))
 
     async def keep(self) -> None:
-        """Renew it each second, until it is lost; the server beside it leads the stream."""
-        try:
-            await self._keep()
-        finally:
-            # Whoever waits for a renewal finds that it is lost.
-            self._tell_renewed()
-
-    async def _keep(self) -> None:
+        """Renew it each second, until it is lost."""
         lease = self.lease
         while not lease.lost_if_over(self._now()):
             began = self._now()
             try:
                 async with asyncio.timeout(lease.seconds_left(began)):
-                    self._wanted.clear()
-                    is_answered = await self._put(lease.write(began))
+                    await self._put(lease.write(began))
                     if not lease.holds(self._now()):
                         return
-                    if not is_answered:
-                        await self._clock.sleep(UNANSWERED_SECONDS)
-                        continue
                     self._tell_renewed()
-                    await self._lead_in_time()
                     await self._until_due(began + RENEW_SECONDS)
             except TimeoutError:
                 continue
@@ -200,7 +164,7 @@ class LeaseKeeper:
     async def confirm(self) -> None:
         """Return once a renewal that was sent less than a second ago was answered.
 
-        Raises BusBroken if the lease is lost meanwhile, since another member may be active then.
+        Raises BusBroken if there is none, since another member may be active then.
         """
         lease = self.lease
         while not lease.is_confirmed(self._now()):
@@ -208,7 +172,7 @@ class LeaseKeeper:
                 raise BusBroken("this member does not hold the lease of its node any more")
             self._wanted.set()
             try:
-                async with asyncio.timeout(lease.seconds_left(self._now())):
+                async with asyncio.timeout(ANSWER_SECONDS):
                     await self._renewed.wait()
             except TimeoutError as error:
                 raise BusBroken("the lease of this node is not renewed") from error
@@ -243,22 +207,16 @@ class LeaseKeeper:
         self._hindrance = hindrance
         return not hindrance
 
-    async def _lead_in_time(self) -> None:
-        if self._now() >= self._lead_due:
-            self._lead_due = self._now() + LEAD_SECONDS
-            await self._stream.lead()
-
-    async def _put(self, write: LeaseWrite) -> bool:
-        """Whether it was answered."""
+    async def _put(self, write: LeaseWrite) -> None:
         answer = await self._stream.put(write)
         if isinstance(answer, int):
             self.lease.written(write, answer, self._now())
         elif answer is not None:
             self.lease.refused(answer, self._now())
-        return answer is not None
 
     async def _until_due(self, due: float) -> None:
         """Until a renewal is due, or somebody wants one now."""
+        self._wanted.clear()
         try:
             async with asyncio.timeout(max(0.0, due - self._now())):
                 await self._wanted.wait()

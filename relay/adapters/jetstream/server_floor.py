@@ -37,11 +37,6 @@ def server_id(client: Client) -> str:
     return str(client._server_info.get("server_id", ""))  # noqa: SLF001 - nobody else says it
 
 
-def server_name(client: Client) -> str:
-    """Of the server that a client is connected to, or was last, by its configuration."""
-    return str(client._server_info.get("server_name", ""))  # noqa: SLF001 - nobody else says it
-
-
 def is_too_old(version: str) -> bool:
     """Whether a server of this version must not be used; of one without numbers nobody knows."""
     numbers = _NUMBERS.match(version)
