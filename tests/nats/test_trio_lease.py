@@ -178,7 +178,7 @@ async def test_nobody_takes_it_from_a_holder_who_waits_for_an_election(tmp_path)
 
 @pytest.mark.long
 async def test_a_lease_that_two_members_elect_no_leader_of_is_made_anew(tmp_path):
-    members = Trio(PATH, new_seeds(), tmp_path, cluster_settings())
+    members = Trio(PATH, new_seeds(), tmp_path, cluster_settings(tmp_path))
     async with Grove(tmp_path) as grove, AsyncExitStack() as stack:
         ends = {}
         for name in NAMES:

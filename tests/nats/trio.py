@@ -3,19 +3,20 @@
 import json
 import os
 import signal
-import socket
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from nats.aio.client import Client
 from nats.errors import Error as NatsError
 
+from leafcast.members.layout import PortPool
 from relay.adapters.clock import SystemClock
 from relay.adapters.server.cluster_settings import ClusterSettings
 from relay.adapters.server.nats_config import AccountSeeds, Neighbours, ParentRemote
 from relay.adapters.server.nats_server import EmbeddedServer
+from relay.adapters.server.ports import PortTaken
 from schemas.values.identity import NodePath, TreeId
 from tests.awaiting import eventually
 from tests.nats.conftest import Grove, new_seeds
@@ -23,6 +24,7 @@ from tests.nats.conftest import Grove, new_seeds
 NAMES = ("m1", "m2", "m3")
 TREE = TreeId("tree-of-tests")
 PASSWORD = "p" * 32
+PORT_ATTEMPTS_MAX = 5
 
 
 @dataclass
@@ -56,16 +58,10 @@ class Trio:
         os.kill(self.servers[name].pid, signal.SIGKILL)
 
 
-def free_ports(count: int) -> list[int]:
-    """Ports nobody listens on now, all different."""
-    with ExitStack() as stack:
-        probes = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
-        return [probe.getsockname()[1] for probe in probes]
-
-
-def cluster_settings(ports: Sequence[int] = (), **changed) -> dict[str, ClusterSettings]:
-    """What the members of one trio on this machine are told."""
-    ports = ports or free_ports(len(NAMES))
+def cluster_settings(folder: Path, **changed) -> dict[str, ClusterSettings]:
+    """What the members of one trio on this machine are told, whose servers are in this folder."""
+    pool = PortPool()
+    ports = [pool.take(folder / name)[1] for name in NAMES]
     said = {"tree": TREE, "password": PASSWORD, **changed}
     return {
         name: ClusterSettings(
@@ -83,12 +79,27 @@ async def trio(
     grove: Grove, folder: Path, path: str = "/", parent: ParentRemote | None = None
 ) -> AsyncIterator[Trio]:
     """A node of three servers that have agreed on a leader; the grove is entered."""
-    made = Trio(NodePath.parse(path), new_seeds(), folder, cluster_settings())
     async with AsyncExitStack() as stack:
-        for name in NAMES:
-            await stack.enter_async_context(made.server(grove, name, parent))
+        made = await _started(grove, folder, NodePath.parse(path), parent, stack)
         await until_led(made)
         yield made
+
+
+async def _started(
+    grove: Grove, folder: Path, path: NodePath, parent: ParentRemote | None, stack: AsyncExitStack
+) -> Trio:
+    """Its servers, in the stack; with other ports where somebody else took one meanwhile."""
+    for _ in range(PORT_ATTEMPTS_MAX):
+        made = Trio(path, new_seeds(), folder, cluster_settings(folder))
+        async with AsyncExitStack() as starting:
+            try:
+                for name in NAMES:
+                    await starting.enter_async_context(made.server(grove, name, parent))
+            except PortTaken:
+                continue
+            await stack.enter_async_context(starting.pop_all())
+            return made
+    raise AssertionError(f"each port for a trio in {folder} is taken at once by others")
 
 
 @asynccontextmanager
