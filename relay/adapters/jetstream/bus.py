@@ -72,7 +72,6 @@ from schemas.values import subjects
 from schemas.values.identity import ContentHash, NodePath
 
 CLUSTER_ANSWER_SECONDS = 2.0
-NO_SUITABLE_PEERS, PLACEMENT_ATTEMPTS, PLACEMENT_SECONDS = 10005, 20, 0.5
 
 logger = logging.getLogger(__name__)
 
@@ -210,7 +209,7 @@ class JetStreamBus:
         but for those that lie behind a damaged one in a file, and says nothing of these.
         """
         if self._replicas > 1:
-            await self._make_replicated()
+            await make_streams(self._relay, self.path, self._replicas)
             await until_led(self._relay, self._clock, subjects.STREAMS)
             return
         await go_on_mending(self._relay, self._clock)
@@ -220,17 +219,6 @@ class JetStreamBus:
             if stream not in there and await holds_messages(self._relay, stream):
                 logger.error("%s: the settings of the stream %s are damaged", self.path, stream)
                 await self._mend(stream)
-
-    async def _make_replicated(self) -> None:
-        """Make the streams at all members; again while a new leader does not know them all yet."""
-        for attempt in range(PLACEMENT_ATTEMPTS):
-            try:
-                await make_streams(self._relay, self.path, self._replicas)
-                break
-            except JetStreamRefused as error:
-                if error.code != NO_SUITABLE_PEERS or attempt + 1 == PLACEMENT_ATTEMPTS:
-                    raise
-            await self._clock.sleep(PLACEMENT_SECONDS)
 
     async def _mend(self, stream: str) -> None:
         """Keep of a stream what can be read."""

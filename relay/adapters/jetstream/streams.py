@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, NamedTuple, TypeVar
 
@@ -42,7 +43,8 @@ COPIES_CONSUMERS_MAX = 1
 
 _SECOND = 1_000_000_000
 _NAME_IN_USE, _NO_CONSUMER, _NO_MESSAGE, _NO_STORAGE = 10058, 10014, 10057, 10047
-_NO_STREAM, _CONSUMER_DIFFERS = 10059, 10012
+_NO_STREAM, _CONSUMER_DIFFERS, _NO_SUITABLE_PEERS = 10059, 10012, 10005
+PLACEMENT_ATTEMPTS, PLACEMENT_SECONDS = 20, 0.5
 AT_ONCE_MAX = 64
 
 
@@ -136,12 +138,19 @@ async def _make_bounded(
 
 
 async def _make(connection: Connection, name: str, config: dict[str, Any]) -> None:
-    try:
-        await connection.api(f"STREAM.CREATE.{name}", **config)
-    except JetStreamRefused as error:
-        if error.code != _NAME_IN_USE:
-            raise
-        await connection.api(f"STREAM.UPDATE.{name}", **config)
+    """Make it, or give it these settings; tried again while a leader does not know all members."""
+    for attempt in range(PLACEMENT_ATTEMPTS):
+        try:
+            await connection.api(f"STREAM.CREATE.{name}", **config)
+        except JetStreamRefused as error:
+            if error.code == _NAME_IN_USE:
+                await connection.api(f"STREAM.UPDATE.{name}", **config)
+                return
+            if error.code != _NO_SUITABLE_PEERS or attempt + 1 == PLACEMENT_ATTEMPTS:
+                raise
+        else:
+            return
+        await asyncio.sleep(PLACEMENT_SECONDS)  # noqa: TID251 - no decision hangs on it
 
 
 async def make_mail_consumer(
