@@ -49,7 +49,6 @@ from leafcast.backups.stored_messages import (
     MessagesDamaged,
     MessagesDigest,
     decode_messages,
-    kept_headers,
 )
 from leafcast.backups.whole_file import (
     SNAPSHOTS,
@@ -65,7 +64,12 @@ from leafcast.data_dir import DataDir
 from leafcast.members.settings import FILE as MEMBER_FILE
 from relay.adapters.clock import SystemDice
 from relay.adapters.jetstream.connection import Connection
-from relay.adapters.jetstream.publish import REPLACES, Outgoing, Publisher, header_lines
+from relay.adapters.jetstream.publish import (
+    REPLACES,
+    Outgoing,
+    Publisher,
+    header_lines,
+)
 from relay.adapters.jetstream.request_reply import CannotConnect, brief_connection
 from relay.adapters.jetstream.stream_backup import restore_stream
 from relay.adapters.jetstream.stream_contents import (
@@ -258,7 +262,7 @@ def messages_of(
         follows = segments[at + 1].alive[0] if at + 1 < len(segments) else None
         ready = [it for it in waiting if follows is None or it.sequence < follows]
         waiting = waiting[len(ready) :]
-        yield from map(_written_again, ready)
+        yield from ready
 
 
 def _opened_piece(folder: BackupFolder, key: OperatorKey, segment: UsedSegment) -> list[Stored]:
@@ -448,8 +452,3 @@ def _read(file: Path, tar: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
         raise BackupUnusable(file, f"{member.name} is no file", NO_BACKUP)
     with source:
         return source.read()
-
-
-def _written_again(message: Stored) -> Stored:
-    headers = kept_headers(message.headers)
-    return Stored(message.subject, message.data, headers, message.sequence, message.time_ms)

@@ -7,7 +7,7 @@ import json
 import struct
 from collections.abc import Iterable, Iterator, Mapping
 
-from relay.adapters.jetstream.publish import EXPECTED_SEQUENCE, EXPECTED_SUBJECT
+from relay.adapters.jetstream.publish import kept_headers
 from relay.adapters.jetstream.stream_reader import Stored
 from schemas.values.codec import from_json
 
@@ -15,11 +15,6 @@ RUN_MAX = 100_000_000
 """Of messages that follow each other: more than a stream keeps."""
 _HEAD = struct.Struct(">QQHII")
 """Sequence, time in ms since 1970, and how long subject, headers and data are."""
-
-
-# Of a message that a node of several members wrote, with others as one; then what was expected.
-_OF_ITS_WRITING = ("Nats-Batch-Id", "Nats-Batch-Sequence", "Nats-Batch-Commit")
-_NOT_KEPT = frozenset({EXPECTED_SEQUENCE, EXPECTED_SUBJECT, *_OF_ITS_WRITING})
 
 
 class MessagesDamaged(ValueError):
@@ -73,11 +68,6 @@ class MessagesDigest:
 
     def hex(self) -> str:
         return self._hash.hexdigest()
-
-
-def kept_headers(headers: Mapping[str, str]) -> Mapping[str, str]:
-    """The headers with which a message is written again: what it expected is no more."""
-    return {name: value for name, value in headers.items() if name not in _NOT_KEPT}
 
 
 def runs_of(sequences: Iterable[int]) -> list[int]:

@@ -31,7 +31,6 @@ from leafcast.backups.stored_messages import (
     MessagesDamaged,
     decode_messages,
     encode_message,
-    kept_headers,
 )
 from leafcast.data_dir import DataDir
 from relay.adapters.jetstream.connection import Connection
@@ -249,13 +248,7 @@ def stream_messages(file: Path, tar: tarfile.TarFile, name: str) -> Iterator[Sto
             except MessagesDamaged as error:
                 reason = f"its stream {name} is damaged: {error}"
                 raise BackupUnusable(file, reason, "name another backup") from error
-            for message in found:
-                yield _expecting_nothing(message)
-
-
-def _expecting_nothing(message: Stored) -> Stored:
-    headers = kept_headers(message.headers)
-    return Stored(message.subject, message.data, headers, message.sequence, message.time_ms)
+            yield from found
 
 
 @contextmanager

@@ -36,6 +36,7 @@ LOOKS = 10
 EXPECTED_SEQUENCE = "Nats-Expected-Last-Subject-Sequence"
 EXPECTED_SUBJECT = "Nats-Expected-Last-Subject-Sequence-Subject"
 """The subject of which a sequence is expected, if it is not the message's own."""
+_OF_ITS_TIME = ("Nats-Expected-", "Nats-Batch-")
 WRONG_SEQUENCES = frozenset({10071, 10164})
 """Another message lies there, or is on its way there in a cluster."""
 REPLACES = {"Nats-Rollup": "sub"}
@@ -66,6 +67,11 @@ class Outgoing(Value, frozen=True):
     def size(self) -> int:
         """What the server counts, in bytes."""
         return len(self.data) + (len(self.headers) + _HEAD_BYTES if self.headers else 0)
+
+
+def kept_headers(headers: Mapping[str, str]) -> dict[str, str]:
+    """Those with which a message is written again: what it expected, and its batch, are no more."""
+    return {name: value for name, value in headers.items() if not name.startswith(_OF_ITS_TIME)}
 
 
 def header_lines(headers: Mapping[str, str]) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 
 from relay.adapters.jetstream.connection import Connection, JetStreamRefused
 from relay.adapters.jetstream.fence import is_erased
-from relay.adapters.jetstream.publish import Outgoing, header_lines
+from relay.adapters.jetstream.publish import Outgoing, header_lines, kept_headers
 from relay.adapters.jetstream.stream_copy import StreamCopy
 from relay.adapters.jetstream.stream_reader import Stored, StreamReader, Take
 from relay.adapters.jetstream.streams import delete_stream
@@ -116,7 +116,7 @@ async def make_anew(
     """Make a stream of these messages in the place of the one that is there; raises BusBroken.
 
     It lies at this server alone, wherever the one was that it is made of. Messages come in the
-    order of their sequences; headers that expect something must be left out.
+    order of their sequences, and expect nothing.
     """
     await delete_stream(connection, stream)
     config = {name: value for name, value in form.config.items() if name not in _AT_SEVERAL}
@@ -137,4 +137,4 @@ def is_of_members(stored: Stored) -> bool:
 
 
 def _as_it_was(stored: Stored) -> Outgoing:
-    return Outgoing(stored.subject, stored.data, header_lines(stored.headers))
+    return Outgoing(stored.subject, stored.data, header_lines(kept_headers(stored.headers)))

@@ -18,7 +18,7 @@ from functools import partial
 from typing import Any
 
 from relay.adapters.jetstream.connection import Connection, JetStreamRefused
-from relay.adapters.jetstream.publish import Outgoing, header_lines
+from relay.adapters.jetstream.publish import Outgoing, header_lines, kept_headers
 from relay.adapters.jetstream.stream_copy import StreamCopy
 from relay.adapters.jetstream.stream_reader import Stored, StreamDamaged, StreamReader
 from relay.adapters.jetstream.streams import delete_stream, each, stream_names
@@ -27,8 +27,6 @@ from relay.ports import BusBroken, Clock
 MARKED_SECONDS = 24 * 3600
 _SPARE, _WHOLE, _HEADERS = "_MEND", "_whole", "Lc-Mended"
 _NO_MESSAGE, _NO_MORE_CONSUMERS = 10037, 10026
-# What a message expected, and the batch that it came in.
-_OF_ITS_TIME = ("Nats-Expected-", "Nats-Batch-")
 # What the server says of a stream beside what it was told.
 _SAID_BY_SERVER = ("metadata",)
 
@@ -173,8 +171,7 @@ def _brought_back(stream: str, stored: Stored) -> Outgoing | None:
     if subject == _WHOLE:
         return None
     headers = json.loads(dict(stored.headers)[_HEADERS])
-    kept = {name: value for name, value in headers.items() if not name.startswith(_OF_ITS_TIME)}
-    return Outgoing(subject, stored.data, header_lines(kept))
+    return Outgoing(subject, stored.data, header_lines(kept_headers(headers)))
 
 
 def _aside(stream: str, subject: str) -> str:

@@ -9,7 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from relay.adapters.jetstream.connection import Connection, JetStreamRefused
-from relay.adapters.jetstream.publish import REPLACES, Outgoing, Publisher, header_lines
+from relay.adapters.jetstream.publish import (
+    REPLACES,
+    Outgoing,
+    Publisher,
+    header_lines,
+    kept_headers,
+)
 from relay.adapters.jetstream.stream_copy import StreamCopy
 from relay.adapters.jetstream.stream_reader import Stored, StreamReader
 from relay.adapters.jetstream.streams import REPLACING, make_stream, purge
@@ -58,7 +64,7 @@ async def _rekey(
         subject = subjects.parse(stored.subject)
         if subject.path != former:
             return None
-        headers = dict(stored.headers) | (REPLACES if stream in REPLACING else {})
+        headers = kept_headers(stored.headers) | (REPLACES if stream in REPLACING else {})
         renamed = subjects.Subject(path, subject.tail, subject.key)
         return Outgoing(str(renamed), stored.data, header_lines(headers))
 
