@@ -35,6 +35,8 @@ from schemas.values.refusals import CodecError
 CONNECT_SECONDS = 30.0
 RECONNECT_WAIT_SECONDS = 0.25
 REQUEST_SECONDS = 10.0
+NO_MESSAGE_FOUND, NO_STREAM = 10037, 10059
+"""Codes with which JetStream refuses what asks for something that is not there."""
 PENDING_MESSAGES_MAX = 65_536
 PENDING_BYTES_MAX = 64 * 1024 * 1024
 """Above the server's flow control window of 32 MiB, so that the window decides."""

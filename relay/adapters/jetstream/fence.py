@@ -35,13 +35,12 @@ from relay.adapters.jetstream.publish import (
 )
 from relay.adapters.jetstream.reconnecting_client import command
 from relay.adapters.jetstream.stream_reader import Stored
-from relay.adapters.jetstream.streams import purge_through
+from relay.adapters.jetstream.streams import last_message, purge_through
 from relay.ports import BusBroken
 
 ERASED = "Lc-Erased"
 """Marks a message that says that what lay at its subject is erased."""
 TAKE_ATTEMPTS_MAX = 5
-_NO_MESSAGE = 10037
 
 
 class Deposed(BusBroken):
@@ -107,13 +106,9 @@ async def take_fence(
 
 async def _last(connection: Connection, stream: str, subject: str) -> tuple[int, str]:
     """Sequence and token of the fence that lies there, by the stream's leader; 0 if none does."""
-    try:
-        answer = await connection.api(f"STREAM.MSG.GET.{stream}", last_by_subj=subject)
-    except JetStreamRefused as error:
-        if error.code != _NO_MESSAGE:
-            raise
+    message = await last_message(connection, stream, subject)
+    if message is None:
         return 0, ""
-    message = answer["message"]
     token = b64decode(message.get("data") or "").decode(errors="replace")
     return int(message["seq"]), token
 

@@ -12,7 +12,14 @@ from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
 from nats.errors import NoRespondersError
 
-from relay.adapters.jetstream.connection import Connection, JetStreamRefused, checked, counts_in
+from relay.adapters.jetstream.connection import (
+    NO_MESSAGE_FOUND,
+    NO_STREAM,
+    Connection,
+    JetStreamRefused,
+    checked,
+    counts_in,
+)
 from relay.adapters.jetstream.publish import EXPECTED_SEQUENCE, EXPECTED_SUBJECT, WRONG_SEQUENCES
 from relay.members.lease import RENEW_SECONDS, LeaseNote, LeaseSeen, LeaseWrite, MemberLease
 from relay.ports import BusBroken, Clock
@@ -25,7 +32,6 @@ ANSWER_SECONDS = 1.5
 WEDGED_SECONDS = 12.0
 """So long without an answer is longer than an election takes."""
 NOTES_MAX = 64
-_NO_MESSAGE, _NO_STREAM = 10037, 10059
 
 logger = logging.getLogger(__name__)
 
@@ -53,9 +59,9 @@ class LeaseStream:
             (sequence,) = counts_in(subject, message, "seq")
             return LeaseSeen(sequence, _note(b64decode(message["data"])))
         except JetStreamRefused as error:
-            if error.code == _NO_STREAM:
+            if error.code == NO_STREAM:
                 await self._make()
-            return LeaseSeen() if error.code == _NO_MESSAGE else None
+            return LeaseSeen() if error.code == NO_MESSAGE_FOUND else None
         except (ValueError, KeyError, TypeError) as error:
             logger.warning("the lease of %s cannot be read: %s", self._path, error)
             return None

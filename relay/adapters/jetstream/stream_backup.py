@@ -12,11 +12,11 @@ from typing import IO, Any
 from nats.aio.client import Client
 from nats.errors import Error as NatsError
 
+from relay.adapters.jetstream.connection import NO_STREAM
 from relay.ports import BusBroken
 
 CHUNK_BYTES = 128 * 1024
 ANSWER_SECONDS = 30.0
-_NO_STREAM = 10059
 
 Form = dict[str, Any]
 
@@ -59,7 +59,7 @@ async def _api(client: Client, stream: str, verb: str, asked: Form) -> Form | No
     answer = json.loads(reply.data)
     if not isinstance(answer, dict):
         raise BackupFailed(stream, "the server's answer is none")
-    if answer.get("error", {}).get("err_code") == _NO_STREAM:
+    if answer.get("error", {}).get("err_code") == NO_STREAM:
         return None
     _check(stream, answer)
     return answer

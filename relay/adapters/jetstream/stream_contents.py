@@ -10,19 +10,18 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from relay.adapters.jetstream.connection import Connection, JetStreamRefused
+from relay.adapters.jetstream.connection import NO_STREAM, Connection, JetStreamRefused
 from relay.adapters.jetstream.fence import is_erased
 from relay.adapters.jetstream.publish import Outgoing, header_lines, kept_headers
 from relay.adapters.jetstream.stream_copy import StreamCopy
 from relay.adapters.jetstream.stream_reader import Stored, StreamReader, Take
-from relay.adapters.jetstream.streams import delete_stream
+from relay.adapters.jetstream.streams import delete_stream, last_message
 from relay.ports import BusBroken, Clock
 from schemas.values import subjects
 
 BEHIND_MAX = 40
 BEHIND_SECONDS = 0.25
 """Between two looks at a stream of which the reading server lacked the end."""
-_NO_STREAM = 10059
 # What the server says of a stream beside what it was told, and where it began to count.
 _OF_THIS_ONE = ("metadata", "first_seq")
 # What a stream is told that is kept at several servers: one that is made anew lies at one.
@@ -44,7 +43,7 @@ async def stream_form(connection: Connection, stream: str) -> StreamForm | None:
     try:
         info = await connection.api(f"STREAM.INFO.{stream}")
     except JetStreamRefused as error:
-        if error.code != _NO_STREAM:
+        if error.code != NO_STREAM:
             raise
         return None
     config = {name: value for name, value in info["config"].items() if name not in _OF_THIS_ONE}
@@ -91,7 +90,8 @@ async def _read_whole(
 ) -> None:
     """Read all that lay there, also where a stream is at several servers, and one is behind."""
     for _ in range(BEHIND_MAX):
-        last = await _last_sequence(connection, stream)
+        newest = await last_message(connection, stream, ">")
+        last = int(newest["seq"]) if newest is not None else 0
         reader = StreamReader(connection, clock, stream, first=first, headers_only=headers_only)
         await reader.read_all(take)
         first = reader.next_sequence
@@ -99,15 +99,6 @@ async def _read_whole(
             return
         await clock.sleep(BEHIND_SECONDS)
     raise BusBroken(f"the server that reads the stream {stream} is behind the others")
-
-
-async def _last_sequence(connection: Connection, stream: str) -> int:
-    """Of the last message that the stream's leader keeps; 0 if it finds none."""
-    try:
-        answer = await connection.api(f"STREAM.MSG.GET.{stream}", last_by_subj=">")
-    except JetStreamRefused:
-        return 0
-    return int(answer["message"]["seq"])
 
 
 async def make_anew(

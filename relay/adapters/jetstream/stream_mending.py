@@ -21,12 +21,12 @@ from relay.adapters.jetstream.connection import Connection, JetStreamRefused
 from relay.adapters.jetstream.publish import Outgoing, header_lines, kept_headers
 from relay.adapters.jetstream.stream_copy import StreamCopy
 from relay.adapters.jetstream.stream_reader import Stored, StreamDamaged, StreamReader
-from relay.adapters.jetstream.streams import delete_stream, each, stream_names
+from relay.adapters.jetstream.streams import delete_stream, each, last_message, stream_names
 from relay.ports import BusBroken, Clock
 
 MARKED_SECONDS = 24 * 3600
 _SPARE, _WHOLE, _HEADERS = "_MEND", "_whole", "Lc-Mended"
-_NO_MESSAGE, _NO_MORE_CONSUMERS = 10037, 10026
+_NO_MORE_CONSUMERS = 10026
 # What the server says of a stream beside what it was told.
 _SAID_BY_SERVER = ("metadata",)
 
@@ -147,14 +147,10 @@ async def _bring_back(connection: Connection, clock: Clock, stream: str) -> None
 
 async def _note_of_whole(connection: Connection, stream: str) -> dict[str, Any] | None:
     """What the copy of a stream says once it is whole: its `config`, and its `last` sequence."""
-    verb = f"STREAM.MSG.GET.{stream}{_SPARE}"
-    try:
-        note = await connection.api(verb, last_by_subj=_aside(stream, _WHOLE))
-    except JetStreamRefused as error:
-        if error.code != _NO_MESSAGE:
-            raise
+    note = await last_message(connection, f"{stream}{_SPARE}", _aside(stream, _WHOLE))
+    if note is None:
         return None
-    told: dict[str, Any] = json.loads(b64decode(note["message"]["data"]))
+    told: dict[str, Any] = json.loads(b64decode(note["data"]))
     return told
 
 

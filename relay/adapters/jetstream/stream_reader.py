@@ -20,6 +20,7 @@ from nats.aio.subscription import Subscription
 from nats.errors import Error as NatsError
 
 from relay.adapters.jetstream.connection import (
+    NO_MESSAGE_FOUND,
     PENDING_BYTES_MAX,
     PENDING_MESSAGES_MAX,
     Connection,
@@ -37,7 +38,6 @@ AGAIN_SECONDS = 0.25
 BEHIND_SECONDS = 30.0
 """So long a server may be behind until it is said that it is waited for."""
 
-_NO_MESSAGE = 10037
 _STALLED = "Nats-Consumer-Stalled"
 _SECOND = 1_000_000_000
 _NO_HEADERS: Mapping[str, str] = {}
@@ -304,7 +304,7 @@ class StreamReader:
                 f"STREAM.MSG.GET.{self._stream}", seq=self._next_sequence, next_by_subj=">"
             )
         except JetStreamRefused as error:
-            if error.code == _NO_MESSAGE:
+            if error.code == NO_MESSAGE_FOUND:
                 self._damaged = self._pending
                 self._end_reached()
         except BusBroken as error:

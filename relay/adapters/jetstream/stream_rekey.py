@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from relay.adapters.jetstream.connection import Connection, JetStreamRefused
+from relay.adapters.jetstream.connection import NO_STREAM, Connection, JetStreamRefused
 from relay.adapters.jetstream.publish import (
     REPLACES,
     Outgoing,
@@ -22,8 +22,6 @@ from relay.adapters.jetstream.streams import REPLACING, make_stream, purge
 from relay.ports import Clock
 from schemas.values import subjects
 from schemas.values.identity import NodePath
-
-_NO_STREAM = 10059
 
 
 async def rekey_streams(
@@ -71,7 +69,7 @@ async def _rekey(
     try:
         await connection.api(f"STREAM.INFO.{stream}")
     except JetStreamRefused as error:
-        if error.code != _NO_STREAM:
+        if error.code != NO_STREAM:
             raise
         return 0
     old, new = (subjects.stream_subjects(each)[stream] for each in (former, path))

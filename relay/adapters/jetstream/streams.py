@@ -8,7 +8,12 @@ from typing import Any, NamedTuple, TypeVar
 
 from nats.errors import Error as NatsError
 
-from relay.adapters.jetstream.connection import Connection, JetStreamRefused
+from relay.adapters.jetstream.connection import (
+    NO_MESSAGE_FOUND,
+    NO_STREAM,
+    Connection,
+    JetStreamRefused,
+)
 from relay.adapters.jetstream.publish import REPLACED_MAX
 from relay.ports import BusBroken
 from relay.waiting import some_at_once
@@ -43,7 +48,7 @@ COPIES_CONSUMERS_MAX = 1
 
 _SECOND = 1_000_000_000
 _NAME_IN_USE, _NO_CONSUMER, _NO_MESSAGE, _NO_STORAGE = 10058, 10014, 10057, 10047
-_NO_STREAM, _CONSUMER_DIFFERS, _NO_SUITABLE_PEERS = 10059, 10012, 10005
+_CONSUMER_DIFFERS, _NO_SUITABLE_PEERS = 10012, 10005
 PLACEMENT_ATTEMPTS, PLACEMENT_SECONDS = 20, 0.5
 AT_ONCE_MAX = 64
 
@@ -250,12 +255,29 @@ async def last_sequences(connection: Connection, streams: Iterable[str]) -> dict
     return {name: int(answer["state"]["last_seq"]) for name, answer in answers.items()}
 
 
+async def last_message(
+    connection: Connection, stream: str, subject: str
+) -> Mapping[str, Any] | None:
+    """What the stream's leader keeps last under a subject: `seq`, `data` in Base64, and more.
+
+    None if it finds none. Raises BusBroken.
+    """
+    try:
+        answer = await connection.api(f"STREAM.MSG.GET.{stream}", last_by_subj=subject)
+    except JetStreamRefused as error:
+        if error.code != NO_MESSAGE_FOUND:
+            raise
+        return None
+    message: Mapping[str, Any] = answer["message"]
+    return message
+
+
 async def delete_stream(connection: Connection, stream: str) -> None:
     """Delete a stream, if it is there."""
     try:
         await connection.api(f"STREAM.DELETE.{stream}")
     except JetStreamRefused as error:
-        if error.code != _NO_STREAM:
+        if error.code != NO_STREAM:
             raise
 
 
