@@ -149,14 +149,17 @@ class Session:
             raise failed.exceptions[0] from None
 
     async def _watch_active(self, verb: str) -> None:
-        """Raise CallFailed once a member is active that was not when this began."""
+        """Raise CallFailed once who is active was not so, or did not hear, when this began."""
         began = self.clock.now().seconds
         while True:
             await self.clock.sleep(LOOK_SECONDS)
-            active = (await self._standing()).get("activeSeconds")
-            # Both are seconds: no clock of another machine is compared.
-            if active is not None and active < self.clock.now().seconds - began:
-                raise _asked_another(verb)
+            standing = await self._standing()
+            # All are seconds: no clock of another machine is compared.
+            asked = self.clock.now().seconds - began
+            if standing.get("activeSeconds", asked) < asked:
+                raise _lost(verb, "another member of the centre became active")
+            if standing.get("hearsSeconds", asked) < asked:
+                raise _lost(verb, "the server of the active member was started again")
 
     async def _standing(self) -> Mapping[str, Any]:
         """How the members of the centre stand; empty if it is alone, or none of them says."""
@@ -182,10 +185,8 @@ def _none_active(verb: str, seconds: float, *, is_taken: bool) -> CallFailed:
     return CallFailed(verb, "NotServed", message, remedy)
 
 
-def _asked_another(verb: str) -> CallFailed:
-    message = (
-        f"another member of the centre became active; whether {verb} was carried out is not known"
-    )
+def _lost(verb: str, why: str) -> CallFailed:
+    message = f"{why}; whether {verb} was carried out is not known"
     return CallFailed(verb, "Lost", message, "ask again: every command may be repeated")
 
 

@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -84,17 +85,20 @@ class MemberNode(Protocol):
 class Standing:
     """What a member is now.
 
-    `active_seconds` is for how long it is the active one, None if it is not; `silent_seconds` for
-    how long, as it stands by, it has heard nothing of an active one.
+    `active_seconds` is for how long it is the active one, None if it is not, and `hears_seconds`
+    for how long it has heard all that is asked; `silent_seconds` for how long, as it stands by, it
+    has heard nothing of an active one.
     """
 
     active_seconds: float | None = None
     silent_seconds: float = 0.0
+    hears_seconds: float = 0.0
 
     def facts(self) -> dict[str, Any]:
         """The same, as it is said."""
         if self.active_seconds is not None:
-            return {"role": ACTIVE, "activeSeconds": self.active_seconds}
+            times = {"activeSeconds": self.active_seconds, "hearsSeconds": self.hears_seconds}
+            return {"role": ACTIVE, **times}
         return {"role": STANDBY, "silentSeconds": self.silent_seconds}
 
 
@@ -161,7 +165,7 @@ class Member:
                 settings.name,
                 self._clock,
                 lambda: {
-                    **self._standing().facts(),
+                    **self._standing(server).facts(),
                     CHILDREN: server.served,
                     STORE_FULL: server.store_failed,
                 },
@@ -172,7 +176,9 @@ class Member:
                 folder, clock = node.server_folder, self._clock
                 keeping = keep_store(server, folder, clock, self._note, server.renew)
                 group.create_task(keeping, name="store")
-                group.create_task(node.stand(server, seeds, self._standing), name="standing")
+                group.create_task(
+                    node.stand(server, seeds, partial(self._standing, server)), name="standing"
+                )
                 group.create_task(servers.run(), name="servers")
                 machine, pause = _Machine(server, connection, presence, servers), AGAIN_SECONDS
                 while True:
@@ -185,11 +191,13 @@ class Member:
     def _note(self, noted: Noted) -> None:
         log.info("member %s: %s %s", self._settings.name, noted.reason, noted.detail)
 
-    def _standing(self) -> Standing:
+    def _standing(self, server: EmbeddedServer) -> Standing:
         now = self._clock.now().seconds
-        if self._active_since is not None:
-            return Standing(active_seconds=now - self._active_since)
-        return Standing(silent_seconds=now - self._last_heard())
+        if self._active_since is None:
+            return Standing(silent_seconds=now - self._last_heard())
+        active = now - self._active_since
+        # What was asked, and its answer, are lost with the server that had them.
+        return Standing(active_seconds=active, hears_seconds=min(active, server.up_seconds))
 
     def _last_heard(self) -> float:
         """When there was a sign of an active member last, or else this one began."""

@@ -62,7 +62,22 @@ async def test_a_question_to_a_member_that_is_active_no_more_ends(place):
     assert "whether apply was carried out is not known" in str(failure.value)
 
 
-@pytest.mark.parametrize("standing", [None, {}, {"activeSeconds": 60.0}, {"silentSeconds": 60.0}])
+async def test_a_question_ends_that_was_lost_with_the_server_of_the_active_member(place):
+    standing = {"role": "active", "activeSeconds": 60.0, "hearsSeconds": -1.0}
+    with pytest.raises(CallFailed, match="the server of the active member was started again; whe"):
+        await opened(place, standing, never).call("apply")
+
+
+@pytest.mark.parametrize(
+    "standing",
+    [
+        None,
+        {},
+        {"activeSeconds": 60.0},
+        {"activeSeconds": 60.0, "hearsSeconds": 60.0},
+        {"silentSeconds": 60.0},
+    ],
+)
 async def test_a_question_is_waited_for_as_long_as_nobody_else_became_active(place, standing):
     assert await opened(place, standing, soon).call("apply") == 1
 
