@@ -35,11 +35,11 @@ async def test_what_is_written_anew_before_it_was_read_is_listed_once(nats_url, 
             await put(space, name, 1)
         honest = Bucket._batches
 
-        async def written_to_before(bucket, consumer):
+        async def written_to_before(bucket, *asked):
             for name in NAMES[1:]:
                 await put(space, name, 2)
             await space.delete(GONE)
-            async with aclosing(honest(bucket, consumer)) as messages:
+            async with aclosing(honest(bucket, *asked)) as messages:
                 async for message in messages:
                     yield message
 
