@@ -28,7 +28,7 @@ from benchmarks.kube_edge import (
     placement_of,
 )
 from benchmarks.report import Report, middle
-from relay.ports import Interest, Interests, ObjectChange, SpaceEvent
+from relay.space_port import Interest, Interests, ObjectChange, SpaceEvent
 from relay.syncer.pending import REQUESTS_MAX
 from tests.namespaces import namespace_object
 

@@ -31,7 +31,7 @@ from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.kubernetes.kubeconfig import Kubeconfig
 from relay.adapters.kubernetes.space import KubernetesSpace
 from relay.adapters.server.guard import ProcessGuard
-from relay.ports import Object
+from relay.space_port import Object
 from schemas.crds.definitions import custom_resource_definitions
 from tests.namespaces import namespace_object
 

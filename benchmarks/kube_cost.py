@@ -31,7 +31,7 @@ from relay.adapters.clock import SystemClock
 from relay.adapters.kubernetes.api_client import ApiClient
 from relay.adapters.kubernetes.kubeconfig import Kubeconfig
 from relay.adapters.server.guard import ProcessGuard
-from relay.ports import Space
+from relay.space_port import Space
 from tests.memory_tree import config_map, placement
 
 REGIONS = 2

@@ -17,7 +17,7 @@ from benchmarks.kube_apply import Arrivals
 from benchmarks.kube_bed import MANAGER, run
 from benchmarks.kube_edge import EDGE, EdgeTree, apply_all, edge_tree, placement_of
 from benchmarks.report import Report, middle
-from relay.ports import Interest, Interests
+from relay.space_port import Interest, Interests
 from tests.namespaces import namespace_object
 
 OBJECTS, ROUNDS = 1_000, 3

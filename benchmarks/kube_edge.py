@@ -28,8 +28,8 @@ from leafcast.join.kept_grant import KeptGrant, write_grant
 from relay.adapters.clock import SystemDice
 from relay.adapters.server.nkey_pairs import new_user_nkey
 from relay.core.node import Node
-from relay.ports import Space
 from relay.shell.driver import Driver
+from relay.space_port import Space
 from relay.syncer.pending import REQUESTS_MAX
 from schemas.enrolment.tokens import Token
 from schemas.records.records import API_PLACEMENT

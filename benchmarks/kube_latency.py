@@ -20,7 +20,7 @@ from benchmarks.kube_bed import ASIDE, CENTRE, MANAGER, NAMESPACE, KubeBed, kube
 from benchmarks.latency import REST_SECONDS, Tree, running_tree
 from benchmarks.report import Report, cpu_seconds, percentile
 from leafcast.local.views import TreeShape
-from relay.ports import Interest, Interests, ObjectChange, SpaceEvent
+from relay.space_port import Interest, Interests, ObjectChange, SpaceEvent
 from schemas.values.identity import NodePath
 from tests.memory_tree import config_map
 

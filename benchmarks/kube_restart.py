@@ -26,7 +26,7 @@ from benchmarks.kube_edge import (
     placement_of,
 )
 from benchmarks.report import Report
-from relay.ports import Interest, Interests, ObjectChange, SpaceEvent
+from relay.space_port import Interest, Interests, ObjectChange, SpaceEvent
 from tests.memory_tree import config_map
 from tests.namespaces import namespace_object
 

@@ -21,7 +21,7 @@ from typing import Any
 from benchmarks.counts import is_synced
 from benchmarks.report import Report, middle, percentile
 from benchmarks.wide_tree import GROUP, MANAGER, VERSION, WideTree, say, wide_tree
-from relay.ports import Interest, Interests, ObjectChange, ObjectsListed, SpaceEvent
+from relay.space_port import Interest, Interests, ObjectChange, ObjectsListed, SpaceEvent
 from schemas.api.rollout_request import RolloutRequest
 from schemas.objects.annotations import ROLLOUT_REQUEST
 from schemas.reports.reports import Count

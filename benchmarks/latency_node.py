@@ -28,8 +28,8 @@ from relay.adapters.server.nats_config import ParentRemote
 from relay.adapters.spaces.simulated_cluster import Settings
 from relay.core.node import Node
 from relay.core.records.accepted import is_delta
-from relay.ports import Space
 from relay.shell.driver import Driver
+from relay.space_port import Space
 from schemas.records.roots import Roots
 from schemas.values.identity import KeyId, MailKey, NodePath, TreeId
 from tests.memory_tree import config_map

@@ -27,8 +27,10 @@ from relay.adapters.server.nats_server import EmbeddedServer
 from relay.adapters.server.nkey_pairs import new_user_nkey
 from relay.adapters.spaces.simulated_cluster import Settings
 from relay.core.node import Node
-from relay.ports import BusBroken, Space, SpaceError, first_of
+from relay.ports import BusBroken, first_of
 from relay.shell.driver import Driver
+from relay.space_errors import SpaceError
+from relay.space_port import Space
 from schemas.records.records import API_PLACEMENT
 from schemas.reports.reports import Count
 from schemas.values.identity import MailKey, NodePath, mail_key

@@ -22,8 +22,9 @@ from controllers.spaces.informer import SpaceReconciler
 from controllers.work_queue import PlacementQueues, WorkQueue
 from controllers.workloads.placement_translator import Note, PlacementTranslator
 from controllers.workloads.workload_space import WorkloadSpace
-from relay.ports import Clock, Dice, Space, SpaceError
-from relay.space_port import FinalizingSpace
+from relay.ports import Clock, Dice
+from relay.space_errors import SpaceError
+from relay.space_port import FinalizingSpace, Space
 from schemas.objects.objects import ObjectKey
 from schemas.records.placements import placement_of
 from schemas.records.placing import grace_seconds, move_seconds

@@ -8,7 +8,7 @@ from typing import Protocol, runtime_checkable
 
 from relay.core.collectors.collected_results import Result
 from relay.core.effects import SnapshotShown
-from relay.ports import Absence, Space
+from relay.space_port import Absence, Space
 from schemas.content.blobs import Reference
 from schemas.objects.objects import ObjectKey
 from schemas.records.records import FormerRollout, SpaceMark

@@ -26,7 +26,7 @@ from leafcast.ask.upsynced import (
     copies_of_tree,
 )
 from relay.objects.upsynced_form import version_of
-from relay.ports import Interest, Interests, Object, ObjectChange, ObjectsListed, SpaceEvent
+from relay.space_port import Interest, Interests, Object, ObjectChange, ObjectsListed, SpaceEvent
 from schemas.objects.objects import CRD_GROUP, ObjectKey
 from schemas.objects.selectors import LabelSelector
 from schemas.records.placements import bare_name, kind_of, said_placement

@@ -7,7 +7,9 @@ from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
 from leafcast.space_settings import IN_CLUSTER, SpaceSetting
-from relay.ports import Clock, Dice, Space, SpaceError
+from relay.ports import Clock, Dice
+from relay.space_errors import SpaceError
+from relay.space_port import Space
 
 if TYPE_CHECKING:
     from relay.adapters.kubernetes.kubeconfig import InCluster, Kubeconfig

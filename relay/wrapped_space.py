@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class WrappedSpace(Generic[S]):
-    """Implements relay.ports.Space; each call but `identity`, `follow` and `close` goes by a hook.
+    """Implements Space; each call but `identity`, `follow` and `close` goes by a hook.
 
     A hook that makes no call of what it was given closes it.
     """

@@ -4,7 +4,7 @@ import asyncio
 import inspect
 import time
 
-from relay.ports import Interest, Interests
+from relay.space_port import Interest, Interests
 
 WAIT_SECONDS = 80
 LOOK_SECONDS = 0.02

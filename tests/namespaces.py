@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from relay.ports import Space
+from relay.space_port import Space
 from schemas.objects.objects import ALWAYS_THERE, ObjectKey
 
 

@@ -4,7 +4,7 @@ from leafcast.ask.asked_space import key_form
 from leafcast.changes.forms import DELETE, ApplyBatch
 from leafcast.cli.apply.batch import judged
 from leafcast.cli.apply.judged_batch import JudgedBatch, asked_to_judge, kept
-from relay.ports import SpaceError
+from relay.space_errors import SpaceError
 from schemas.objects.manifest_files import LoadedObject
 
 

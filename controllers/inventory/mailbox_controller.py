@@ -15,16 +15,9 @@ from controllers.spaces.following import listed_objects
 from controllers.spaces.informer import SpaceInformer, SpaceReconciler, identity_of
 from controllers.spaces.status_writing import write_status
 from controllers.work_queue import ALL, PlacementQueues, WorkQueue
-from relay.ports import (
-    Clock,
-    Interest,
-    Interests,
-    Object,
-    ObjectChange,
-    Space,
-    SpaceError,
-    Unserved,
-)
+from relay.ports import Clock
+from relay.space_errors import SpaceError
+from relay.space_port import Interest, Interests, Object, ObjectChange, Space, Unserved
 from schemas.api import GROUP, Condition
 from schemas.objects.objects import GroupResource, ObjectKey
 from schemas.records.properties import PROPERTIES_NAMESPACE

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from controllers.core.workloads.selection import KindScope
 from controllers.core.workloads.space import CONTROL_KINDS
-from relay.ports import Interest, Kind, Object, Space
+from relay.space_port import Interest, Kind, Object, Space
 from schemas.objects.objects import GroupResource, ObjectKey
 
 CONTROL = frozenset(Interest(*kind) for kind in CONTROL_KINDS)

@@ -9,11 +9,10 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from controllers.work_queue import RETRY_SECONDS, WorkQueue
-from relay.ports import (
-    NOT_FOUND,
-    AnotherSpace,
+from relay.ports import Clock
+from relay.space_errors import NOT_FOUND, AnotherSpace, SpaceError
+from relay.space_port import (
     Bookmark,
-    Clock,
     Interest,
     Interests,
     Kind,
@@ -23,7 +22,6 @@ from relay.ports import (
     ObjectsListed,
     ServerUnanswered,
     Space,
-    SpaceError,
     SpaceEvent,
     Synced,
     Unserved,

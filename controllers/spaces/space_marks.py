@@ -10,7 +10,7 @@ from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING
 
 from controllers.ports import CentreRelay, RecordingSpace
-from relay.ports import ObjectChange, Space
+from relay.space_port import ObjectChange, Space
 from schemas.objects.objects import BUILT_IN_KINDS, GroupResource, ObjectKey
 from schemas.objects.source_objects import number_of
 from schemas.records.records import SpaceMark

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from controllers.core.status.job_statuses import storable
-from relay.ports import NOT_FOUND, Space, SpaceError
+from relay.space_errors import NOT_FOUND, SpaceError
+from relay.space_port import Space
 from schemas.objects.objects import ObjectKey
 
 

@@ -15,7 +15,7 @@ from controllers.core.workloads.selection import STAYS_LABEL
 from controllers.work_queue import WorkQueue
 from controllers.workloads.placement_translator import PlacementTranslator
 from relay.core.collectors.collected_results import Result
-from relay.ports import UNAVAILABLE, SpaceError
+from relay.space_errors import UNAVAILABLE, SpaceError
 from schemas.objects.objects import Object, ObjectKey, texts_of
 from schemas.records.placements import placement_key, title
 from schemas.reports.collectors import COMPLETE_ANNOTATION, PLACEMENT_ANNOTATION, WHOLE

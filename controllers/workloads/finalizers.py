@@ -12,7 +12,7 @@ from typing import Any
 from controllers.work_queue import WorkQueue
 from controllers.workloads.placement_translator import PlacementTranslator
 from controllers.workloads.queue_reconciler import QueueReconciler
-from relay.ports import NOT_FOUND, Conflict, SpaceError
+from relay.space_errors import NOT_FOUND, Conflict, SpaceError
 from relay.space_port import FinalizingSpace
 from schemas.records.placements import placement_key
 

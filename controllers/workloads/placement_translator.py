@@ -37,18 +37,9 @@ from controllers.workloads.preparation import Preparation
 from controllers.workloads.rollout_notes import RolloutNotes
 from controllers.workloads.unread_kinds import KindReading
 from controllers.workloads.vanishing import Definitions, Vanishing
-from relay.ports import (
-    NOT_FOUND,
-    Clock,
-    Interests,
-    Kind,
-    Object,
-    ObjectChange,
-    Space,
-    SpaceError,
-    Unserved,
-)
-from relay.space_port import FinalizingSpace
+from relay.ports import Clock
+from relay.space_errors import NOT_FOUND, SpaceError
+from relay.space_port import FinalizingSpace, Interests, Kind, Object, ObjectChange, Space, Unserved
 from relay.waiting import in_turns
 from schemas.objects.objects import GroupResource, ObjectKey
 from schemas.records.placements import KINDS, placement_of, title

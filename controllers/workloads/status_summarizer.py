@@ -23,7 +23,7 @@ from controllers.work_queue import ALL, WorkQueue
 from controllers.workloads.combined_statuses import CombinedStatuses
 from controllers.workloads.placement_translator import PlacementTranslator
 from controllers.workloads.queue_reconciler import QueueReconciler
-from relay.ports import SpaceError
+from relay.space_errors import SpaceError
 from schemas.api import Condition, EdgePlacement
 from schemas.api.readiness import Readiness
 from schemas.content.manifest import WANT_MULTI, WANT_SINGLETON

@@ -8,7 +8,9 @@ from dataclasses import dataclass, field, replace
 
 from controllers.core.workloads.space import Workloads
 from controllers.core.workloads.unread_kinds import UNAVAILABLE, UnreadKind, narrowed_to
-from relay.ports import NOT_FOUND, Clock, Kind, Space, SpaceError, Unserved
+from relay.ports import Clock
+from relay.space_errors import NOT_FOUND, SpaceError
+from relay.space_port import Kind, Space, Unserved
 from schemas.objects.objects import GroupResource
 
 NOT_LISTED_SECONDS = 1.0

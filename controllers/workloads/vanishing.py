@@ -7,7 +7,8 @@ from typing import Any
 
 from controllers.core.translation.placements import Placements
 from controllers.core.workloads.space import CONTROL_KINDS
-from relay.ports import NOT_FOUND, ObjectChange, Space, SpaceError
+from relay.space_errors import NOT_FOUND, SpaceError
+from relay.space_port import ObjectChange, Space
 from schemas.objects.objects import DEFINITIONS, GroupResource, Object, ObjectKey, is_terminating
 from schemas.records.placements import KINDS, placement_key
 

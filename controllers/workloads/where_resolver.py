@@ -13,7 +13,7 @@ from controllers.inventory.inventories import Inventories
 from controllers.work_queue import ALL, WorkQueue
 from controllers.workloads.placement_translator import PlacementTranslator
 from controllers.workloads.queue_reconciler import QueueReconciler
-from relay.ports import SpaceError
+from relay.space_errors import SpaceError
 from schemas.api import BindingPolicy
 from schemas.records.placements import result_key
 

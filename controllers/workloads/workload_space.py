@@ -17,8 +17,8 @@ from controllers.workloads.queue_reconciler import QueueReconciler
 from controllers.workloads.rollouts import RolloutController
 from controllers.workloads.status_summarizer import StatusSummarizer
 from controllers.workloads.where_resolver import WhereResolver
-from relay.ports import Clock, Space
-from relay.space_port import FinalizingSpace
+from relay.ports import Clock
+from relay.space_port import FinalizingSpace, Space
 from schemas.objects.objects import ObjectKey
 from schemas.records.placements import title
 from schemas.values.identity import MailKey

@@ -11,14 +11,7 @@ from typing import Any
 from leafcast.ask.asked_space import refusal_of
 from leafcast.ask.session import CallFailed, Session
 from relay.adapters.clock import SystemDice
-from relay.ports import (
-    Interest,
-    Interests,
-    Object,
-    ObjectChange,
-    ObjectsListed,
-    SpaceEvent,
-)
+from relay.space_port import Interest, Interests, Object, ObjectChange, ObjectsListed, SpaceEvent
 from relay.waiting import work_group
 from schemas.objects.annotations import ROLLOUT_REQUEST
 from schemas.objects.objects import ObjectKey

@@ -81,7 +81,8 @@ from relay.adapters.jetstream.stream_contents import (
 from relay.adapters.jetstream.stream_reader import Stored, StreamReader
 from relay.adapters.spaces.embedded_space import EmbeddedSpace
 from relay.atomic_file import move_file, sync_folder
-from relay.ports import BusBroken, Clock, SpaceError
+from relay.ports import BusBroken, Clock
+from relay.space_errors import SpaceError
 from schemas.content.operator_box import open_box
 from schemas.content.sealing import NotOpened
 from schemas.records.records import INVENTORY_MARK, SpaceMark, space_key

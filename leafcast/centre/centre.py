@@ -34,9 +34,11 @@ from relay.adapters.server.external_server import ExternalServer, ServerPlace
 from relay.adapters.server.guard import ProcessGuard
 from relay.adapters.server.nats_server import EmbeddedServer
 from relay.core.effects import Noted
-from relay.ports import BusBroken, Space, SpaceError, first_of
+from relay.ports import BusBroken, first_of
 from relay.shell.asker import Asker
 from relay.shell.driver import Driver
+from relay.space_errors import SpaceError
+from relay.space_port import Space
 from schemas.enrolment.enrolment import NO_WAY_UP, plain_answer
 from schemas.records.roots import Roots
 from schemas.values.identity import NodePath, TreeId

@@ -26,8 +26,8 @@ from relay.claims.centre_lease import (
 from relay.claims.claim import CentreIdentity, CentreVerdict
 from relay.claims.guarded_space import LeasedSpace
 from relay.claims.leases import SharedSpace
-from relay.ports import Clock, Dice, Space
-from relay.space_port import FinalizingSpace
+from relay.ports import Clock, Dice
+from relay.space_port import FinalizingSpace, Space
 from schemas.values.identity import random_id
 
 LOOK_SECONDS = 0.5

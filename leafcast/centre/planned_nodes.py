@@ -15,7 +15,7 @@ from leafcast.ask.session import NODE_MANAGER
 from leafcast.centre.inventory import edge_objects
 from leafcast.data_dir import DataDir, DataDirUnusable
 from relay.atomic_file import atomic_write
-from relay.ports import Space
+from relay.space_port import Space
 from schemas.values.codec import from_json
 from schemas.values.identity import NodePath
 

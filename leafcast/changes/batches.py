@@ -17,7 +17,8 @@ from typing import Any
 
 from controllers.centre import Controllers
 from leafcast.ask.asked_space import refusal_form
-from relay.ports import BusBroken, Clock, Dice, SpaceError
+from relay.ports import BusBroken, Clock, Dice
+from relay.space_errors import SpaceError
 from relay.space_port import Object
 from relay.waiting import some_at_once, work_group
 from schemas.values.identity import random_id

@@ -53,7 +53,7 @@ from relay.adapters.asking import ANSWERS
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.jetstream.request_reply import serve
 from relay.core.effects import Noted
-from relay.ports import Space
+from relay.space_port import Space
 from schemas.values.identity import NodePath, random_id
 from schemas.values.wording import many
 

@@ -12,7 +12,8 @@ from controllers.core.status.unreturned import STATUS_REFUSED
 from relay.core.effects import Noted
 from relay.core.link.session import CATCHING_UP
 from relay.objects.stored_object import timestamp
-from relay.ports import Clock, Interest, Interests, ObjectChange, ObjectsListed, Space, SpaceEvent
+from relay.ports import Clock
+from relay.space_port import Interest, Interests, ObjectChange, ObjectsListed, Space, SpaceEvent
 from schemas.records.hold_reasons import MAINTENANCE, NEEDS_A_PERSON
 from schemas.records.placements import KINDS, kind_of, placement_at, title
 from schemas.reports.reports import IN_MAINTENANCE, NEVER_JOINED

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from leafcast.daemon.event_log import NORMAL, WARNING, EventLog
-from relay.ports import Clock, Interest, Interests, ObjectChange, ObjectsListed, Space, SpaceEvent
+from relay.ports import Clock
+from relay.space_port import Interest, Interests, ObjectChange, ObjectsListed, Space, SpaceEvent
 from schemas.objects.objects import ObjectKey
 from schemas.values.groups import DENATURED_GROUP
 

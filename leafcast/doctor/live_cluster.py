@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from relay.ports import Space, SpaceError
+from relay.space_errors import SpaceError
+from relay.space_port import Space
 from schemas.objects.objects import ObjectKey
 from schemas.values.wording import some_of
 

@@ -16,7 +16,9 @@ from leafcast.spaces import open_kubernetes
 from relay.claims.centre_lease import INVENTORY_LEASE, WORKLOADS_LEASE
 from relay.claims.claim import CentreIdentity, CentreVerdict, hub_taken
 from relay.claims.leases import SharedSpace
-from relay.ports import Clock, Dice, Space, SpaceError
+from relay.ports import Clock, Dice
+from relay.space_errors import SpaceError
+from relay.space_port import Space
 
 WORKLOADS, INVENTORY = "workloads", "inventory"
 _KINDS = {

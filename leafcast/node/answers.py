@@ -18,9 +18,10 @@ from relay.core.reports.reduce import merge_all
 from relay.core.view import NodeView
 from relay.objects.expressions.cel import ExpressionRefused
 from relay.objects.expressions.filters import DESTINATION, OBJECT, Filter
-from relay.ports import BusBroken, CopiesPage, Object, Space
+from relay.ports import BusBroken, CopiesPage
 from relay.shell.asker import Answerer, AskFailed
 from relay.shell.driver import Driver
+from relay.space_port import Object, Space
 from schemas.objects.objects import ObjectKey
 from schemas.objects.selectors import LabelSelector
 from schemas.records.asks import CERTIFY, GET, NODE, ORPHANS, REKEY, STATUS, UPSYNCED, AskFault

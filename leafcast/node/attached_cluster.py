@@ -14,8 +14,9 @@ from relay.claims.edge_claim import EdgeClaim
 from relay.claims.guarded_space import ClaimedSpace
 from relay.claims.leases import SharedSpace
 from relay.core.node import Node
-from relay.ports import Clock, Dice, Space
+from relay.ports import Clock, Dice
 from relay.shell.driver import Driver
+from relay.space_port import Space
 from relay.syncer.applier import ContentMissing
 from relay.syncer.record import DoneStore
 from relay.syncer.syncer import Syncer

@@ -36,7 +36,8 @@ from relay.adapters.spaces.bucket import Bucket, Kept, fence_of, mark_of_loss, s
 from relay.adapters.spaces.connection import Client, space_connection
 from relay.adapters.spaces.embedded_space import EmbeddedSpace
 from relay.core.effects import Noted
-from relay.ports import BusBroken, Clock, SpaceError
+from relay.ports import BusBroken, Clock
+from relay.space_errors import SpaceError
 
 SYNC_LOOK_SECONDS = 60.0
 LISTEN_AFTER_SECONDS = 1.0

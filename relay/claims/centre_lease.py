@@ -13,7 +13,8 @@ from dataclasses import replace
 
 from relay.claims.claim import CentreIdentity, CentreVerdict, hub_taken, judge_centre
 from relay.claims.leases import LEASES_NAMESPACE, Lease, SharedSpace, milliseconds, rfc3339
-from relay.ports import UNAVAILABLE, AnotherSpace, Clock, Conflict, SpaceError
+from relay.ports import Clock
+from relay.space_errors import UNAVAILABLE, AnotherSpace, Conflict, SpaceError
 
 WORKLOADS_LEASE, INVENTORY_LEASE = "leafcast-workloads", "leafcast-inventory"
 LEASE_SECONDS = 15.0

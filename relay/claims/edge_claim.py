@@ -23,7 +23,8 @@ from relay.claims.claim import (
     judge_edge,
 )
 from relay.claims.leases import EDGE_LEASE, LEASES_NAMESPACE, Lease, SharedSpace, rfc3339
-from relay.ports import AnotherSpace, Clock, Conflict, SpaceError
+from relay.ports import Clock
+from relay.space_errors import AnotherSpace, Conflict, SpaceError
 
 LOOK_SECONDS = 30.0
 """How often a claim that is held is looked at: a person may have had another take over."""

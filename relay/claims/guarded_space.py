@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 
 from relay.claims.centre_lease import CentreLease
 from relay.claims.edge_claim import EdgeClaim
-from relay.ports import UNAVAILABLE, AnotherSpace, Interests, Space, SpaceError, Tell
-from relay.space_port import FinalizingSpace
+from relay.space_errors import UNAVAILABLE, AnotherSpace, SpaceError
+from relay.space_port import FinalizingSpace, Interests, Space, Tell
 from relay.waiting import work_group
 from relay.wrapped_space import WrappedSpace
 from schemas.objects.objects import ObjectKey

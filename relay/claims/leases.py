@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Protocol, runtime_checkable
 
-from relay.ports import Space
+from relay.space_port import Space
 from schemas.values.groups import SYSTEM_NAMESPACE
 
 LEASES_NAMESPACE = SYSTEM_NAMESPACE

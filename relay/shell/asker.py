@@ -23,8 +23,9 @@ from relay.core.asks.routing import (
 )
 from relay.core.effects import Noted
 from relay.core.node import Node
-from relay.ports import Bus, Clock, SpaceError
+from relay.ports import Bus, Clock
 from relay.shell.note_log import NoteLog
+from relay.space_errors import SpaceError
 from schemas.content.answer_sealing import AnswerKey, sealed_answer
 from schemas.records.asks import ANSWER_MAX_BYTES, RECEIPT, AnswerPart, AskFault, bounded
 from schemas.records.records import AskRecord

@@ -15,7 +15,8 @@ from relay.objects.field_owners import MANAGED
 from relay.objects.health import terminating
 from relay.objects.policies import Policies, policies_of
 from relay.objects.unsaid_fields import fields_of, without_unknown
-from relay.ports import Conflict, FieldConflict, Object, Space, SpaceError
+from relay.space_errors import Conflict, FieldConflict, SpaceError
+from relay.space_port import Object, Space
 from relay.syncer.aggregated_roles import RULES, is_aggregated, without_rules
 from relay.syncer.customized_content import Customizing, customized
 from relay.syncer.ended import as_it_ended, is_over, with_end

@@ -12,7 +12,8 @@ from relay.objects.differences import differing_fields
 from relay.objects.merge import merge_applied, subsumes, wish_of
 from relay.objects.nulls import said_by
 from relay.objects.stored_object import timestamp
-from relay.ports import Clock, Object
+from relay.ports import Clock
+from relay.space_port import Object
 from relay.syncer.aggregated_roles import is_gathering
 from relay.syncer.applier import Applier, ContentMissing
 from relay.syncer.ended import is_over

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from relay.core.destination.claims import DesiredObject
-from relay.ports import Object, Space, SpaceError
+from relay.space_errors import SpaceError
+from relay.space_port import Object, Space
 from relay.syncer.observed import ObservedState
 from schemas.objects.objects import ObjectKey
 from schemas.reports.reports import Done, Ended

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from relay.core.destination.claims import DesiredObject
 from relay.objects.customization import CustomizationFailed
 from relay.objects.policies import PolicyUnknown
-from relay.ports import SpaceError
+from relay.space_errors import SpaceError
 from relay.syncer.applier import ContentMissing
 from relay.syncer.prune import NotEmpty
 from schemas.objects.objects import NAMESPACES, ObjectKey

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from relay.ports import Space, SpaceError
+from relay.space_errors import SpaceError
+from relay.space_port import Space
 from relay.syncer.lingering import ending_text
 from schemas.objects.objects import ObjectKey
 

@@ -8,7 +8,9 @@ from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import aclosing
 
 from relay.objects.health import terminating
-from relay.ports import Clock, Object, Space, SpaceError
+from relay.ports import Clock
+from relay.space_errors import SpaceError
+from relay.space_port import Object, Space
 from relay.syncer.owned_objects import each_kind, instances
 from schemas.objects.objects import DEFINITIONS, NAMESPACES, ObjectKey
 from schemas.values.fields import conditions_of

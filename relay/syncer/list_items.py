@@ -14,7 +14,8 @@ from itertools import product
 from typing import Any
 
 from relay.objects.merge import copied, same
-from relay.ports import Conflict, Object, Space, SpaceError
+from relay.space_errors import Conflict, SpaceError
+from relay.space_port import Object, Space
 from relay.syncer.object_marks import MANAGER
 from relay.syncer.ownership import (
     OwnedFields,

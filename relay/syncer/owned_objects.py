@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 
-from relay.ports import NOT_FOUND, Kind, Object, Space, SpaceError
+from relay.space_errors import NOT_FOUND, SpaceError
+from relay.space_port import Kind, Object, Space
 from relay.syncer.object_marks import is_adopted, is_left_alone, is_ours, ours, removal_said
 from relay.syncer.ownership import AUTOSCALERS, scales
 from schemas.objects.objects import BUILT_IN_KINDS, ObjectKey, apply_order, group_kind

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from relay.core.events import KEPT, LEFT_IN_PLACE
 from relay.objects.policies import on_removal
-from relay.ports import NOT_FOUND, Conflict, Object, Space
-from relay.space_errors import reason_suppressed
+from relay.space_errors import NOT_FOUND, Conflict, reason_suppressed
+from relay.space_port import Object, Space
 from relay.syncer.going import check_gone
 from relay.syncer.object_marks import MANAGER, MARKS, POLICY_MANAGER, is_adopted, is_ours
 from relay.syncer.owned_objects import each_kind, instances

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from relay.objects.allocation_refusals import without_title
 from relay.objects.policies import Policies, may_be_recreated, on_removal
-from relay.ports import Object, Space, SpaceError
+from relay.space_errors import SpaceError
+from relay.space_port import Object, Space
 from relay.syncer.object_marks import (
     DENIED,
     INVALID,

@@ -10,7 +10,9 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from relay.objects.health import pod_trouble
-from relay.ports import Clock, Space, SpaceError
+from relay.ports import Clock
+from relay.space_errors import SpaceError
+from relay.space_port import Space
 from relay.syncer.lingering import remaining_text
 from relay.syncer.observed import ObservedState
 from schemas.objects.objects import DEFINITIONS, NAMESPACES, ObjectKey

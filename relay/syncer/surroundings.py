@@ -16,7 +16,9 @@ from relay.objects.awaited import (
     says_it_waits,
     service_class,
 )
-from relay.ports import Clock, Object, Space, SpaceError
+from relay.ports import Clock
+from relay.space_errors import SpaceError
+from relay.space_port import Object, Space
 from relay.syncer.observed import ObservedState
 from schemas.objects.objects import BUILT_IN_KINDS, ObjectKey
 from schemas.values.wire import replace

@@ -14,17 +14,15 @@ from collections.abc import Awaitable, Callable, Mapping
 from relay.core.destination.claims import DesiredObject
 from relay.core.events import LEFT_IN_PLACE, ObjectObserved
 from relay.objects.stored_object import timestamp
-from relay.ports import (
-    AnotherSpace,
-    Clock,
-    Dice,
+from relay.ports import Clock, Dice
+from relay.space_errors import AnotherSpace, SpaceError
+from relay.space_port import (
     KindsServed,
     Object,
     ObjectChange,
     ObjectsListed,
     ServerUnanswered,
     Space,
-    SpaceError,
     SpaceEvent,
     Synced,
     Unserved,

@@ -15,10 +15,9 @@ from typing import Protocol
 from relay.core.collectors.upsynced import Sources
 from relay.core.events import CopyObserved, UnservedKind, UpsyncFault, UpsyncObserved
 from relay.objects.upsynced_form import upsynced_form, version_of
-from relay.ports import (
-    AnotherSpace,
-    Clock,
-    CopiesPlace,
+from relay.ports import Clock, CopiesPlace
+from relay.space_errors import AnotherSpace, SpaceError
+from relay.space_port import (
     Interest,
     Interests,
     Kind,
@@ -27,7 +26,6 @@ from relay.ports import (
     ObjectChange,
     ObjectsListed,
     Space,
-    SpaceError,
     SpaceEvent,
     Synced,
     Unserved,

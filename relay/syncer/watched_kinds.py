@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from relay.ports import Interest, Interests, Kind, KindsServed, Synced, Unserved
+from relay.space_port import Interest, Interests, Kind, KindsServed, Synced, Unserved
 from relay.syncer.object_marks import any_trees
 from schemas.objects.objects import NAMESPACES, ObjectKey
 from schemas.reports.missing_rights import FORBIDDEN, reported

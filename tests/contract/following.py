@@ -3,7 +3,7 @@
 import asyncio
 from contextlib import asynccontextmanager
 
-from relay.ports import (
+from relay.space_port import (
     Bookmark,
     Interests,
     KindsServed,

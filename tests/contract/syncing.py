@@ -5,7 +5,8 @@ from contextlib import asynccontextmanager
 
 from relay.core.destination.claims import DesiredObject
 from relay.objects.unsaid_fields import numbers_of
-from relay.ports import AnotherSpace, first_of
+from relay.ports import first_of
+from relay.space_errors import AnotherSpace
 from relay.syncer.applier import ContentMissing
 from relay.syncer.syncer import Syncer
 from schemas.content import blobs

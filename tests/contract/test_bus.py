@@ -9,10 +9,12 @@ from relay.core.events import (
     BlobArrived,
     HelloArrived,
     LinkChanged,
+    MailSlot,
+    OwnRecord,
     ReportArrived,
     Welcomed,
 )
-from relay.ports import MailConflict, MailSlot, OwnRecord
+from relay.ports import MailConflict
 from schemas.content.blobs import OBJECT, Reference, open_value, store
 from schemas.objects.objects import ObjectKey
 from schemas.reports.link import Welcome

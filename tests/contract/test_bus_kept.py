@@ -11,8 +11,7 @@ import pytest
 from relay.adapters.jetstream import streams as jetstream_streams
 from relay.adapters.jetstream.connection import Connection
 from relay.core.effects import AckMail, ClearMail, DropReport, StoreOwn
-from relay.core.events import HelloArrived, ReportArrived, Welcomed
-from relay.ports import OwnRecord
+from relay.core.events import HelloArrived, OwnRecord, ReportArrived, Welcomed
 from schemas.content.blobs import OBJECT, store
 from schemas.objects.objects import ObjectKey
 from schemas.reports.link import Welcome

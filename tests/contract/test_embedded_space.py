@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 import nats
 import pytest
 
-from relay.ports import SpaceError
+from relay.space_errors import SpaceError
 from schemas.api import parse_kind
 from schemas.objects.objects import ObjectKey
 from schemas.values.faults import InvalidObject

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from relay.ports import Interest, KindsServed, ObjectsListed, Synced
+from relay.space_port import Interest, KindsServed, ObjectsListed, Synced
 from schemas.objects.objects import ObjectKey
 from schemas.objects.selectors import LabelSelector
 from tests.contract.following import following

@@ -7,7 +7,7 @@ import pytest
 
 from relay.adapters.spaces.simulated_cluster import ApplyRefusal, Settings, SimulatedCluster
 from relay.objects.health import assess
-from relay.ports import SpaceError
+from relay.space_errors import SpaceError
 from schemas.objects.objects import BUILT_IN_KINDS, ObjectKey
 from tests.awaiting import until_object
 from tests.contract.spaces import config_map, deployment, namespace

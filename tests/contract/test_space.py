@@ -4,7 +4,8 @@ import asyncio
 
 import pytest
 
-from relay.ports import Conflict, FieldConflict, Interest, SpaceError
+from relay.space_errors import Conflict, FieldConflict, SpaceError
+from relay.space_port import Interest
 from schemas.objects.objects import ObjectKey
 from schemas.objects.selectors import LabelSelector
 from tests.contract.following import following

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from relay.ports import SpaceError
+from relay.space_errors import SpaceError
 from relay.syncer import stalled
 from relay.syncer.object_marks import MANAGER
 from schemas.content.manifest import CREATE_ONLY

@@ -7,14 +7,8 @@ from dataclasses import replace
 import pytest
 
 from relay.core.destination.object_outcome import REASON_MAX_CHARACTERS
-from relay.ports import (
-    Interest,
-    ObjectChange,
-    ObjectsListed,
-    ServerUnanswered,
-    SpaceError,
-    Unserved,
-)
+from relay.space_errors import SpaceError
+from relay.space_port import Interest, ObjectChange, ObjectsListed, ServerUnanswered, Unserved
 from relay.syncer import pending
 from relay.syncer.object_marks import ours
 from schemas.objects.objects import ObjectKey

@@ -2,7 +2,7 @@
 
 import pytest
 
-from relay.ports import Interest
+from relay.space_port import Interest
 from relay.syncer.object_marks import ours
 from schemas.objects.annotations import OVERWRITE
 from schemas.objects.objects import ObjectKey

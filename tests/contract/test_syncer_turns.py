@@ -2,7 +2,7 @@
 
 import asyncio
 
-from relay.ports import Interest, ObjectsListed
+from relay.space_port import Interest, ObjectsListed
 from schemas.objects.objects import ObjectKey
 from tests.contract.spaces import config_map
 from tests.contract.syncing import Bench

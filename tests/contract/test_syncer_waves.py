@@ -2,7 +2,7 @@
 
 import pytest
 
-from relay.ports import SpaceError
+from relay.space_errors import SpaceError
 from relay.syncer import wave_barrier
 from schemas.objects.objects import ObjectKey
 from schemas.objects.order import WAVE

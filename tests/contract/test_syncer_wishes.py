@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from relay.ports import SpaceError
+from relay.space_errors import SpaceError
 from schemas.objects.objects import ObjectKey
 from tests.contract.spaces import config_map
 from tests.contract.syncing import Bench

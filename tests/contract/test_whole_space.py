@@ -5,7 +5,7 @@ from contextlib import aclosing
 
 import pytest
 
-from relay.ports import ResumeTooOld, SpaceError
+from relay.space_errors import ResumeTooOld, SpaceError
 from schemas.objects.objects import ObjectKey
 from tests.contract.conftest import NAMESPACES
 from tests.contract.spaces import config_map, noise

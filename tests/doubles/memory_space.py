@@ -11,20 +11,9 @@ from relay.adapters.spaces.whole_follow import follow_whole, kinds_served
 from relay.objects import stored_object as rules
 from relay.objects.serving import Serving, needs_namespace, no_namespace
 from relay.objects.stored_object import CreationTracker, StoredObject
-from relay.ports import (
-    Absence,
-    Clock,
-    Dice,
-    Interests,
-    Kind,
-    Labels,
-    Listing,
-    Object,
-    ObjectChange,
-    ResumeTooOld,
-    SpaceError,
-    Tell,
-)
+from relay.ports import Clock, Dice
+from relay.space_errors import ResumeTooOld, SpaceError
+from relay.space_port import Absence, Interests, Kind, Labels, Listing, Object, ObjectChange, Tell
 from schemas.objects.objects import DEFINITIONS, ObjectKey
 from schemas.objects.selectors import LabelSelector
 from schemas.values.identity import random_id
@@ -42,7 +31,7 @@ class _Entry(Value, frozen=True):
 
 
 class MemorySpace:
-    """Implements relay.ports.Space; it lives as long as the process."""
+    """Implements relay.space_port.Space; it lives as long as the process."""
 
     def __init__(self, clock: Clock, dice: Dice, *, as_written: bool = False) -> None:
         """One that keeps what is `as_written` keeps nulls that a server would prune."""

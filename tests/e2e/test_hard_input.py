@@ -5,7 +5,7 @@ import time
 import pytest
 
 from leafcast.demo.workload import load_files
-from relay.ports import SpaceError
+from relay.space_errors import SpaceError
 from schemas.content.carried import without_carried
 from schemas.content.manifest import chunk_references, read_root
 from schemas.objects.objects import BUILT_IN_KINDS, ObjectKey

@@ -9,8 +9,8 @@ from dataclasses import replace
 import pytest
 
 from relay.core.effects import WriteMail
-from relay.ports import SpaceError
 from relay.shell.publisher import CARRIED_MAX_BYTES
+from relay.space_errors import SpaceError
 from schemas.content import blobs
 from schemas.content.blobs import store
 from schemas.content.manifest import ManifestEntry, build_manifest

@@ -23,7 +23,8 @@ from relay.adapters.kubernetes.kubeconfig import (
     read_access,
 )
 from relay.claims.leases import milliseconds
-from relay.ports import Kind, SpaceError
+from relay.space_errors import SpaceError
+from relay.space_port import Kind
 from relay.syncer.list_items import moved_items
 from schemas.objects.source_objects import created_seconds
 from tests.fuzz.files import folder

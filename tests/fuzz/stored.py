@@ -22,7 +22,8 @@ from relay.adapters.server.nkey_pairs import BadNkey
 from relay.adapters.spaces import bucket_values
 from relay.adapters.spaces.embedded_space import key_from, path_of
 from relay.objects import stored_object
-from relay.ports import BusBroken, SpaceError
+from relay.ports import BusBroken
+from relay.space_errors import SpaceError
 from schemas.content import blobs
 from schemas.objects.objects import ObjectKey
 from schemas.values import codec, subjects

@@ -9,7 +9,7 @@ import pytest
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.kubernetes.kubeconfig import Kubeconfig
 from relay.adapters.kubernetes.space import KubernetesSpace
-from relay.ports import SpaceError
+from relay.space_errors import SpaceError
 from schemas.objects.objects import ObjectKey
 from tests.awaiting import eventually
 from tests.contract.spaces import config_map, definition, deployment, namespace

@@ -14,7 +14,7 @@ from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.kubernetes import informer
 from relay.adapters.kubernetes.kubeconfig import Kubeconfig
 from relay.adapters.kubernetes.space import KubernetesSpace
-from relay.ports import SpaceError
+from relay.space_errors import SpaceError
 from schemas.crds.definitions import custom_resource_definitions
 from schemas.objects.objects import ObjectKey
 from schemas.values.identity import NodePath

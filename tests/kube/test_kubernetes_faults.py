@@ -10,7 +10,8 @@ from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.kubernetes import api_client, follower, informer, silence
 from relay.adapters.kubernetes.kubeconfig import InCluster, Kubeconfig, read_access
 from relay.adapters.kubernetes.space import KubernetesSpace
-from relay.ports import AnotherSpace, Bookmark, Interest, Interests, ServerUnanswered, SpaceError
+from relay.space_errors import AnotherSpace, SpaceError
+from relay.space_port import Bookmark, Interest, Interests, ServerUnanswered
 from schemas.objects.objects import ObjectKey
 from tests.contract.following import Told, following, unserved
 from tests.contract.spaces import config_map, namespace

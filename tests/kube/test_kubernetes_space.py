@@ -4,7 +4,8 @@ import pytest
 
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.kubernetes import informer
-from relay.ports import Interest, SpaceError
+from relay.space_errors import SpaceError
+from relay.space_port import Interest
 from schemas.objects.objects import CRD_GROUP, ObjectKey
 from tests.contract.following import following, unserved
 from tests.contract.spaces import OX, config_map, definition, on_api_server, ox, serve

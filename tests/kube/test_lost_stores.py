@@ -10,7 +10,8 @@ from relay.adapters.kubernetes import informer, refusals
 from relay.adapters.kubernetes.informer import list_pages
 from relay.adapters.kubernetes.kubeconfig import Kubeconfig
 from relay.adapters.kubernetes.space import KubernetesSpace
-from relay.ports import AnotherSpace, Interest, ObjectsListed, SpaceError
+from relay.space_errors import AnotherSpace, SpaceError
+from relay.space_port import Interest, ObjectsListed
 from schemas.crds.definitions import custom_resource_definitions
 from schemas.objects.objects import ObjectKey
 from tests.awaiting import eventually

@@ -10,7 +10,7 @@ from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.kubernetes.kubeconfig import Kubeconfig
 from relay.adapters.kubernetes.space import KubernetesSpace
 from relay.objects.serving import Serving
-from relay.ports import SpaceError
+from relay.space_errors import SpaceError
 from schemas.objects.objects import ObjectKey
 from tests.awaiting import eventually
 from tests.contract.syncing import Bench

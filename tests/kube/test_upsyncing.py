@@ -8,7 +8,7 @@ import pytest
 
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.core.collectors.upsynced import Sources
-from relay.ports import SpaceError
+from relay.space_errors import SpaceError
 from relay.syncer.upsyncer import Upsyncer
 from schemas.objects.manifest_files import load_manifests
 from schemas.objects.objects import ObjectKey

@@ -25,7 +25,7 @@ from leafcast.join.kept_grant import KeptGrant, write_grant
 from leafcast.manifest_sources import BadManifests
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.jetstream.request_reply import CannotConnect
-from relay.ports import SpaceError
+from relay.space_errors import SpaceError
 from schemas.enrolment.tokens import read_token
 from schemas.objects.objects import ObjectKey
 from tests.nats.chaos_link import Wire

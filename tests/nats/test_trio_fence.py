@@ -14,7 +14,8 @@ from relay.adapters.jetstream.fence import Tenure
 from relay.adapters.spaces.bucket import Bucket, Kept, fence_of, stream_of
 from relay.adapters.spaces.embedded_space import EmbeddedSpace
 from relay.core.effects import StoreOwn, WriteMail
-from relay.ports import BusBroken, SpaceError
+from relay.ports import BusBroken
+from relay.space_errors import SpaceError
 from schemas.content.blobs import OBJECT, store
 from schemas.objects.objects import ObjectKey
 from schemas.values import subjects

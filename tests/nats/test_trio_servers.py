@@ -32,7 +32,9 @@ from relay.adapters.spaces.connection import space_connection
 from relay.adapters.spaces.embedded_space import EmbeddedSpace
 from relay.adapters.tls.authority import Authority, new_key, signing_request
 from relay.core.effects import StoreOwn, WriteMail
-from relay.ports import BusBroken, Interests, SpaceError
+from relay.ports import BusBroken
+from relay.space_errors import SpaceError
+from relay.space_port import Interests
 from schemas.objects.objects import ObjectKey
 from schemas.values.identity import MailKey, NodePath
 from tests.awaiting import eventually

@@ -21,8 +21,9 @@ from relay.adapters.jetstream.publish import sequence_of
 from relay.adapters.jetstream.uplink import mailbox_info
 from relay.adapters.spaces.embedded_space import key_from
 from relay.objects.stored_object import decode as decode_object
-from relay.ports import BusBroken, SpaceError
+from relay.ports import BusBroken
 from relay.shell.asker import AskFailed, open_answer
+from relay.space_errors import SpaceError
 from schemas.content.answer_sealing import AnswerKey, sealed_answer
 from schemas.content.blobs import Reference
 from schemas.objects.objects import ObjectKey

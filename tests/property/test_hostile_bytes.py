@@ -29,8 +29,8 @@ from relay.core.events import (
     Welcomed,
 )
 from relay.objects import stored_object
-from relay.ports import SpaceError
 from relay.shell.asker import AskFailed
+from relay.space_errors import SpaceError
 from schemas.records.asks import AnswerPart, AskFault
 from schemas.records.records import RECORDS, encode_payload
 from schemas.records.roots import Roots

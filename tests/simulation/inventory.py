@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from relay.ports import Object
+from relay.space_port import Object
 from schemas.api import GROUP, PATH_ANNOTATION
 from schemas.objects.objects import ObjectKey
 from schemas.objects.selectors import LabelSelector

@@ -12,7 +12,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from relay.core.node import Node
-from relay.ports import Object, SpaceError
+from relay.space_errors import SpaceError
+from relay.space_port import Object
 from relay.syncer.applier import ContentMissing
 from relay.syncer.object_marks import MANAGER
 from relay.syncer.syncer import Syncer

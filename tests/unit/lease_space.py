@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from relay.claims.leases import Lease
-from relay.ports import Conflict, SpaceError
+from relay.space_errors import Conflict, SpaceError
 
 
 class LeaseSpace:

@@ -9,7 +9,8 @@ from controllers.core.ledger.ledger import Draft
 from controllers.core.ledger.removal import hold_objects
 from controllers.core.translation.placements import Placements
 from controllers.core.translation.translate import IssuedDelta
-from relay.ports import AnotherSpace, BusBroken
+from relay.ports import BusBroken
+from relay.space_errors import AnotherSpace
 from schemas.objects.objects import BUILT_IN_KINDS, ObjectKey
 from schemas.records.signed_records import EncodedBody
 from schemas.values.identity import TreeId, random_id

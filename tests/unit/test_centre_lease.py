@@ -22,7 +22,8 @@ from relay.claims.claim import (
 )
 from relay.claims.guarded_space import GRACE_SECONDS, LeasedSpace
 from relay.core.events import Instant
-from relay.ports import Interests, SpaceError
+from relay.space_errors import SpaceError
+from relay.space_port import Interests
 from schemas.objects.objects import ObjectKey
 from tests.unit.lease_space import LeaseSpace, away, forbidden, lease
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from relay.ports import SpaceError
+from relay.space_errors import SpaceError
 from schemas.api import parse_kind
 from schemas.objects.annotations import DEPENDS_ON
 from schemas.objects.order import WAVE, wave_of

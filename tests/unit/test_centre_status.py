@@ -10,7 +10,7 @@ from controllers.core.workloads.executing_count import EXECUTING_COUNT
 from controllers.work_queue import ALL, WorkQueue
 from controllers.workloads.status_summarizer import MANAGER, StatusSummarizer
 from relay.adapters.clock import SystemClock
-from relay.ports import SpaceError
+from relay.space_errors import SpaceError
 from schemas.objects.objects import BUILT_IN_KINDS, ObjectKey
 from schemas.objects.selectors import LabelSelector
 from schemas.reports.reports import ExceptionSample, ObjectResult, Summary

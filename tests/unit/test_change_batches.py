@@ -17,7 +17,8 @@ from leafcast.changes.judge import BatchJudgement
 from leafcast.changes.space_pair import SpacePair
 from leafcast.daemon.verbs import changes
 from leafcast.daemon.verbs.changes import APPLIES_AT_ONCE, JUDGED_MAX
-from relay.ports import BusBroken, SpaceError
+from relay.ports import BusBroken
+from relay.space_errors import SpaceError
 from schemas.objects.objects import ObjectKey
 from tests.contract.spaces import HandClock, SeededDice
 from tests.doubles.changing_daemon import ChangingDaemon, Paused

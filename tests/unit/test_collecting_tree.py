@@ -5,7 +5,7 @@ import asyncio
 import yaml
 
 from relay.core.collectors.tables import CollectedRow, CollectedTable, TableAlgebra
-from relay.ports import SpaceError
+from relay.space_errors import SpaceError
 from schemas.objects.objects import ObjectKey
 from schemas.records.placements import placement_key
 from schemas.reports.collectors import LABEL_PREFIX, PLACEMENT_ANNOTATION

@@ -17,7 +17,7 @@ from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.jetstream.request_reply import QuestionUnanswered
 from relay.core.effects import Noted
 from relay.objects.stored_object import timestamp
-from relay.ports import SpaceError
+from relay.space_errors import SpaceError
 from schemas.objects.objects import ObjectKey
 from schemas.values.identity import NodePath
 from schemas.values.wording import repair_text

@@ -9,7 +9,7 @@ from click import ClickException
 from leafcast.cli.apply.removals import Removals
 from leafcast.cli.commands.delete import DeleteRequest, delete_all
 from leafcast.cli.resource_arguments import BadResourceArguments
-from relay.ports import SpaceError
+from relay.space_errors import SpaceError
 from tests.doubles.memory_space import MemorySpace
 from tests.unit.test_object_commands import (
     CLOCK,

@@ -16,7 +16,8 @@ from relay.claims.claim import (
 from relay.claims.edge_claim import EdgeClaim
 from relay.claims.guarded_space import ClaimedSpace
 from relay.claims.leases import EDGE_LEASE, Lease
-from relay.ports import AnotherSpace, Interests, SpaceError
+from relay.space_errors import AnotherSpace, SpaceError
+from relay.space_port import Interests
 from schemas.objects.objects import ObjectKey
 from tests.unit.lease_space import LeaseSpace, away, forbidden, lease
 

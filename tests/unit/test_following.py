@@ -17,7 +17,7 @@ from leafcast.daemon.verbs.spaces import (
 )
 from leafcast.data_dir import DataDir
 from relay.adapters.jetstream.request_reply import ANSWERS_AT_ONCE
-from relay.ports import AnotherSpace, SpaceError
+from relay.space_errors import AnotherSpace, SpaceError
 from relay.space_port import Interest, Interests, ObjectChange, ObjectsListed, Synced
 from tests.contract.spaces import HandClock, SeededDice
 from tests.doubles.memory_space import MemorySpace

@@ -4,14 +4,8 @@ import pytest
 
 from controllers.spaces.informer import SpaceInformer
 from relay.adapters.clock import SystemClock
-from relay.ports import (
-    AnotherSpace,
-    Interest,
-    Interests,
-    ObjectChange,
-    ObjectsListed,
-    Synced,
-)
+from relay.space_errors import AnotherSpace
+from relay.space_port import Interest, Interests, ObjectChange, ObjectsListed, Synced
 from schemas.objects.objects import ObjectKey
 from schemas.objects.source_objects import number_of
 from tests.memory_tree import config_map

@@ -10,7 +10,8 @@ from controllers.workloads import unread_kinds
 from controllers.workloads.unread_kinds import KindReading
 from relay.adapters.clock import SystemClock
 from relay.adapters.kubernetes.stored_versions import stored_versions
-from relay.ports import NOT_FOUND, Interest, Kind, Listing, SpaceError, Unserved
+from relay.space_errors import NOT_FOUND, SpaceError
+from relay.space_port import Interest, Kind, Listing, Unserved
 from schemas.objects.objects import ObjectKey
 from tests.awaiting import eventually
 from tests.unit.centre_world import config, config_key, placement, placement_key

@@ -18,7 +18,8 @@ from relay.adapters.kubernetes.kubeconfig import (
     signature,
 )
 from relay.adapters.kubernetes.refusals import refusal, without_secrets
-from relay.ports import Conflict, FieldConflict, Kind, SpaceError
+from relay.space_errors import Conflict, FieldConflict, SpaceError
+from relay.space_port import Kind
 
 MAPS = Kind("", "v1", "configmaps", "ConfigMap", namespaced=True)
 ROLES = Kind("rbac.authorization.k8s.io", "v1", "clusterroles", "ClusterRole", namespaced=False)

@@ -8,7 +8,8 @@ import pytest
 
 from relay.adapters.clock import SystemClock
 from relay.adapters.kubernetes import api_client
-from relay.ports import AnotherSpace, Bookmark, Interest, ObjectsListed, SpaceError, Unserved
+from relay.space_errors import AnotherSpace, SpaceError
+from relay.space_port import Bookmark, Interest, ObjectsListed, Unserved
 from schemas.objects.objects import ObjectKey
 from tests.awaiting import eventually
 from tests.contract.following import following

@@ -21,7 +21,7 @@ from leafcast.manifest_sources import BadManifests, read_manifests
 from leafcast.show.object_output import TableStyle
 from leafcast.show.wait_states import last_state
 from relay.adapters.clock import SystemClock, SystemDice
-from relay.ports import SpaceError
+from relay.space_errors import SpaceError
 from schemas.objects.manifest_files import load_manifests
 from tests.awaiting import eventually
 from tests.doubles.changing_daemon import ChangingDaemon

@@ -7,7 +7,7 @@ import pytest
 
 from leafcast.ask.maintenance import MAINTAIN
 from leafcast.ask.rollouts import REQUEST
-from relay.ports import SpaceError
+from relay.space_errors import SpaceError
 from schemas.objects.annotations import ROLLOUT_REQUEST
 from schemas.objects.objects import ObjectKey
 from schemas.values.groups import DENATURED_GROUP, GROUP, VERSION

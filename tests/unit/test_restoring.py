@@ -9,7 +9,7 @@ from leafcast.changes.restorations import RestoredObject
 from leafcast.changes.space_pair import SpacePair
 from leafcast.cli.commands.rollout_restore import restore
 from leafcast.daemon.verbs.rollout_ends import register_restoring
-from relay.ports import Conflict
+from relay.space_errors import Conflict
 from schemas.objects.objects import ObjectKey
 from tests.doubles.changing_daemon import CLOCK, DICE, ChangingDaemon
 from tests.doubles.memory_space import MemorySpace

@@ -5,7 +5,7 @@ from contextlib import suppress
 
 import pytest
 
-from relay.ports import SpaceError
+from relay.space_errors import SpaceError
 from schemas.content.compression import decompress
 from schemas.content.sealing import fleet_key
 from schemas.objects.objects import ObjectKey

@@ -1,7 +1,8 @@
 """A centre with several spaces: each says its placements, and one that is away stops no other."""
 
 from controllers.centre import Controllers
-from relay.ports import Interest, ObjectsListed, SpaceError, Unserved
+from relay.space_errors import SpaceError
+from relay.space_port import Interest, ObjectsListed, Unserved
 from schemas.records.placements import result_key
 from schemas.records.records import DeltaHead
 from tests.awaiting import eventually

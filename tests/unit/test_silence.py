@@ -5,7 +5,8 @@ import asyncio
 from relay.adapters.clock import SystemClock
 from relay.adapters.kubernetes import silence
 from relay.adapters.kubernetes.silence import Silence
-from relay.ports import ServerUnanswered, SpaceError
+from relay.space_errors import SpaceError
+from relay.space_port import ServerUnanswered
 
 
 class Server:

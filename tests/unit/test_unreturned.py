@@ -11,7 +11,7 @@ from controllers.workloads import status_summarizer
 from leafcast.daemon.event_log import EventLog, follow_conditions
 from leafcast.doctor.placement_checks import placement_checks
 from relay.adapters.clock import SystemClock, SystemDice
-from relay.ports import SpaceError
+from relay.space_errors import SpaceError
 from schemas.objects.objects import ObjectKey
 from schemas.reports.reports import Count, ObjectResult, Summary
 from schemas.values import codec

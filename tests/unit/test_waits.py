@@ -9,7 +9,7 @@ from leafcast.ask.api import Api
 from leafcast.daemon.verbs import waits
 from leafcast.daemon.verbs.waits import register_wait
 from relay.adapters.clock import SystemClock
-from relay.ports import SpaceError
+from relay.space_errors import SpaceError
 from schemas.values.identity import NodePath
 from tests.doubles.memory_space import MemorySpace
 from tests.memory_tree import config_map, memory_tree, placement

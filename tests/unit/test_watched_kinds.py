@@ -2,7 +2,7 @@
 
 import pytest
 
-from relay.ports import Interest, Kind, KindsServed, Synced, Unserved
+from relay.space_port import Interest, Kind, KindsServed, Synced, Unserved
 from relay.syncer.watched_kinds import WatchedKinds, scope_of
 from schemas.objects.objects import ObjectKey
 

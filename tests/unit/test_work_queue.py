@@ -6,7 +6,7 @@ import pytest
 
 from controllers.work_queue import WorkQueue
 from relay.adapters.clock import SystemClock
-from relay.ports import SpaceError
+from relay.space_errors import SpaceError
 
 
 async def test_pauses_that_follow_each_other_leave_no_timers_behind():

@@ -37,7 +37,8 @@ from leafcast.daemon.nodes.token_wishes import TokenWish, read_wishes
 from leafcast.doctor.findings import Expiry
 from leafcast.node.certificate_lists import overlap
 from relay.adapters.server.nkey_pairs import BadNkey, check_public_nkey
-from relay.ports import BusBroken, Clock, Dice, SpaceError, first_of
+from relay.ports import BusBroken, Clock, Dice, first_of
+from relay.space_errors import SpaceError
 from relay.waiting import in_turns
 from schemas.enrolment.enrolment import (
     DENIED,

@@ -26,7 +26,8 @@ from leafcast.daemon.nodes.enrolment import (
 )
 from leafcast.daemon.nodes.relocation import moved_objects
 from leafcast.daemon.nodes.token_wishes import TokenWish
-from relay.ports import BusBroken, Clock, SpaceError
+from relay.ports import BusBroken, Clock
+from relay.space_errors import SpaceError
 from schemas.objects.objects import ObjectKey
 from schemas.values.groups import GROUP
 from schemas.values.identity import NodePath

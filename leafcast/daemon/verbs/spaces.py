@@ -24,8 +24,9 @@ from leafcast.ask.asked_space import (
     refusal_form,
 )
 from leafcast.ask.space_events import Form, forms_of, interest_of
-from relay.ports import Clock, Dice, Space, SpaceError
-from relay.space_port import Interests, SpaceEvent
+from relay.ports import Clock, Dice
+from relay.space_errors import SpaceError
+from relay.space_port import Interests, Space, SpaceEvent
 from schemas.objects.objects import ObjectKey
 from schemas.objects.selectors import LabelSelector
 from schemas.values.identity import random_id
@@ -178,7 +179,7 @@ def register_spaces(api: Api, spaces: Mapping[str, Space]) -> None:
     async def space(name: str, what: str, arguments: Json) -> Json:
         """`{value}`, or `{refused: {kind, reason, message, managers}}`.
 
-        `what` is identity, list or get, with the arguments that relay.ports.Space has.
+        `what` is identity, list or get, with the arguments that relay.space_port.Space has.
         """
         if name not in spaces:
             raise ApiError("Invalid", f"there is no space {name!r}", f"name {', '.join(spaces)}")

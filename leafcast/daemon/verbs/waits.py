@@ -37,7 +37,9 @@ from leafcast.daemon.verbs.excepted import Excepted, find_excepted
 from leafcast.daemon.verbs.selection import selection_form
 from leafcast.show.wait_states import nowhere_text
 from relay.core.node import Node
-from relay.ports import BusBroken, Clock, Listing, SpaceError, first_of
+from relay.ports import BusBroken, Clock, first_of
+from relay.space_errors import SpaceError
+from relay.space_port import Listing
 from schemas.api import Condition
 from schemas.objects.objects import DEFINITIONS
 from schemas.objects.selectors import LabelSelector

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from relay.adapters.kubernetes import paths, refusals
-from relay.ports import Kind, Object, SpaceError
+from relay.space_errors import SpaceError
+from relay.space_port import Kind, Object
 from schemas.objects.objects import ObjectKey
 from schemas.values.fields import mapping_at
 

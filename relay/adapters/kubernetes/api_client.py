@@ -49,7 +49,8 @@ from relay.adapters.kubernetes.kubeconfig import (
     signature,
 )
 from relay.adapters.kubernetes.paths import JSON, with_query
-from relay.ports import Clock, SpaceError
+from relay.ports import Clock
+from relay.space_errors import SpaceError
 from schemas.values.codec import from_json, to_json
 
 REQUEST_SECONDS_MAX = 65.0

@@ -9,7 +9,9 @@ from typing import Any
 
 from relay.adapters.kubernetes import answers, paths, refusals
 from relay.adapters.kubernetes.api_client import ApiClient
-from relay.ports import Clock, Kind, SpaceError
+from relay.ports import Clock
+from relay.space_errors import SpaceError
+from relay.space_port import Kind
 from relay.waiting import some_at_once
 from schemas.values.fields import list_at, mapping_at, mappings_at
 

@@ -15,14 +15,14 @@ from functools import partial
 
 from relay.adapters.kubernetes.informer import InformerContext, KindInformer
 from relay.adapters.kubernetes.silence import Silence
-from relay.ports import (
+from relay.space_errors import SpaceError
+from relay.space_port import (
     Bookmark,
     Interest,
     Interests,
     Kind,
     KindsServed,
     ObjectChange,
-    SpaceError,
     SpaceEvent,
     Synced,
     Tell,

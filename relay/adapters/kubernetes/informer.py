@@ -14,19 +14,9 @@ from relay.adapters.kubernetes import answers, paths, refusals
 from relay.adapters.kubernetes.api_client import ApiClient
 from relay.adapters.kubernetes.discovery import Discovery
 from relay.adapters.kubernetes.stored_versions import StandsStill, WatchGuard, other_versions
-from relay.ports import (
-    AnotherSpace,
-    Clock,
-    Dice,
-    Interest,
-    Kind,
-    Object,
-    ObjectChange,
-    ObjectsListed,
-    SpaceError,
-    Tell,
-    Unserved,
-)
+from relay.ports import Clock, Dice
+from relay.space_errors import AnotherSpace, SpaceError
+from relay.space_port import Interest, Kind, Object, ObjectChange, ObjectsListed, Tell, Unserved
 from relay.waiting import until_due, work_group
 from schemas.objects.objects import ObjectKey, kind_name
 from schemas.objects.source_objects import number_of

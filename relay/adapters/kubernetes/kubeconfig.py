@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from relay.ports import SpaceError
+from relay.space_errors import SpaceError
 from schemas.objects.yaml_documents import InvalidManifest, read_documents
 from schemas.values.fields import mappings_at
 

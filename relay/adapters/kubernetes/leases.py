@@ -10,8 +10,8 @@ from collections.abc import Awaitable, Callable
 from relay.adapters.kubernetes import answers, paths, refusals
 from relay.adapters.kubernetes.api_client import ApiClient
 from relay.claims.leases import LEASES_NAMESPACE, Lease
-from relay.ports import Conflict, Kind, Object, SpaceError
-from relay.space_errors import reason_suppressed
+from relay.space_errors import Conflict, SpaceError, reason_suppressed
+from relay.space_port import Kind, Object
 from schemas.values.fields import mapping_at
 
 MANAGER = "leafcast-claim"

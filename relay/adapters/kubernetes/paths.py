@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from urllib.parse import quote
 
-from relay.ports import Kind
+from relay.space_port import Kind
 
 JSON = "application/json"
 APPLY = "application/apply-patch+yaml"

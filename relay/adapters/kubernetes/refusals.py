@@ -11,7 +11,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from relay.ports import Conflict, FieldConflict, Object, SpaceError
+from relay.space_errors import Conflict, FieldConflict, SpaceError
+from relay.space_port import Object
 from schemas.objects.objects import kind_name
 from schemas.values.fields import mappings_at, walk
 

@@ -9,7 +9,9 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from relay.objects.stored_object import timestamp
-from relay.ports import UNAVAILABLE, Clock, ServerUnanswered, SpaceError, Tell
+from relay.ports import Clock
+from relay.space_errors import UNAVAILABLE, SpaceError
+from relay.space_port import ServerUnanswered, Tell
 
 QUIET_SECONDS, ANSWER_SECONDS_MAX = 20.0, 20.0
 WAITED_SECONDS = 2.0

@@ -21,20 +21,9 @@ from relay.adapters.spaces.refusals import as_space_errors
 from relay.objects.nulls import refused_nulls, without_fields
 from relay.objects.serving import NO_KIND
 from relay.objects.stored_object import admit
-from relay.ports import (
-    AnotherSpace,
-    Clock,
-    Conflict,
-    Dice,
-    Interests,
-    Kind,
-    Labels,
-    Listing,
-    Object,
-    SpaceError,
-    Tell,
-)
-from relay.space_errors import reason_suppressed
+from relay.ports import Clock, Dice
+from relay.space_errors import AnotherSpace, Conflict, SpaceError, reason_suppressed
+from relay.space_port import Interests, Kind, Labels, Listing, Object, Tell
 from relay.waiting import some_at_once
 from schemas.objects.objects import DEFAULT_NAMESPACE, ObjectKey, group_of
 from schemas.objects.selectors import LabelSelector
@@ -63,7 +52,7 @@ _SERVERS_OWN = (
 
 
 class KubernetesSpace:
-    """Implements relay.ports.Space, and relay.claims.leases.SharedSpace."""
+    """Implements relay.space_port.Space, and relay.claims.leases.SharedSpace."""
 
     def __init__(self, source: Kubeconfig | InCluster, clock: Clock, dice: Dice) -> None:
         self._api = ApiClient(source, clock)

@@ -12,7 +12,9 @@ from typing import Any
 
 from relay.adapters.kubernetes import answers, paths, refusals
 from relay.adapters.kubernetes.api_client import ApiClient, Pairs
-from relay.ports import Clock, Kind, SpaceError
+from relay.ports import Clock
+from relay.space_errors import SpaceError
+from relay.space_port import Kind
 from schemas.objects.objects import CRD_GROUP
 from schemas.objects.source_objects import number_of
 from schemas.values.fields import list_at, mapping_at, mappings_at

@@ -49,7 +49,8 @@ from relay.adapters.spaces.bucket_values import (
     split,
     unpack,
 )
-from relay.ports import BusBroken, SpaceError
+from relay.ports import BusBroken
+from relay.space_errors import SpaceError
 
 DELETIONS_KEPT_SECONDS = 2 * 3600
 BATCH = 256

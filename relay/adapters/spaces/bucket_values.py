@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from relay.ports import SpaceError
+from relay.space_errors import SpaceError
 from schemas.content import compression
 from schemas.values.refusals import CodecError
 

@@ -24,21 +24,9 @@ from relay.adapters.spaces.whole_follow import follow_whole, kinds_served
 from relay.objects import stored_object as rules
 from relay.objects.serving import Serving, needs_namespace, no_namespace
 from relay.objects.stored_object import CreationTracker, StoredObject, WriteRefused
-from relay.ports import (
-    Absence,
-    Clock,
-    Conflict,
-    Dice,
-    Interests,
-    Kind,
-    Labels,
-    Listing,
-    Object,
-    ObjectChange,
-    ResumeTooOld,
-    SpaceError,
-    Tell,
-)
+from relay.ports import Clock, Dice
+from relay.space_errors import Conflict, ResumeTooOld, SpaceError
+from relay.space_port import Absence, Interests, Kind, Labels, Listing, Object, ObjectChange, Tell
 from schemas.content import blobs
 from schemas.kind_check import parse_own_kind
 from schemas.objects.objects import DEFINITIONS, ObjectKey
@@ -65,7 +53,7 @@ class _Found:
 
 
 class EmbeddedSpace:
-    """Implements relay.ports.Space on a bucket; the connection is the caller's to close."""
+    """Implements relay.space_port.Space on a bucket; the connection is the caller's to close."""
 
     def __init__(
         self,

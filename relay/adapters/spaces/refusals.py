@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from relay.objects.stored_object import CONFLICT, Contested, WriteRefused
-from relay.ports import Conflict, FieldConflict, SpaceError
+from relay.space_errors import Conflict, FieldConflict, SpaceError
 
 
 @contextmanager

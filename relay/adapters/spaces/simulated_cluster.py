@@ -12,19 +12,9 @@ from fnmatch import fnmatchcase
 
 from relay.objects import simulated_controllers
 from relay.objects.stored_object import timestamp
-from relay.ports import (
-    NOT_FOUND,
-    Clock,
-    Dice,
-    Interests,
-    Object,
-    ObjectChange,
-    ObjectsListed,
-    Space,
-    SpaceError,
-    SpaceEvent,
-)
-from relay.space_errors import reason_suppressed
+from relay.ports import Clock, Dice
+from relay.space_errors import NOT_FOUND, SpaceError, reason_suppressed
+from relay.space_port import Interests, Object, ObjectChange, ObjectsListed, Space, SpaceEvent
 from relay.waiting import until_due
 from relay.wrapped_space import WrappedSpace
 from schemas.objects.objects import BUILT_IN_KINDS, NAMESPACES, KindTable, ObjectKey

@@ -7,10 +7,10 @@ from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import aclosing
 from typing import Protocol
 
-from relay.ports import (
-    AnotherSpace,
+from relay.ports import Clock
+from relay.space_errors import AnotherSpace, ResumeTooOld, SpaceError
+from relay.space_port import (
     Bookmark,
-    Clock,
     Interest,
     Interests,
     Kind,
@@ -19,8 +19,6 @@ from relay.ports import (
     Object,
     ObjectChange,
     ObjectsListed,
-    ResumeTooOld,
-    SpaceError,
     Synced,
     Tell,
 )
