@@ -202,9 +202,10 @@ class Controllers:
             await one.translator.caught_up()
 
     async def caught_up(self) -> None:
-        """Wait until what all spaces hold now is in the ledger; raises SpaceError."""
+        """Wait until ledger and counts are of what all spaces hold now; raises SpaceError."""
         for follower in self._followers:
             await follower.caught_up()
+        await self.relay.published_handled()
 
     def confirm_removals(self, placement: str, copies: int) -> None:
         """Let so many copies of a placement of the first space go, whoever takes them, at once."""

@@ -88,6 +88,9 @@ class CentreRelay(Protocol):
     def count(self, key: MailKey) -> Count | None:
         """What is counted over the tree for one placement; None while nothing is known of it."""
 
+    async def published_handled(self) -> None:
+        """Wait until `count` knows of all that was published before."""
+
     def unreachable(self, key: MailKey) -> Sequence[tuple[str, int]]:
         """The children behind which some cannot be reached, and how many; the most first."""
 

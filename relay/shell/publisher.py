@@ -55,6 +55,7 @@ class CentrePublisher:
         self._apart: dict[str, bytes] = {}
         # Records that are kept, or erased, and of which the node was not told yet.
         self._ahead: dict[MailKey, SignedRecord | None] = {}
+        self._handled = asyncio.Event()
         # Blobs that are kept, or about to be, of records that the node was not told of yet.
         self._coming: list[frozenset[ContentHash]] = []
         self._histories: dict[MailKey, History] = {}
@@ -201,6 +202,12 @@ class CentrePublisher:
         node = self._node()
         return node.count(key) if key in node.records else None
 
+    async def published_handled(self) -> None:
+        """Wait until the node has dealt with all that was published before."""
+        awaited = list(self._ahead.items())
+        while any(self._ahead.get(key, self) is signed for key, signed in awaited):
+            await self._handled.wait()
+
     def unreachable(self, key: MailKey) -> Sequence[tuple[str, int]]:
         """The children behind which some cannot be reached, and how many; the most first."""
         found = self._node().children_in_state(key, "unreachable")
@@ -253,6 +260,8 @@ class CentrePublisher:
                 pass
         if isinstance(event, RecordIssued | SnapshotIssued | HistoryKept) and event.blobs:
             self._coming.remove(event.blobs)
+        self._handled.set()
+        self._handled = asyncio.Event()
 
     async def drop_blobs(self, addresses: Sequence[ContentHash]) -> None:
         """Erase what no record leads to, but not what one names that is on its way."""

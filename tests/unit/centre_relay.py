@@ -119,6 +119,9 @@ class LedgerRelay:
     def count(self, key):
         return self.counts.get(key)
 
+    async def published_handled(self):
+        """At once: it has no node."""
+
     def unreachable(self, key):
         return self.away.get(key, ())
 

@@ -11,6 +11,7 @@ from leafcast.ask.api import Api
 from leafcast.daemon.verbs.tree import TreeVerbs
 from leafcast.daemon.verbs.waits import register_wait
 from relay.adapters.clock import SystemClock
+from relay.shell.inbox import Inbox
 from schemas.objects.objects import ObjectKey
 from schemas.values.identity import NodePath
 from tests.memory_tree import config_map, memory_tree, placement
@@ -67,6 +68,27 @@ async def test_a_change_applied_just_before_has_arrived_everywhere_when_the_wait
         key = ObjectKey("edge.kubestellar.io", "edgeplacements", "", "shop")
         status = (await tree.workloads.get(key))["status"]
         assert (status["synced"], status["complete"]) == (2, True)
+
+
+async def test_where_a_placement_goes_is_asked_of_its_newest_selectors(tree, monkeypatch):
+    """What the centre issued its relay has still to read: it reads late here."""
+    next_batch = Inbox.next_batch
+
+    async def late(inbox, *arguments):
+        batch = await next_batch(inbox, *arguments)
+        await asyncio.sleep(0.05)
+        return batch
+
+    monkeypatch.setattr(Inbox, "next_batch", late)
+    nobody = [{"matchLabels": {"nonesuch": "x"}}]
+    await tree.apply(config_map("settings", "shop"))
+    for name in ("a", "b", "c"):
+        await tree.apply(placement(name, "shop", locationSelectors=nobody))
+        answer = await waited(tree, [name])
+        assert answer["error"]["code"] == "NoDestinations"
+        await tree.apply(placement(name, "shop"))
+        answer = await waited(tree, [name])
+        assert answer["result"]["met"] == [name]
 
 
 async def test_a_placement_applied_just_before_is_known_to_who_asks_for_its_status(tree):
