@@ -43,6 +43,8 @@ SETTLE_SECONDS = 0.5
 """How often it is looked for files that changed, beside each write that waits for them."""
 AGAIN_SECONDS, AGAIN_SECONDS_MAX = 0.25, 5.0
 """After a turn: what ended it at once may do so again and again."""
+LONE_SECONDS, DOOR_LOOK_SECONDS = 30.0, 1.0
+"""So long without a word of an active member: children are better served at another one's."""
 ACTIVE, STANDBY = "active", "standby"
 
 log = logging.getLogger("leafcast")
@@ -100,6 +102,11 @@ class Standing:
             times = {"activeSeconds": self.active_seconds, "hearsSeconds": self.hears_seconds}
             return {"role": ACTIVE, **times}
         return {"role": STANDBY, "silentSeconds": self.silent_seconds}
+
+    @property
+    def is_lone(self) -> bool:
+        """Whether what children say to its server may reach nobody."""
+        return self.active_seconds is None and self.silent_seconds > LONE_SECONDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +187,7 @@ class Member:
                     node.stand(server, seeds, partial(self._standing, server)), name="standing"
                 )
                 group.create_task(servers.run(), name="servers")
+                group.create_task(self._keep_door(server), name="door")
                 machine, pause = _Machine(server, connection, presence, servers), AGAIN_SECONDS
                 while True:
                     began = clock.now().seconds
@@ -187,6 +195,25 @@ class Member:
                     is_short = clock.now().seconds - began < AGAIN_SECONDS_MAX
                     pause = min(2 * pause, AGAIN_SECONDS_MAX) if is_short else AGAIN_SECONDS
                     await clock.sleep(pause)
+
+    async def _keep_door(self, server: EmbeddedServer) -> None:
+        """Let no children in while this member is a lone one, so that they dial another."""
+        is_open, who = True, f"member {self._settings.name} of {self._settings.path}"
+        while True:
+            await self._clock.sleep(DOOR_LOOK_SECONDS)
+            may_open = not self._standing(server).is_lone
+            if may_open is is_open:
+                continue
+            try:
+                await server.keep_door(is_open=may_open)
+            except (BusBroken, ServerFailed, OSError) as error:
+                log.warning("%s: its door cannot be changed: %s", who, error)
+                continue
+            is_open = may_open
+            why = "an active member is heard" if is_open else f"none for {LONE_SECONDS:.0f} s"
+            log.warning(
+                "%s %s its door to children: %s", who, "opens" if is_open else "closed", why
+            )
 
     def _note(self, noted: Noted) -> None:
         log.info("member %s: %s %s", self._settings.name, noted.reason, noted.detail)

@@ -10,8 +10,11 @@ from contextlib import asynccontextmanager
 import pytest
 
 from leafcast.members.settings import FILE
+from relay.adapters.server.admin import cut_links
+from relay.adapters.server.ports import free_port
+from tests.awaiting import eventually
 from tests.nats.chaos_member import GOES_ON, PAUSED, until
-from tests.nats.trio_tree import TrioTree
+from tests.nats.trio_tree import TrioTree, daemon_log
 
 pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(240)]
 
@@ -130,6 +133,42 @@ async def matches(said, tree):
         return re.match(said, await tree.refused("tree")) is not None
     except AssertionError:
         return False  # Of the last two one may have become active for a moment.
+
+
+@pytest.mark.long
+async def test_a_member_that_reaches_no_other_sends_the_children_at_its_door_to_them(tmp_path):
+    tree = TrioTree(tmp_path, {"leafcast.members.member.LONE_SECONDS": 20.0})
+    try:
+        await tree.start()
+        await tree.join(EDGE)
+        await tree.place("web")
+        await tree.put("web", first="1")
+        await tree.exact([EDGE])
+        lone, active = tree.centres["m2"], await tree.until_active()
+        await lone.stop()
+        file = lone.folder / FILE
+        form = json.loads(file.read_text())
+        # The others dial it, and are told another password.
+        dead = [f"127.0.0.1:{free_port(tmp_path, 7 + number)}" for number in range(2)]
+        file.write_text(json.dumps({**form, "routes": dead, "password": "q" * 32}))
+        lone.start()
+
+        async def is_cut_off():
+            for name in tree.centres.keys() - {"m2"}:
+                async with tree.centres[name].client("system") as system:
+                    await cut_links(system, "edge")
+            async with lone.client("system") as system:
+                verb = f"$SYS.REQ.SERVER.{system._server_info['server_id']}.LEAFZ"
+                return json.loads((await system.request(verb, timeout=5)).data)["data"].get("leafs")
+
+        await eventually(is_cut_off, "the edge is not linked to the lone member", every=1.0)
+        if active == "m2":
+            await tree.until_active(beside="m2")
+        await tree.put("web", second="2")
+        await tree.exact([EDGE])
+        assert "closed its door to children" in daemon_log(lone)
+    finally:
+        await tree.close()
 
 
 @pytest.mark.long

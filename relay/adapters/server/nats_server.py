@@ -60,6 +60,8 @@ PORT_WAIT_SECONDS = 15.0
 PORT_RETRY_SECONDS = 0.25
 RELOAD_RETRY_SECONDS = 0.5
 CUT_AGAIN_SECONDS = 2.0
+STRANGERS = "ENROL"
+"""The account of those who ask to be let in, as nats/node.conf calls it: no child's name."""
 
 logger = logging.getLogger(__name__)
 
@@ -98,6 +100,7 @@ class EmbeddedServer:
         self._clock = clock
         self._parent = parent
         self._children = dict(neighbours.children)
+        self._is_open = True
         self._ports = ServerPorts(0, 0)
         self._process: ServerProcess | None = None
         self._starts = self._meant = 0
@@ -290,6 +293,19 @@ class EmbeddedServer:
             if name not in children or loses_key(keys, children[name]):
                 self._to_cut.add(name)
         self._children = children
+        await self._follow_wanted()
+
+    async def keep_door(self, *, is_open: bool) -> None:
+        """Let children and strangers in, or nobody until it is open again: their links are cut.
+
+        Raises as `become`.
+        """
+        self._is_open = is_open
+        if not is_open:
+            self._to_cut |= {*self._children, STRANGERS}
+        await self._follow_wanted()
+
+    async def _follow_wanted(self) -> None:
         if self._wanted != self._read:
             await self.reload()
         for name in sorted(self._to_cut):
@@ -461,18 +477,20 @@ class EmbeddedServer:
             parent=self._parent,
             children=children,
             name=self._name,
-            entrance=self._entrance,
+            entrance=self._wanted.entrance,
             store_key_variable=VARIABLE if self._store.key is not None else "",
             durable=self.is_durable,
             cluster=self._cluster,
         )
 
     def _write_config(self) -> None:
-        write_config(self._config, self._settings(self._children))
+        write_config(self._config, self._settings(self._wanted.children))
 
     @property
     def _wanted(self) -> Neighbours:
-        """What it is to link to now."""
+        """What it is to link to now; behind a closed door no key is good."""
+        if not self._is_open:
+            return Neighbours(self._parent, dict.fromkeys(self._children, ""))
         return Neighbours(self._parent, dict(self._children), self._entrance)
 
     async def _cut_links(self, child: str) -> None:
@@ -482,7 +500,8 @@ class EmbeddedServer:
         is_cut = False
         try:
             async with system_connection(self.url, self._system_seed) as system:
-                await cut_links(system, child, self._children.get(child, "").split())
+                keys = self._wanted.children.get(child, "").split()
+                await cut_links(system, child, keys)
             is_cut = True
         except (NatsError, OSError, ValueError, LookupError) as error:
             said = f"the server of {self.path} does not say that it cut the links of {child}"
@@ -496,7 +515,7 @@ class EmbeddedServer:
         while True:
             await self._clock.sleep(CUT_AGAIN_SECONDS)
             for child in sorted(self._to_cut):
-                if self._read.children.get(child) == self._children.get(child):
+                if self._read.children.get(child) == self._wanted.children.get(child):
                     with suppress(BusBroken):
                         await self._cut_links(child)
 
