@@ -8,7 +8,6 @@ VENV  := .venv
 BIN   := $(VENV)/bin
 SEEDS ?= 500
 # What `make long` simulates: size and seeds, about a minute of two cores for each.
-# Seed small:1490 breaks a law: a lying relay sends something else in place of a profile it withholds.
 LONG_SEEDS := tiny:1200 small:400 rolling:300 wide:40 deep:25
 SECONDS ?= 20
 PIP   := $(BIN)/python -m pip --disable-pip-version-check

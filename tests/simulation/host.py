@@ -250,6 +250,7 @@ class Host:
         for pending, ((_, key), kept) in zip(range(len(unread))[::-1], unread, strict=True):
             self._read = kept.sequence
             if self.world.withholds is not None and self.world.withholds(parent, kept):
+                self.world.watcher.withheld(self, MailKey(key))
                 continue
             event = MailArrived(kept.sequence, MailKey(key), kept.data, pending)
             self._arrive("mail", event, self._read_epoch)

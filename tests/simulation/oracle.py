@@ -8,7 +8,7 @@ Judged by what the centre's spaces say and by what is in the clusters, never by 
 | 2 No resurrection | `_stored`: no generation goes back, nothing comes that a snapshot dropped |
 | 3 Only signed, only mine | `_stored`, `_kept`, `applying`; `pruning` tells who made an object |
 | 4 No loss on reject | `settled`, `_untold`, `_asked`; the lives `refused`, `lost_content` |
-| 5 Bounded | `leftovers` at each rest, `World.run`: steps; `soak`: bytes over a year |
+| 5 Bounded | `leftovers.py` at each rest, `World.run`: steps; `soak`: bytes over a year |
 | 6 Autonomy | `spaces_as_wanted`, in the tests where the parent is gone |
 | 7 Exactly once counting | `_counted`, and `_count_faults` once all is settled |
 | 8 Least privilege | `_written`; the lives of hostile children; `tests/nats/test_isolation.py` |
@@ -18,7 +18,7 @@ Judged by what the centre's spaces say and by what is in the clusters, never by 
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Mapping, Sequence
 
 from relay.core import effects as fx
@@ -38,7 +38,6 @@ from tests.simulation.customizing import form_of
 from tests.simulation.host import Host
 from tests.simulation.laws import (
     AUTONOMY,
-    BOUNDED,
     CONTENT_FIRST,
     CONVERGENCE,
     EXACTLY_ONCE,
@@ -51,6 +50,7 @@ from tests.simulation.laws import (
     SEALED,
     WITHHOLDING,
 )
+from tests.simulation.leftovers import leftover_faults
 from tests.simulation.model import TIERS, arms_of, placement_key
 from tests.simulation.places import Places, all_of, forget, rename
 from tests.simulation.planned import Planned
@@ -96,7 +96,7 @@ class Oracle(Watcher):
         self._places = Places()
         self._waves = Waves(centre)
         self._planned = Planned()
-        # Whose cluster drifted, or disk was lost or put back, since all was as it should be.
+        # Since all was as it should be: whose cluster drifted, disk was lost, profile withheld.
         self._disturbed: dict[NodePath, None] = {}
         self._failures: dict[tuple[NodePath, int, int, str], deque[float]] = {}
         # Who says that its view is old.
@@ -446,25 +446,35 @@ class Oracle(Watcher):
         """What was counted there is not true until its syncer has seen that."""
         self._disturbed[host.path] = None
 
+    def withheld(self, host: Host, key: MailKey) -> None:
+        """A count from below is of the profile or Location before that one.
+
+        Other mail in its place lets a child read on, and such a relay says what it likes of those
+        below it anyway.
+        """
+        if isinstance(self.centre.records.get(key), Profile | LocationRecord):
+            below = (path for path in self.world.hosts if host.path.holds(path))
+            self._disturbed.update(dict.fromkeys(below))
+
     def disk_lost(self, host: Host) -> None:
         """Without its record of what it did, an edge leaves what it no longer knows."""
-        self._disturbed[host.path] = None
-        self._waves.forget(host.path)
-        forget(self._highest, host.path)
-        self._keeps.pop(host.path, None)
+        self._forget(host.path)
         self._orphans.setdefault(host.path, {}).update(dict.fromkeys(host.space.objects))
 
     def disk_restored(self, host: Host) -> None:
         """A host knows what it knew once."""
-        self._disturbed[host.path] = None
-        self._waves.forget(host.path)
-        forget(self._highest, host.path)
-        self._keeps.pop(host.path, None)
+        self._forget(host.path)
         for key, kept in host.streams.own.items():
             if key == SNAPSHOT_KEY:
                 self._keeps[host.path] = _generation_of(kept.data)
             elif not is_note(key):
                 self._highest[host.path, key] = read_record(kept.data)[1].generation
+
+    def _forget(self, path: NodePath) -> None:
+        self._disturbed[path] = None
+        self._waves.forget(path)
+        forget(self._highest, path)
+        self._keeps.pop(path, None)
 
     def said_elsewhere(self, old: NodePath, new: NodePath) -> None:
         """A destination is about to be said to have moved; its machine is where it is."""
@@ -495,7 +505,7 @@ class Oracle(Watcher):
         wanted = prescribed(self.centre)
         faults = [*self._space_faults(wanted), *self._count_faults()]
         faults = faults or collected_faults(self.centre)
-        faults += [*self._leftovers(), *self._stale_words()] if leftovers else []
+        faults += [*leftover_faults(self.world), *self._stale_words()] if leftovers else []
         if faults:
             raise LawBroken(CONVERGENCE, "\n    ".join(faults[:12]))
         hosts = self.world.hosts.values()
@@ -575,17 +585,6 @@ class Oracle(Watcher):
             for key, _ in arm_for(placed, target).contents
             if key in self.world.hosts[target.path].space.refused_for_good and str(key) not in told
         ]
-
-    def _leftovers(self) -> list[str]:
-        """Slots and records of what is gone: memory that would grow with time."""
-        faults, in_force = [], self.world.root.streams.own
-        for host in self.world.hosts.values():
-            for (child, key), _kept in host.streams.mail.items():  # noqa: PERF102
-                if key not in in_force:
-                    faults.append(f"{host.path} keeps mail to {child} of what is gone")
-            gone = {key for key in host.streams.own if not is_note(key)} - in_force.keys()
-            faults += [f"{host.path} keeps a record of what is gone"] * len(gone)
-        return [f"{BOUNDED}: {fault} ({count} times)" for fault, count in Counter(faults).items()]
 
     def _stale_words(self) -> list[str]:
         """Who says that its view is old though nobody shows it one."""

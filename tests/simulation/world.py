@@ -19,7 +19,7 @@ from relay.core.effects import WriteMail
 from relay.core.events import Instant, MailArrived
 from schemas.content.blobs import Reference
 from schemas.records.roots import Roots
-from schemas.values.identity import NodePath, TreeId
+from schemas.values.identity import MailKey, NodePath, TreeId
 from tests.doubles.memory.streams import Kept
 from tests.simulation.clocks import WorldDice
 from tests.simulation.faults import NO_FAULTS, Faults
@@ -66,6 +66,9 @@ class Watcher:
 
     def pruning(self, host: Host, key: object, *, made: bool) -> None:
         """An edge is about to delete an object, or to leave what it did not make."""
+
+    def withheld(self, host: Host, key: MailKey) -> None:
+        """A relay keeps a message of its mailbox from a host."""
 
     def drifted(self, host: Host) -> None:
         """Someone else changed or deleted an object in a cluster."""
