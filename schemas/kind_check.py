@@ -9,7 +9,7 @@ from schemas.objects.objects import group_of
 from schemas.values.groups import CONTROL_GROUPS, DENATURED_GROUP
 
 if TYPE_CHECKING:
-    from schemas.api import Kind
+    from schemas.api.parsing import Kind
 
 _OURS = CONTROL_GROUPS | {DENATURED_GROUP}
 
@@ -19,6 +19,6 @@ def parse_own_kind(obj: Mapping[str, Any]) -> Kind | None:
     if group_of(obj) not in _OURS:
         return None
     # Here, as building the models takes 0.1 s, and most objects are of other groups.
-    from schemas.api import parse_kind  # noqa: PLC0415
+    from schemas.api.parsing import parse_kind  # noqa: PLC0415
 
     return parse_kind(obj)

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 from relay.objects.stored_object import timestamp
-from schemas.api import Condition, Hold
+from schemas.api.placement_details import Hold
+from schemas.api.shared import Condition
 
 Truth = Literal["True", "False", "Unknown"]
 READY, RECONCILING, STALLED = "Ready", "Reconciling", "Stalled"

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from controllers.core.inventory.make_before_break import GuardIndex
 from controllers.core.inventory.where import InventoryIndex
 from controllers.inventory.mailbox_controller import MailboxController
-from schemas.api import Destination, Location, SyncTarget
+from schemas.api.inventory import Location, SyncTarget
+from schemas.api.placement import Destination
 from schemas.objects.selectors import LabelSelector
 
 

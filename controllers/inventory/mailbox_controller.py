@@ -18,10 +18,11 @@ from controllers.work_queue import ALL, PlacementQueues, WorkQueue
 from relay.ports import Clock
 from relay.space_errors import SpaceError
 from relay.space_port import Interest, Interests, Object, ObjectChange, Space, Unserved
-from schemas.api import GROUP, Condition
+from schemas.api.shared import Condition
 from schemas.objects.objects import GroupResource, ObjectKey
 from schemas.records.properties import PROPERTIES_NAMESPACE
 from schemas.records.records import INVENTORY_MARK, DeltaHead, Record
+from schemas.values.groups import GROUP
 from schemas.values.identity import MailKey, NodePath
 
 _INTERESTS = (

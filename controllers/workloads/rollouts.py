@@ -28,7 +28,8 @@ from controllers.spaces.status_writing import write_status
 from controllers.work_queue import WorkQueue
 from controllers.workloads.placement_translator import PlacementTranslator
 from controllers.workloads.queue_reconciler import QueueReconciler
-from schemas.api import RolloutSpec, RolloutStatus
+from schemas.api.rollout_spec import RolloutSpec
+from schemas.api.rollout_status import RolloutStatus
 from schemas.api.shared import Condition
 from schemas.content.blobs import Reference
 from schemas.objects.annotations import ROLLOUT_REQUEST

@@ -24,8 +24,9 @@ from controllers.workloads.combined_statuses import CombinedStatuses
 from controllers.workloads.placement_translator import PlacementTranslator
 from controllers.workloads.queue_reconciler import QueueReconciler
 from relay.space_errors import SpaceError
-from schemas.api import Condition, EdgePlacement
+from schemas.api.placement import EdgePlacement
 from schemas.api.readiness import Readiness
+from schemas.api.shared import Condition
 from schemas.content.manifest import WANT_MULTI, WANT_SINGLETON
 from schemas.objects.objects import ObjectKey, takes_status
 from schemas.records.placements import BINDING_POLICIES, kind_of, placement_key, title

@@ -14,7 +14,7 @@ from controllers.work_queue import ALL, WorkQueue
 from controllers.workloads.placement_translator import PlacementTranslator
 from controllers.workloads.queue_reconciler import QueueReconciler
 from relay.space_errors import SpaceError
-from schemas.api import BindingPolicy
+from schemas.api.policy import BindingPolicy
 from schemas.records.placements import result_key
 
 MANAGER = "leafcast-where"

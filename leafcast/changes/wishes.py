@@ -146,7 +146,8 @@ def _faults(obj: Any) -> Iterator[str]:
         return
     from relay.objects.expressions.programs import program_faults  # noqa: PLC0415
     from relay.objects.health_rules import rule_faults  # noqa: PLC0415
-    from schemas.api import HealthRule, StatusCollector  # noqa: PLC0415
+    from schemas.api.collectors import StatusCollector  # noqa: PLC0415
+    from schemas.api.health_rule import HealthRule  # noqa: PLC0415
 
     faults = []
     if isinstance(parsed, StatusCollector):

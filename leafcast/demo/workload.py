@@ -20,7 +20,10 @@ from leafcast.manifest_sources import (
     BadManifests,
     read_manifests,
 )
-from schemas.api import BindingPolicy, CustomTransform, EdgePlacement, parse_kind
+from schemas.api.parsing import parse_kind
+from schemas.api.placement import EdgePlacement
+from schemas.api.policy import BindingPolicy
+from schemas.api.transform import CustomTransform
 from schemas.objects.manifest_files import LoadedObject, load_manifests
 from schemas.objects.objects import (
     ALWAYS_THERE,

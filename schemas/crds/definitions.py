@@ -16,22 +16,16 @@ from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core.core_schema import ModelSchema
 
-from schemas.api import (
-    Binding,
-    BindingPolicy,
-    CombinedStatus,
-    Customizer,
-    CustomTransform,
-    Denatured,
-    EdgePlacement,
-    HealthRule,
-    Location,
-    Rollout,
-    SinglePlacementSlice,
-    StatusCollector,
-    SyncTarget,
-)
+from schemas.api.collectors import CombinedStatus, StatusCollector
+from schemas.api.customizer import Customizer
+from schemas.api.denatured import Denatured
+from schemas.api.health_rule import HealthRule
+from schemas.api.inventory import Location, SyncTarget
+from schemas.api.placement import EdgePlacement, SinglePlacementSlice
+from schemas.api.policy import Binding, BindingPolicy
+from schemas.api.rollout_status import Rollout
 from schemas.api.shared import api_group_of
+from schemas.api.transform import CustomTransform
 from schemas.crds.rules import CONDITIONS, RULES, with_rules
 from schemas.objects.objects import BUILT_IN_KINDS, served_versions
 

@@ -6,7 +6,7 @@ import nats
 import pytest
 
 from relay.space_errors import SpaceError
-from schemas.api import parse_kind
+from schemas.api.parsing import parse_kind
 from schemas.objects.objects import ObjectKey
 from schemas.values.faults import InvalidObject
 from tests.contract.spaces import config_map, embedded, noise

@@ -8,7 +8,7 @@ from contextlib import suppress
 from controllers.core.workloads.clean_copies import clean, taken_off
 from controllers.core.workloads.unsaid import unsaid
 from relay.objects.unsaid_fields import fields_of, numbers_of, without_unknown
-from schemas.api import AS_WRITTEN, KUBESTELLAR
+from schemas.api.placement import AS_WRITTEN, KUBESTELLAR
 from schemas.objects.objects import ObjectKey
 from schemas.values import codec
 from schemas.values.refusals import CodecError

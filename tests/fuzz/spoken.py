@@ -39,7 +39,7 @@ from leafcast.show.durations import moment_seconds
 from leafcast.show.json_path_output import BadTemplate, read_path, read_template
 from relay.core.asks.answers import BadAskArguments as BadAsk
 from relay.shell.asker import AskFailed, open_answer
-from schemas.api import parse_kind
+from schemas.api.parsing import parse_kind
 from schemas.content.answer_sealing import AnswerKey, sealed_answer
 from schemas.objects.json_paths import JsonPath
 from schemas.objects.manifest_files import InvalidManifest, load_manifests

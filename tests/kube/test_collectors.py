@@ -9,7 +9,7 @@ import yaml
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.kubernetes.kubeconfig import Kubeconfig
 from relay.adapters.kubernetes.space import KubernetesSpace
-from schemas.api import parse_kind
+from schemas.api.parsing import parse_kind
 from schemas.records.placements import placement_key
 from schemas.values.faults import InvalidObject
 from tests.awaiting import eventually, until_object

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from schemas.api import parse_kind
+from schemas.api.parsing import parse_kind
 from schemas.crds.definitions import custom_resource_definitions
 from schemas.objects.yaml_writing import write_yaml
 from tests.awaiting import until_object

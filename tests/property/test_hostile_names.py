@@ -11,7 +11,7 @@ from leafcast.join.kept_grant import GrantUnreadable, _digest, read_grant
 from relay.adapters.jetstream.records import reported
 from relay.adapters.jetstream.stream_reader import Stored
 from relay.adapters.server.nats_config import check_child, render
-from schemas.api import parse_kind
+from schemas.api.parsing import parse_kind
 from schemas.records.asks import GET
 from schemas.records.moves import MOVED_ANNOTATION, former_paths
 from schemas.records.records import API_ASK, AskRecord, Source, decode_payload

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.api import parse_kind
+from schemas.api.parsing import parse_kind
 from schemas.objects.objects import BUILT_IN_KINDS, object_faults
 from schemas.values.faults import InvalidObject
 

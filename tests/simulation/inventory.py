@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from relay.space_port import Object
-from schemas.api import GROUP, PATH_ANNOTATION
 from schemas.objects.objects import ObjectKey
 from schemas.objects.selectors import LabelSelector
+from schemas.values.groups import GROUP, PATH_ANNOTATION
 from tests.doubles.memory_space import MemorySpace
 from tests.simulation.model import INVENTORY, Located, Target
 from tests.simulation.space import now

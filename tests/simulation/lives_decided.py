@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from schemas.api import RolloutSpec, RolloutStatus
+from schemas.api.rollout_spec import RolloutSpec
+from schemas.api.rollout_status import RolloutStatus
 from tests.simulation.customizing import form_of
 from tests.simulation.host import Host
 from tests.simulation.laws import CONVERGENCE, GATES

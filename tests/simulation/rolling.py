@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from schemas.api import RolloutSpec
+from schemas.api.rollout_spec import RolloutSpec
 from tests.simulation.model import LABELS, Arm
 from tests.simulation.steering import Steered
 from tests.simulation.workload import Workload

@@ -24,9 +24,8 @@ from controllers.core.rollout.rejection import Rejection, Wanted, rejection_of
 from controllers.core.rollout.state import changed
 from controllers.core.rollout.waves import EVERYONE
 from relay.core.events import Instant
-from schemas.api import RolloutSpec, RolloutStatus
-from schemas.api.rollout_spec import Wave, seconds_of
-from schemas.api.rollout_status import WaveStatus
+from schemas.api.rollout_spec import RolloutSpec, Wave, seconds_of
+from schemas.api.rollout_status import RolloutStatus, WaveStatus
 from schemas.content.blobs import Reference
 from schemas.objects.objects import ObjectKey
 from schemas.records.records import Gate

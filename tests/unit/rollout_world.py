@@ -12,7 +12,7 @@ from controllers.core.rollout.state import ChangeCause
 from controllers.core.rollout.waves import labels_of
 from relay.core.events import Instant
 from relay.core.gates import Candidate, admit, arm_name
-from schemas.api import parse_kind
+from schemas.api.parsing import parse_kind
 from schemas.api.rollout_status import RolloutStatus
 from schemas.content.blobs import MANIFEST, Reference
 from schemas.objects.objects import ObjectKey

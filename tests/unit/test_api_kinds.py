@@ -3,14 +3,9 @@
 import pytest
 from pydantic import ValidationError
 
-from schemas.api import (
-    EdgePlacement,
-    EdgePlacementStatus,
-    Location,
-    SinglePlacementSlice,
-    SyncTarget,
-    parse_kind,
-)
+from schemas.api.inventory import Location, SyncTarget
+from schemas.api.parsing import parse_kind
+from schemas.api.placement import EdgePlacement, EdgePlacementStatus, SinglePlacementSlice
 from schemas.objects.selectors import LabelSelector
 from schemas.values.faults import InvalidObject
 from schemas.values.identity import NodePath

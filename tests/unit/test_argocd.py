@@ -7,7 +7,7 @@ import cel
 import pytest
 import yaml
 
-from schemas.api import parse_kind
+from schemas.api.parsing import parse_kind
 from schemas.api.rollout_request import read_rollout_request
 from schemas.api.rollout_status import Phase
 from schemas.crds.definitions import custom_resource_definitions

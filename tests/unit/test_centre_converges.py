@@ -5,7 +5,7 @@ import random
 import pytest
 
 from controllers.core.workloads.selection import rules_of
-from schemas.api import parse_wish
+from schemas.api.parsing import parse_wish
 from schemas.objects.objects import BUILT_IN_KINDS
 from schemas.records.records import DeltaHead
 from tests.unit.centre_world import Centre, config, config_key, placement, placement_key

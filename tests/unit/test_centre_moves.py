@@ -4,7 +4,7 @@ import pytest
 
 from controllers.core.inventory import make_before_break
 from controllers.core.inventory.make_before_break import HealthBaseline, holds_in
-from schemas.api import parse_kind
+from schemas.api.parsing import parse_kind
 from schemas.objects.annotations import MOVE, MOVE_DEADLINE
 from schemas.objects.objects import ObjectKey
 from schemas.reports.reports import Summary

@@ -3,7 +3,7 @@
 import pytest
 
 from relay.space_errors import SpaceError
-from schemas.api import parse_kind
+from schemas.api.parsing import parse_kind
 from schemas.objects.annotations import DEPENDS_ON
 from schemas.objects.order import WAVE, wave_of
 from schemas.values.faults import InvalidObject

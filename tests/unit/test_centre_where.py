@@ -3,7 +3,7 @@
 import pytest
 
 from controllers.core.inventory.where import DESTINATIONS_MAX, InventoryIndex
-from schemas.api import parse_kind
+from schemas.api.parsing import parse_kind
 from schemas.objects.objects import ObjectKey
 from schemas.objects.selectors import LabelSelector
 from schemas.records.placements import result_key

@@ -5,7 +5,7 @@ import copy
 import pytest
 
 from controllers.core.workloads.clean_copies import clean, taken_off
-from schemas.api import AS_WRITTEN, KUBESTELLAR
+from schemas.api.placement import AS_WRITTEN, KUBESTELLAR
 from schemas.objects.objects import ObjectKey
 
 CONFIG = ObjectKey("", "configmaps", "shop", "settings")

@@ -3,7 +3,7 @@
 import pytest
 
 from controllers.core.workloads.collectors import Collectors
-from schemas.api import parse_wish
+from schemas.api.parsing import parse_wish
 from schemas.crds.definitions import custom_resource_definitions
 from schemas.crds.structural import schema_faults
 from schemas.reports.collectors import LIMIT_MAX

@@ -25,7 +25,7 @@ from relay.objects.expressions.bounds import TOKENS_IN_ALL_MAX, TOKENS_MAX
 from relay.objects.expressions.cel import CompiledExpression, ExpressionRefused
 from relay.objects.expressions.programs import program_faults
 from relay.objects.health_rules import assess_by_rule, rule_faults
-from schemas.api import parse_wish
+from schemas.api.parsing import parse_wish
 from schemas.content.blobs import BLOB_MAX_BYTES
 from schemas.objects import json_paths
 from schemas.objects.json_paths import CHARACTERS_MAX, JsonPath

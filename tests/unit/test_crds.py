@@ -4,8 +4,9 @@ import re
 
 import pytest
 
-from schemas.api import Denatured, EdgePlacement, Location, SinglePlacementSlice, SyncTarget
-from schemas.api.placement import PlacedUpsyncSet, UpsyncSet
+from schemas.api.denatured import Denatured
+from schemas.api.inventory import Location, SyncTarget
+from schemas.api.placement import EdgePlacement, PlacedUpsyncSet, SinglePlacementSlice, UpsyncSet
 from schemas.api.shared import ApiValue
 from schemas.crds.definitions import custom_resource_definitions, field_texts
 from schemas.crds.rules import RULES

@@ -15,7 +15,7 @@ from relay.objects.customization import (
     customize,
 )
 from relay.objects.expansion import ExpandsTooFar, Syntax
-from schemas.api import parse_kind
+from schemas.api.parsing import parse_kind
 from schemas.content.blobs import OBJECT_MAX_BYTES
 from schemas.objects.json_paths import JsonPath
 from schemas.objects.objects import ObjectKey

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from controllers.core.workloads.denature import DENATURED_KINDS, denature, would_act
 from controllers.core.workloads.renature import renature
 from leafcast.denatured_text import denatured_text
-from schemas.api import parse_wish
+from schemas.api.parsing import parse_wish
 from schemas.objects.manifest_files import load_manifests
 from schemas.objects.objects import BUILT_IN_KINDS
 from schemas.objects.yaml_documents import InvalidManifest, read_documents

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from relay.objects.health_rules import annotation_fault, rule_faults
-from schemas.api import HealthRule
+from schemas.api.health_rule import HealthRule
 from schemas.kind_check import parse_own_kind
 from schemas.objects.manifest_files import load_manifests
 from tests.unit.test_tidy import ROOT

@@ -13,7 +13,7 @@ from relay.objects.health_rules import (
     rule_faults,
 )
 from relay.syncer.observed import look_at
-from schemas.api import parse_kind
+from schemas.api.parsing import parse_kind
 from schemas.content.blobs import open_stored
 from schemas.objects.annotations import HEALTH
 from schemas.objects.objects import ObjectKey

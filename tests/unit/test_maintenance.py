@@ -9,7 +9,7 @@ from controllers.core.status.status import placement_status
 from leafcast.doctor.findings import NodeFacts
 from relay.core.events import Instant, ObjectObserved
 from relay.core.link.session import Presence
-from schemas.api import parse_kind, parse_wish
+from schemas.api.parsing import parse_kind, parse_wish
 from schemas.records.maintenance import (
     MAINTENANCE,
     MAINTENANCE_REASON,

@@ -2,7 +2,7 @@
 
 from controllers.core.workloads.missing_references import MissingReferences
 from controllers.core.workloads.space import Workloads, placement_key
-from schemas.api import parse_kind
+from schemas.api.parsing import parse_kind
 from schemas.objects.objects import BUILT_IN_KINDS, ObjectKey
 from tests.unit.centre_world import config, config_key, placement
 

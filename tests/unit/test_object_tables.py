@@ -5,8 +5,8 @@ import pytest
 from leafcast.ask.resource_names import ResourceKinds
 from leafcast.show.description import described
 from leafcast.show.object_output import ObjectGroup, Rows, TableStyle, document, table_lines
-from schemas.api import GROUP
 from schemas.objects.manifest_files import load_manifests
+from schemas.values.groups import GROUP
 
 NOW_MS = 100_000
 OBJECTS = """\

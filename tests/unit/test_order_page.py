@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from schemas.api import EdgePlacement
+from schemas.api.placement import EdgePlacement
 from schemas.kind_check import parse_own_kind
 from schemas.objects.manifest_files import load_manifests
 from schemas.objects.order import WAVE, wave_fault

@@ -6,7 +6,7 @@ from controllers.core.workloads.own_statuses import concerned, of_served_kinds, 
 from controllers.core.workloads.space import Workloads
 from leafcast.show.object_tables import columns_of
 from leafcast.show.printer_columns import printer_columns
-from schemas.api import parse_kind
+from schemas.api.parsing import parse_kind
 from schemas.crds.definitions import custom_resource_definitions
 from schemas.objects.objects import ObjectKey
 

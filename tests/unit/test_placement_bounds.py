@@ -8,7 +8,7 @@ import time
 import pytest
 
 from controllers.core.workloads.selection import rules_of
-from schemas.api import parse_kind
+from schemas.api.parsing import parse_kind
 from schemas.api.shared import (
     CLAUSES_MAX,
     LISTED_MAX,

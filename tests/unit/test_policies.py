@@ -8,7 +8,7 @@ from controllers.core.inventory.where import DESTINATIONS_MAX, OBJECTS_MAX, bind
 from controllers.core.workloads.space import Workloads
 from leafcast.ask.resource_names import ResourceKinds
 from leafcast.show.object_output import ObjectGroup, TableStyle, table_lines
-from schemas.api import parse_kind, parse_wish
+from schemas.api.parsing import parse_kind, parse_wish
 from schemas.content.manifest import CREATE_ONLY, WANT_SINGLETON, ManifestEntry
 from schemas.objects.objects import ObjectKey
 from schemas.records.placements import (

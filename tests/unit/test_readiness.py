@@ -9,7 +9,7 @@ from controllers.core.conditions import READY, RECONCILING, STALLED
 from controllers.core.status.facts import PlacementFacts
 from controllers.core.status.status import placement_status
 from controllers.core.workloads.missing_references import Lack
-from schemas.api import Hold
+from schemas.api.placement_details import Hold
 from schemas.api.readiness import Readiness
 from schemas.records.hold_reasons import MOVING
 from schemas.records.shares import at_most

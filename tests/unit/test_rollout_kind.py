@@ -4,7 +4,7 @@ import pytest
 
 from leafcast.changes.conflicts import second_rollouts
 from relay.adapters.clock import SystemClock, SystemDice
-from schemas.api import parse_kind
+from schemas.api.parsing import parse_kind
 from schemas.objects.objects import ObjectKey
 from schemas.values.faults import InvalidObject
 from tests.doubles.memory_space import MemorySpace

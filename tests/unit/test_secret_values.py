@@ -8,7 +8,7 @@ from controllers.core.workloads.selection import rules_of
 from controllers.core.workloads.space_settings import SpaceSettings, secret_faults
 from relay.core.collectors.ports import CopyView
 from relay.shell.evaluator import CelEvaluator
-from schemas.api import parse_kind
+from schemas.api.parsing import parse_kind
 from schemas.objects.objects import ObjectKey
 from schemas.objects.secret_values import without_secret_values
 from schemas.reports.collectors import Expression, Program

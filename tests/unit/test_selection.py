@@ -4,7 +4,7 @@ import pytest
 
 from controllers.core.workloads.selection import rules_of
 from controllers.core.workloads.what import WhatResolver
-from schemas.api import parse_kind
+from schemas.api.parsing import parse_kind
 from schemas.content.manifest import CREATE_ONLY, WANT_MULTI, WANT_SINGLETON
 from schemas.objects.objects import BUILT_IN_KINDS, ObjectKey
 

@@ -3,7 +3,8 @@
 from importlib.resources import files
 from typing import Any
 
-from schemas.api import EdgePlacement, parse_kind
+from schemas.api.parsing import parse_kind
+from schemas.api.placement import EdgePlacement
 from schemas.objects.manifest_files import load_manifests
 
 Object = dict[str, Any]

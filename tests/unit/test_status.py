@@ -11,7 +11,7 @@ from controllers.core.status.status import (
     singleton,
 )
 from controllers.core.workloads.missing_references import Lack
-from schemas.api import EdgePlacement
+from schemas.api.placement import EdgePlacement
 from schemas.objects.objects import ObjectKey, takes_status
 from schemas.reports.reports import (
     AT_WORK,

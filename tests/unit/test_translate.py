@@ -15,7 +15,7 @@ from controllers.core.translation.translate import (
     translate,
 )
 from controllers.core.workloads.clean_copies import clean
-from schemas.api import EdgePlacementSpec
+from schemas.api.placement import EdgePlacementSpec
 from schemas.content.blobs import OBJECT_MAX_BYTES, open_value
 from schemas.content.manifest import CREATE_ONLY
 from schemas.content.sealing import SealingKey

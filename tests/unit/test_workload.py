@@ -4,7 +4,8 @@ import pytest
 
 from leafcast.demo.workload import load_files, load_shop, prepare
 from leafcast.manifest_sources import BadManifests
-from schemas.api import EdgePlacement, parse_kind
+from schemas.api.parsing import parse_kind
+from schemas.api.placement import EdgePlacement
 from schemas.objects.manifest_files import load_manifests
 
 CONFIG_MAP = "{apiVersion: v1, kind: ConfigMap, metadata: {name: %s}}\n"

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from controllers.core.conditions import condition
 from controllers.core.ledger.ledger import Draft
-from schemas.api import PATH_ANNOTATION, Condition, Location, SyncTarget
+from schemas.api.inventory import Location, SyncTarget
+from schemas.api.shared import Condition
 from schemas.objects.objects import LAST_APPLIED
 from schemas.records.maintenance import in_force
 from schemas.records.records import (
@@ -21,6 +22,7 @@ from schemas.records.records import (
     Profile,
     Source,
 )
+from schemas.values.groups import PATH_ANNOTATION
 from schemas.values.identity import NodePath, destination_id
 from schemas.values.wire import replace
 

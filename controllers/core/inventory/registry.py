@@ -26,7 +26,9 @@ from controllers.core.ledger.destination_counts import hold_destinations
 from controllers.core.ledger.ledger import Draft, same
 from controllers.core.ledger.node_moves import left_nodes, node_in
 from controllers.core.ledger.removal import LOST, OUTDATED, HeldRemoval, hold_records, named
-from schemas.api import Condition, Location, SyncTarget, parse_wish
+from schemas.api.inventory import Location, SyncTarget
+from schemas.api.parsing import parse_wish
+from schemas.api.shared import Condition
 from schemas.objects.objects import Object, ObjectKey, is_terminating
 from schemas.records.maintenance import maintenance_of
 from schemas.records.records import (

@@ -11,20 +11,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-from schemas.api import (
-    CONTROL_GROUP,
-    CONTROL_VERSION,
-    GROUP,
-    VERSION,
-    Destination,
-    Location,
-    SyncTarget,
-)
+from schemas.api.inventory import Location, SyncTarget
+from schemas.api.placement import Destination
 from schemas.content.manifest import CREATE_ONLY, WANT_MULTI, WANT_SINGLETON, ManifestEntry
 from schemas.objects.objects import ObjectKey
 from schemas.objects.selectors import IN, LabelSelector
 from schemas.records.placements import KINDS
-from schemas.values.groups import NOTE
+from schemas.values.groups import CONTROL_GROUP, CONTROL_VERSION, GROUP, NOTE, VERSION
 
 DESTINATIONS_MAX = 1000
 OBJECTS_MAX = 1000

@@ -18,7 +18,8 @@ from controllers.core.status.rollout_holds import (
 from controllers.core.translation.placements import Placements
 from relay.core.gates import Candidate
 from relay.objects.stored_object import timestamp
-from schemas.api import RolloutSpec, RolloutStatus
+from schemas.api.rollout_spec import RolloutSpec
+from schemas.api.rollout_status import RolloutStatus
 from schemas.objects.objects import ObjectKey
 from schemas.records.hold_reasons import (
     OBJECTS_REFUSED,

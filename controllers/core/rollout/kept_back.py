@@ -14,7 +14,7 @@ from controllers.core.rollout.culprits import locations_of
 from controllers.core.rollout.revisions import nobody_waits
 from controllers.core.rollout.state import target_of
 from relay.core.gates import Candidate
-from schemas.api import RolloutStatus
+from schemas.api.rollout_status import RolloutStatus
 from schemas.content.blobs import Reference
 from schemas.records.records import DeltaHead, Gate, Profile, Record
 from schemas.reports.reports import CELL_FORMER, CELL_OTHER, NEVER_JOINED, Cell, Count

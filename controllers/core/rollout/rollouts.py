@@ -12,8 +12,9 @@ from controllers.core.rollout import layers
 from controllers.core.rollout.kept_back import gave_everything
 from controllers.core.rollout.rejection import Rejection, Wanted, rejection_of
 from controllers.core.rollout.state import is_sound, target_of
-from schemas.api import Rollout, RolloutSpec, RolloutStatus, parse_wish
-from schemas.api.rollout_spec import RolledPlacement
+from schemas.api.parsing import parse_wish
+from schemas.api.rollout_spec import RolledPlacement, RolloutSpec
+from schemas.api.rollout_status import Rollout, RolloutStatus
 from schemas.content.blobs import Reference
 from schemas.objects.annotations import RELEASE_ROLLOUT
 from schemas.objects.objects import Object, ObjectKey, texts_of

@@ -20,7 +20,6 @@ from relay.core.collectors.cells import (
 from relay.core.collectors.collected_results import Result
 from relay.core.collectors.tables import CollectedRow, CollectedTable
 from relay.objects.expressions.sketch import value_of
-from schemas.api import CONTROL_GROUP, CONTROL_VERSION
 from schemas.objects.objects import Object, ObjectKey
 from schemas.objects.source_objects import uid_of
 from schemas.reports.collectors import (
@@ -34,6 +33,7 @@ from schemas.reports.collectors import (
 )
 from schemas.reports.reports import COUNT_MAX
 from schemas.values import names
+from schemas.values.groups import CONTROL_GROUP, CONTROL_VERSION
 from schemas.values.ordered_values import unpack_values
 from schemas.values.refusals import CodecError
 from schemas.values.wording import namespace_first

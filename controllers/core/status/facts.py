@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from controllers.core.status.rollout_holds import Steered
 from controllers.core.workloads.missing_references import Lack
-from schemas.api import Hold
+from schemas.api.placement_details import Hold
 from schemas.api.readiness import Readiness
 from schemas.objects.objects import ObjectKey
 from schemas.values.faults import Fault

@@ -12,7 +12,8 @@ from controllers.core.conditions import ready, reconciling, stalled
 from controllers.core.status.facts import PlacementFacts
 from controllers.core.status.rollout_holds import Steered, kept
 from controllers.core.workloads.missing_references import NOTHING_SELECTED
-from schemas.api import Condition, Hold
+from schemas.api.placement_details import Hold
+from schemas.api.shared import Condition
 from schemas.records.hold_reasons import ends_by_itself
 from schemas.records.shares import at_most
 from schemas.reports.reports import (

@@ -22,7 +22,8 @@ from controllers.core.status.unreturned import STATUS_REFUSED
 from controllers.core.workloads.missing_references import Lack
 from controllers.core.workloads.space import FROZEN
 from controllers.core.workloads.unread_kinds import NOT_LISTED
-from schemas.api import Condition, Hold
+from schemas.api.placement_details import Hold
+from schemas.api.shared import Condition
 from schemas.objects.annotations import MOVE_DEADLINE, RELEASE_ROLLOUT
 from schemas.objects.objects import ObjectKey
 from schemas.records.hold_reasons import KIND_UNREADABLE, NOT_AWAITED, ends_by_itself

@@ -21,7 +21,7 @@ from relay.objects.field_owners import tells_of_managers
 from relay.objects.health_rules import annotation_fault
 from relay.objects.unsaid_fields import numbers_of
 from relay.shell.evaluator import CelEvaluator
-from schemas.api import AS_WRITTEN, KUBESTELLAR, Cleaning
+from schemas.api.placement import AS_WRITTEN, KUBESTELLAR, Cleaning
 from schemas.content import blobs
 from schemas.content.blobs import Reference, StoredBlob
 from schemas.content.manifest import CLEANED, ManifestEntry, content_id

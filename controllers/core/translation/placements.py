@@ -44,7 +44,7 @@ from controllers.core.translation.translate import (
 from controllers.core.translation.work import Work, outdated_text
 from controllers.core.workloads.space import Placement, Workloads
 from controllers.core.workloads.space_settings import secret_faults
-from schemas.api import Cleaning
+from schemas.api.placement import Cleaning
 from schemas.content.blobs import Reference
 from schemas.content.manifest import removal_flag
 from schemas.objects.annotations import ON_REMOVAL

@@ -21,7 +21,8 @@ from controllers.core.rollout.rejection import differences, still_rejected
 from controllers.core.translation.clean_objects import CleanObjects, ObjectRefused, blanks_within
 from controllers.core.translation.entries import entry_of, removal_said, settled
 from controllers.core.translation.stored_arms import Entries, RejectedArms, StoredArm, WishedArm
-from schemas.api import BindingPolicySpec, EdgePlacementSpec
+from schemas.api.placement import EdgePlacementSpec
+from schemas.api.policy import BindingPolicySpec
 from schemas.content import blobs
 from schemas.content.blobs import Reference, StoredBlob
 from schemas.content.manifest import ManifestEntry, build_manifest

@@ -21,7 +21,7 @@ from controllers.core.workloads.allocated_fields import (
 from controllers.core.workloads.executing_count import EXECUTING_COUNT
 from relay.objects.customization import path_text
 from relay.objects.field_owners import CONTROL_PLANE, owned_fields
-from schemas.api import AS_WRITTEN, KUBESTELLAR, Cleaning
+from schemas.api.placement import AS_WRITTEN, KUBESTELLAR, Cleaning
 from schemas.objects.objects import LAST_APPLIED, ObjectKey
 from schemas.values.fields import Steps
 

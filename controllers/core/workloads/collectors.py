@@ -10,7 +10,10 @@ from collections.abc import Collection, Iterable, Mapping
 
 from controllers.core.workloads.read_objects import ReadObjects
 from relay.objects.expressions.programs import program_faults
-from schemas.api import BindingPolicySpec, EdgePlacementSpec, StatusCollector, parse_wish
+from schemas.api.collectors import StatusCollector
+from schemas.api.parsing import parse_wish
+from schemas.api.placement import EdgePlacementSpec
+from schemas.api.policy import BindingPolicySpec
 from schemas.objects.objects import Object, ObjectKey
 from schemas.reports.collectors import WHOLE, Program
 from schemas.values.faults import InvalidObject

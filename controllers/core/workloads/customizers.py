@@ -23,8 +23,8 @@ from relay.objects.customization import (
     read_customizer,
 )
 from relay.syncer.customized_content import address_of
-from schemas import api
-from schemas.api import parse_kind
+from schemas.api.customizer import Customizer
+from schemas.api.parsing import parse_kind
 from schemas.content import blobs
 from schemas.content.blobs import StoredBlob
 from schemas.objects.objects import ObjectKey, is_terminating
@@ -201,7 +201,7 @@ def _read(key: ObjectKey, obj: Mapping[str, Any]) -> _Known:
     customizer: SentCustomizer | None = None
     stored: StoredBlob | None = None
     try:
-        if isinstance(parse_kind(obj), api.Customizer):
+        if isinstance(parse_kind(obj), Customizer):
             customizer = read_customizer(obj)
             faults = tuple(customizer_faults(customizer))
             stored = blobs.store(blobs.CUSTOMIZER, customizer.encode())

@@ -12,10 +12,12 @@ from collections.abc import Set as AbstractSet
 
 from controllers.core.workloads.read_objects import ReadObjects
 from relay.objects.health_rules import field_faults, length_faults
-from schemas.api import DENATURED_GROUP, HealthRule, parse_wish
+from schemas.api.health_rule import HealthRule
+from schemas.api.parsing import parse_wish
 from schemas.objects.objects import GroupResource, Object, ObjectKey
 from schemas.records.health_rules import HEALTH_PROGRAMS_MAX, HealthProgram
 from schemas.values.faults import InvalidObject
+from schemas.values.groups import DENATURED_GROUP
 
 HEALTH_RULES = (DENATURED_GROUP, "healthrules")
 

@@ -13,8 +13,8 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 from controllers.core.workloads.selection import ANY
-from schemas.api import BindingPolicySpec, EdgePlacementSpec
-from schemas.api.placement import UpsyncSet
+from schemas.api.placement import EdgePlacementSpec, UpsyncSet
+from schemas.api.policy import BindingPolicySpec
 from schemas.objects.objects import ALWAYS_THERE, BUILT_IN_KINDS, GroupResource
 from schemas.values.wording import some_of
 

@@ -13,7 +13,7 @@ from controllers.core.workloads.missing_references import UNKNOWN_KIND
 from controllers.core.workloads.renature import DENATUREDS
 from controllers.core.workloads.space import Workloads
 from controllers.core.workloads.transforms import TRANSFORMS
-from schemas.api import Condition
+from schemas.api.shared import Condition
 from schemas.objects.objects import Object, ObjectKey
 from schemas.objects.source_objects import generation_of
 from schemas.values.wording import some_of

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from schemas.api import DENATURED_GROUP, Denatured, parse_wish
+from schemas.api.denatured import Denatured
+from schemas.api.parsing import parse_wish
 from schemas.objects.objects import KindTable, Object, ObjectKey, is_terminating
 from schemas.values.faults import Fault, InvalidObject
+from schemas.values.groups import DENATURED_GROUP
 
 DENATUREDS = (DENATURED_GROUP, "denatureds")
 _OWN_METADATA = ("uid", "resourceVersion", "creationTimestamp")

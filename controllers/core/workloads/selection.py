@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from schemas.api import BindingPolicySpec, DownsyncClause, EdgePlacementSpec
+from schemas.api.placement import DownsyncClause, EdgePlacementSpec
+from schemas.api.policy import BindingPolicySpec
 from schemas.content.manifest import CREATE_ONLY, WANT_MULTI, WANT_SINGLETON
 from schemas.objects.annotations import KEEP_AT_HOME
 from schemas.objects.objects import ObjectKey, texts_of

@@ -28,7 +28,9 @@ from controllers.core.workloads.space_settings import SpaceSettings
 from controllers.core.workloads.transforms import TRANSFORMS, Transforms
 from controllers.core.workloads.unread_kinds import UnreadKinds
 from controllers.core.workloads.what import DEFINITIONS, WhatResolver, is_partial
-from schemas.api import AS_WRITTEN, BindingPolicy, Cleaning, EdgePlacement, parse_wish
+from schemas.api.parsing import parse_wish
+from schemas.api.placement import AS_WRITTEN, Cleaning, EdgePlacement
+from schemas.api.policy import BindingPolicy
 from schemas.content.manifest import WANT_MULTI, WANT_SINGLETON
 from schemas.objects.objects import (
     BUILT_IN_KINDS,

@@ -12,12 +12,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from controllers.core.workloads.read_objects import ReadObjects
-from schemas.api import CONTROL_GROUP, CustomTransform, parse_wish
-from schemas.api.transform import check_identity
+from schemas.api.parsing import parse_wish
+from schemas.api.transform import CustomTransform, check_identity
 from schemas.objects.json_paths import JsonPath, StepBudget
 from schemas.objects.objects import GroupResource, Object, ObjectKey, identity_of
 from schemas.values.faults import Faulty
 from schemas.values.fields import Steps
+from schemas.values.groups import CONTROL_GROUP
 
 TRANSFORMS = (CONTROL_GROUP, "customtransforms")
 ERRORS_MAX = 20

@@ -27,7 +27,7 @@ from relay.objects.nulls import field_text, null_fields
 from relay.objects.serving import Serving
 from relay.space_errors import SpaceError
 from relay.space_port import Object, Space
-from schemas.api import AS_WRITTEN, KUBESTELLAR, Cleaning
+from schemas.api.placement import AS_WRITTEN, KUBESTELLAR, Cleaning
 from schemas.objects.objects import DEFINITIONS, ObjectKey
 from schemas.records.placements import title
 from schemas.records.properties import PARAMETER, Properties, properties_of

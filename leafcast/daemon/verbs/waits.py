@@ -40,7 +40,7 @@ from relay.core.node import Node
 from relay.ports import BusBroken, Clock, first_of
 from relay.space_errors import SpaceError
 from relay.space_port import Listing
-from schemas.api import Condition
+from schemas.api.shared import Condition
 from schemas.objects.objects import DEFINITIONS
 from schemas.objects.selectors import LabelSelector
 from schemas.records.hold_reasons import (
