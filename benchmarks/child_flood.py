@@ -25,9 +25,10 @@ from benchmarks.report import Report, middle
 from relay.adapters.jetstream.request_reply import brief_connection
 from schemas.reports.link import WANTS_MAX, Hello, copies_word
 from schemas.reports.reports import Report as Said
-from schemas.reports.reports import Summary, encode
+from schemas.reports.reports import Summary
 from schemas.values import subjects
 from schemas.values.identity import NodePath, short_key
+from schemas.values.wire import encode
 from tests.nats.driven_tree import at_least, driven_tree
 from tests.unit.centre_world import USER, config
 

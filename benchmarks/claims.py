@@ -35,8 +35,8 @@ from relay.claims.edge_claim import EdgeClaim
 from relay.claims.guarded_space import ClaimedSpace, LeasedSpace
 from relay.core.node import Node
 from relay.shell.driver import Driver
-from schemas.records.records import API_PLACEMENT
 from schemas.reports.reports import Count
+from schemas.values.groups import API_PLACEMENT
 from schemas.values.identity import MailKey, NodePath, mail_key
 from tests.memory_tree import config_map, placement
 

@@ -23,10 +23,10 @@ from schemas.objects.objects import ObjectKey
 from schemas.records.records import Gate
 from schemas.reports.collectors import Collected, CombinedField, Expression, Program, program_set
 from schemas.reports.reports import Report as WireReport
-from schemas.reports.reports import decode_report, encode
+from schemas.reports.reports import decode_report
 from schemas.values import codec
 from schemas.values.identity import DestinationId, NodePath
-from schemas.values.wire import replace
+from schemas.values.wire import encode, replace
 
 REGIONS, EDGES, SINGLES = 50, 2000, 60
 SHARES = (100, 10)

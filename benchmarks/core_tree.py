@@ -22,6 +22,7 @@ from relay.core import effects as fx
 from relay.core import events as ev
 from relay.core.collectors.ports import Evaluator
 from relay.core.config import NodeConfig
+from relay.core.instant import Instant
 from relay.core.node import Node
 from relay.core.records.trust import Trust, TrustVerdict
 from relay.core.reports.digest import digest_bytes, report_term, run_number
@@ -31,7 +32,6 @@ from schemas.content.manifest import build_manifest
 from schemas.objects.selectors import LabelSelector
 from schemas.records.records import (
     API_NODE,
-    API_PLACEMENT,
     API_SYNC_TARGET,
     OVER_SYNC_TARGET,
     Alternative,
@@ -47,7 +47,8 @@ from schemas.records.roots import Roots
 from schemas.records.signed_records import EncodedBody, SignedRecord
 from schemas.records.signing import Envelope, Signer
 from schemas.reports.link import Cursor, Hello, Progress, Welcome
-from schemas.reports.reports import Count, Report, Summary, decode, encode
+from schemas.reports.reports import Count, Report, Summary
+from schemas.values.groups import API_PLACEMENT
 from schemas.values.identity import (
     KEYS_KEY,
     SNAPSHOT_KEY,
@@ -61,6 +62,7 @@ from schemas.values.identity import (
     random_id,
 )
 from schemas.values.subjects import CURSOR_KEY, PROGRESS_KEY
+from schemas.values.wire import decode, encode
 
 TREE = TreeId(random_id(b"benchmark tree  "))
 ROOT_KEY = Signer(TREE, KeyId(random_id(b"root key        ")), b"r" * 32)
@@ -182,8 +184,8 @@ class CoreTree:
     def centre(self) -> Host:
         return self.hosts[PATH]
 
-    def instant(self) -> ev.Instant:
-        return ev.Instant(self.now, 1_750_000_000_000 + int(self.now * 1000))
+    def instant(self) -> Instant:
+        return Instant(self.now, 1_750_000_000_000 + int(self.now * 1000))
 
     def add_regions(self, paths: Iterable[NodePath]) -> None:
         """Start regions that the centre knows of, with their edges in session."""

@@ -44,7 +44,6 @@ from schemas.content import blobs
 from schemas.content.manifest import ManifestEntry, build_manifest
 from schemas.objects.selectors import LabelSelector
 from schemas.records.records import (
-    API_PLACEMENT,
     API_SYNC_TARGET,
     OVER_SYNC_TARGET,
     Alternative,
@@ -56,6 +55,7 @@ from schemas.records.records import (
 )
 from schemas.records.signed_records import EncodedBody
 from schemas.values import codec
+from schemas.values.groups import API_PLACEMENT
 from schemas.values.identity import ContentHash, DestinationId, NodePath
 
 DELTAS, ROUNDS = 5000, 3

@@ -32,7 +32,7 @@ from relay.shell.driver import Driver
 from relay.space_port import Space
 from relay.syncer.pending import REQUESTS_MAX
 from schemas.enrolment.tokens import Token
-from schemas.records.records import API_PLACEMENT
+from schemas.values.groups import API_PLACEMENT
 from schemas.values.identity import MailKey, NodePath, mail_key
 from tests.memory_tree import config_map, placement
 

@@ -11,8 +11,8 @@ from benchmarks.core_tree import FIRST, SESSION_SECONDS, CoreTree, Host
 from relay.core import effects as fx
 from relay.core import events as ev
 from schemas.reports.link import Welcome
-from schemas.reports.reports import decode
 from schemas.values.identity import ContentHash, MailKey, NodePath
+from schemas.values.wire import decode
 
 WINDOW_SECONDS = 0.15
 Mail = tuple[int, MailKey, bytes]

@@ -23,7 +23,6 @@ from schemas.objects.objects import ObjectKey
 from schemas.objects.selectors import LabelSelector
 from schemas.records.records import (
     API_LOCATION,
-    API_PLACEMENT,
     API_SYNC_TARGET,
     OVER_LOCATION,
     Alternative,
@@ -33,6 +32,7 @@ from schemas.records.records import (
     Source,
 )
 from schemas.values.codec import address, canonical
+from schemas.values.groups import API_PLACEMENT
 from schemas.values.identity import DestinationId, MailKey, NodePath
 
 DESTINATIONS, PER_LOCATION, OBJECTS = 100_000, 100, 10

@@ -15,8 +15,9 @@ from benchmarks.counts import is_synced
 from benchmarks.report import Report, middle, resident_mb
 from relay.core.reports.reduce import merge_all
 from schemas.reports.reports import Report as WireReport
-from schemas.reports.reports import Summary, decode_report, encode
+from schemas.reports.reports import Summary, decode_report
 from schemas.values.identity import NodePath
+from schemas.values.wire import encode
 
 REGIONS, EDGES = 50, 2000
 SINGLES = 60

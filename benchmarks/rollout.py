@@ -22,9 +22,10 @@ from schemas.content.blobs import Reference
 from schemas.records.records import BUCKETS, DeltaBody, Gate
 from schemas.reports.link import Hello, Progress
 from schemas.reports.reports import Report as WireReport
-from schemas.reports.reports import Summary, encode
+from schemas.reports.reports import Summary
 from schemas.values.identity import ContentHash, NodePath
 from schemas.values.subjects import PROGRESS_KEY
+from schemas.values.wire import encode
 
 REGIONS = 50
 SIZES = (1_000, 1_000_000)

@@ -24,7 +24,8 @@ from benchmarks.report import Report, middle, resident_mb
 from leafcast.node.freed_memory import search_rarely
 from relay.core.collectors.ports import CopyView
 from relay.core.effects import Effect
-from relay.core.events import Event, Instant
+from relay.core.events import Event
+from relay.core.instant import Instant
 from relay.core.node import Node
 from relay.objects.expressions.cel import CompiledExpression, ExpressionValues
 from relay.shell.evaluator import CelEvaluator

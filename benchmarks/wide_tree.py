@@ -31,8 +31,8 @@ from relay.ports import BusBroken, first_of
 from relay.shell.driver import Driver
 from relay.space_errors import SpaceError
 from relay.space_port import Space
-from schemas.records.records import API_PLACEMENT
 from schemas.reports.reports import Count
+from schemas.values.groups import API_PLACEMENT
 from schemas.values.identity import MailKey, NodePath, mail_key
 from tests.doubles.memory_space import MemorySpace
 from tests.namespaces import apply_in_namespaces

@@ -12,13 +12,8 @@ from typing import Protocol, TypeVar
 
 from relay.core.asks.routing import AnswerArrived, AskArrived
 from relay.core.effects import AckMail, ClearMail, DropReport, StoreOwn, WriteMail
-from relay.core.events import (
-    BlobArrived,
-    Event,
-    Instant,
-    MailWritten,
-    Remembered,
-)
+from relay.core.events import BlobArrived, Event, MailWritten, Remembered
+from relay.core.instant import Instant
 from schemas.content.blobs import Reference
 from schemas.reports.reports import Done
 from schemas.values.identity import ContentHash, NodePath

@@ -19,7 +19,8 @@ from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.server.nkey_pairs import new_user_nkey, private_key, seed_entropy
 from relay.adapters.spaces.simulated_cluster import Settings, SimulatedCluster
 from relay.core.config import NodeConfig
-from relay.core.events import Instant, Tick
+from relay.core.events import Tick
+from relay.core.instant import Instant
 from relay.core.node import Node
 from relay.shell.asker import Asker
 from relay.shell.driver import Driver
@@ -29,9 +30,10 @@ from relay.syncer.syncer import Syncer
 from relay.syncer.upsyncer import Upsyncer
 from schemas.content.blobs import Reference
 from schemas.content.sealing import SealingKey
-from schemas.records.records import API_PLACEMENT, AskRecord
+from schemas.records.records import AskRecord
 from schemas.records.signed_answers import signed
 from schemas.reports.reports import Count
+from schemas.values.groups import API_PLACEMENT
 from schemas.values.identity import MailKey, NodePath, mail_key, random_id
 from tests.doubles.memory.bus import MemoryBus, MemoryNetwork
 from tests.doubles.memory_space import MemorySpace

@@ -20,9 +20,8 @@ from relay.space_errors import SpaceError
 from relay.space_port import Interest, Interests, Object, ObjectChange, Space, Unserved
 from schemas.api.shared import Condition
 from schemas.objects.objects import GroupResource, ObjectKey
-from schemas.records.properties import PROPERTIES_NAMESPACE
 from schemas.records.records import INVENTORY_MARK, DeltaHead, Record
-from schemas.values.groups import GROUP
+from schemas.values.groups import GROUP, PROPERTIES_NAMESPACE
 from schemas.values.identity import MailKey, NodePath
 
 _INTERESTS = (

@@ -21,7 +21,7 @@ from leafcast.ask.session import CallFailed, Session
 from relay.core.asks.answers import destination_row
 from relay.core.link.session import ChildStatus
 from schemas.records.asks import STATUS
-from schemas.reports.reports import NEVER_JOINED
+from schemas.reports.states import NEVER_JOINED
 from schemas.values.identity import NodePath
 from schemas.values.wire import INT_MAX
 

@@ -15,8 +15,7 @@ from leafcast.doctor.live_cluster import LEASE
 from relay.claims.centre_lease import INVENTORY_LEASE, WORKLOADS_LEASE
 from relay.claims.leases import EDGE_LEASE
 from schemas.crds.definitions import custom_resource_definitions
-from schemas.records.properties import PROPERTIES_NAMESPACE
-from schemas.values.groups import CONTROL_GROUP, GROUP, SYSTEM_NAMESPACE
+from schemas.values.groups import CONTROL_GROUP, GROUP, PROPERTIES_NAMESPACE, SYSTEM_NAMESPACE
 
 NAMESPACE = SYSTEM_NAMESPACE
 CENTRE, EDGE = "leafcast-centre", "leafcast-edge"

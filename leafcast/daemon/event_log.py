@@ -16,7 +16,7 @@ from relay.ports import Clock
 from relay.space_port import Interest, Interests, ObjectChange, ObjectsListed, Space, SpaceEvent
 from schemas.records.hold_reasons import MAINTENANCE, NEEDS_A_PERSON
 from schemas.records.placements import KINDS, kind_of, placement_at, title
-from schemas.reports.reports import IN_MAINTENANCE, NEVER_JOINED
+from schemas.reports.states import IN_MAINTENANCE, NEVER_JOINED
 from schemas.values.identity import NodePath
 from schemas.values.wording import repair_text
 

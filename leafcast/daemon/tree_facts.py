@@ -27,7 +27,8 @@ from schemas.records.maintenance import NONE, maintenance_of
 from schemas.records.placements import placement_of as placement_named
 from schemas.records.placements import short_title, title
 from schemas.records.records import CENTRE, Profile
-from schemas.reports.reports import NEVER_JOINED, Count
+from schemas.reports.reports import Count
+from schemas.reports.states import NEVER_JOINED
 from schemas.values.identity import MailKey, NodePath
 from schemas.values.wire import asdict
 from schemas.values.wording import some_of

@@ -31,9 +31,9 @@ from relay.adapters.jetstream.server_watch import ServerWatch
 from relay.adapters.jetstream.state_stream import StateStream
 from relay.adapters.server.cluster_settings import MEMBERS
 from relay.adapters.server.guard import ProcessGuard
+from relay.adapters.server.logged_process import ServerFailed
 from relay.adapters.server.nats_config import AccountSeeds, Neighbours
 from relay.adapters.server.nats_server import EmbeddedServer
-from relay.adapters.server.process import ServerFailed
 from relay.core.effects import Noted
 from relay.members.lease import MemberLease
 from relay.ports import BusBroken, Clock, Dice, first_of

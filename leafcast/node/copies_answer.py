@@ -17,11 +17,12 @@ from relay.objects.expressions.filters import Filter
 from relay.ports import CopiesPage, StoredCopy
 from schemas.objects.selectors import LabelSelector
 from schemas.reports.link import Hello, copies_as_of
-from schemas.reports.reports import PART_MAX_BYTES, decode
+from schemas.reports.reports import PART_MAX_BYTES
 from schemas.reports.upsync import Copy, open_copy, read_copy
 from schemas.values import codec
 from schemas.values.identity import NodePath
 from schemas.values.refusals import RecordRefused
+from schemas.values.wire import decode
 
 EDGES_READ_MAX = 64
 """Of how many edges one answer reads, so that none takes long."""

@@ -32,9 +32,9 @@ from leafcast.space_settings import SpaceSetting
 from relay.adapters.jetstream.bus import BusAddress, JetStreamBus
 from relay.adapters.jetstream.entrance import Entrance, EntranceKeys
 from relay.adapters.server.external_server import ExternalServer, ServerPlace
+from relay.adapters.server.logged_process import ServerFailed
 from relay.adapters.server.nats_config import AccountSeeds
 from relay.adapters.server.nats_server import EmbeddedServer
-from relay.adapters.server.process import ServerFailed
 from relay.adapters.spaces.connection import Client
 from relay.adapters.spaces.embedded_space import EmbeddedSpace
 from relay.adapters.tls.refusals import CertificateUnusable

@@ -22,10 +22,10 @@ from relay.core.rooms import Rooms
 from schemas.records.maintenance import maintenance_of
 from schemas.records.records import DeltaHead, Gate, LocationRecord, Profile
 from schemas.reports.link import Hello, Progress
-from schemas.reports.reports import PART_MAX_BYTES, Report, ReportPart, decode
+from schemas.reports.reports import PART_MAX_BYTES, Report, ReportPart
 from schemas.values.identity import MailKey, NodePath
 from schemas.values.refusals import RecordRefused
-from schemas.values.wire import replace
+from schemas.values.wire import decode, replace
 
 NOTED_MAX_CHARACTERS = 300
 """Of why something is refused: it may repeat what a child said."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from relay.core.instant import Instant as Instant
 from schemas.content.blobs import Reference
 from schemas.objects.objects import ObjectKey
 from schemas.records.signed_records import SignedRecord

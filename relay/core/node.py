@@ -29,7 +29,6 @@ from relay.core.events import (
     Event,
     HelloArrived,
     HistoryKept,
-    Instant,
     LinkChanged,
     MailArrived,
     MailWritten,
@@ -42,6 +41,7 @@ from relay.core.events import (
     UpsyncObserved,
     Welcomed,
 )
+from relay.core.instant import Instant
 from relay.core.link.children import Children
 from relay.core.link.target import Targets
 from relay.core.notes import Notes, is_note

@@ -10,7 +10,7 @@ from relay.core.collectors.collected_results import CollectedResults
 from relay.core.content.content import Content
 from relay.core.destination.destination import LocalDestination
 from relay.core.effects import Effect
-from relay.core.events import Instant
+from relay.core.instant import Instant
 from relay.core.link.children import Children
 from relay.core.link.target import Targets
 from relay.core.records.acceptance import Acceptance

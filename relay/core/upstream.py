@@ -33,9 +33,9 @@ from relay.core.rooms import Rooms
 from schemas.records.records import LocationHead, Profile
 from schemas.records.snapshots import NO_SNAPSHOT, SnapshotRank, SnapshotRefused, mail_entry_key
 from schemas.reports.link import Cursor, Welcome, copies_word
-from schemas.reports.reports import encode
 from schemas.values.identity import KEYS_KEY, SNAPSHOT_KEY, MailKey
 from schemas.values.subjects import CURSOR_KEY
+from schemas.values.wire import encode
 
 STALE = "StaleView: its parent has shown it no newer snapshot for 20 minutes"
 EXPIRED_VIEW, STALE_VIEW, FRESH_VIEW = "ExpiredView", "StaleView", "FreshView"

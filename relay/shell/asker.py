@@ -30,9 +30,9 @@ from schemas.content.answer_sealing import AnswerKey, sealed_answer
 from schemas.records.asks import ANSWER_MAX_BYTES, RECEIPT, AnswerPart, AskFault, bounded
 from schemas.records.records import AskRecord
 from schemas.records.signing import Envelope
-from schemas.reports.reports import decode
 from schemas.values import codec
 from schemas.values.refusals import CodecError, RecordRefused
+from schemas.values.wire import decode
 
 AT_HAND = 2
 """Of what the bus brings: the rest waits there, where each child has a bound."""

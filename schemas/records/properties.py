@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from schemas.records.records import LocationRecord, Profile
 from schemas.values.faults import Fault, Faulty
-from schemas.values.groups import PROPERTIES_NAMESPACE as PROPERTIES_NAMESPACE
+from schemas.values.groups import PROPERTIES_NAMESPACE
 
 CLUSTER_NAME = "clusterName"
 PARAMETER = "%"

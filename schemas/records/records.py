@@ -15,8 +15,6 @@ from schemas.content.blobs import CUSTOMIZER, MANIFEST_CHUNK, OBJECT, TEMPLATE, 
 from schemas.objects.selectors import LabelSelector
 from schemas.records.signing import RecordKind
 from schemas.records.windows import Window
-from schemas.values.groups import API_PLACEMENT as API_PLACEMENT
-from schemas.values.groups import API_POLICY as API_POLICY
 from schemas.values.identity import DestinationId, KeyId, MailKey, NodePath, mail_key
 from schemas.values.refusals import BodyAltered, RecordRefused
 from schemas.values.wire import Natural, WireRecord, decode, encode

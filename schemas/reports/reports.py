@@ -15,18 +15,12 @@ from schemas.objects.objects import ObjectKey
 from schemas.objects.source_objects import SourceObject
 from schemas.reports.causes import rank_of
 from schemas.reports.collectors import Collected
-from schemas.reports.states import AT_WORK as AT_WORK
-from schemas.reports.states import IN_MAINTENANCE as IN_MAINTENANCE
-from schemas.reports.states import MAINTAINED as MAINTAINED
-from schemas.reports.states import NEVER_JOINED as NEVER_JOINED
-from schemas.reports.states import NOT_WORKING as NOT_WORKING
+from schemas.reports.states import MAINTAINED, NEVER_JOINED
 from schemas.values.codec import fields_end
 from schemas.values.identity import MailKey, mail_key_bytes, short_key
 from schemas.values.refusals import BadIdentity, CodecError, RecordRefused
 from schemas.values.subjects import PROGRESS_KEY
-from schemas.values.wire import Natural, WireRecord
-from schemas.values.wire import decode as decode
-from schemas.values.wire import encode as encode
+from schemas.values.wire import Natural, WireRecord, decode
 
 PART_MAX_BYTES = 64 * 1024
 EXCEPTIONS_MAX = 20

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from schemas.content.sealing import KEY_ID_BYTES, SealingKey, named
-from schemas.reports.reports import ObjectResult, encode
+from schemas.reports.reports import ObjectResult
 from schemas.values.refusals import BlobRefused
-from schemas.values.wire import replace
+from schemas.values.wire import encode, replace
 
 _STATE = "state"
 _SEALED = b"\xc1"

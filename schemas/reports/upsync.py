@@ -13,8 +13,6 @@ from typing import Any
 from schemas.content import blobs
 from schemas.objects.objects import ObjectKey
 from schemas.values import codec
-from schemas.values.groups import AS_OF_ANNOTATION as AS_OF_ANNOTATION
-from schemas.values.groups import EDGE_ANNOTATION as EDGE_ANNOTATION
 from schemas.values.identity import short_key
 from schemas.values.refusals import BlobRefused, CodecError, RecordRefused
 from schemas.values.wire import Natural, WireRecord, decode, encode

@@ -14,7 +14,7 @@ from relay.core.asks.routing import (
     PassAsk,
     SendAnswer,
 )
-from relay.core.events import Instant
+from relay.core.instant import Instant
 from relay.core.records.trust import Trust, TrustVerdict
 from schemas.content.answer_sealing import AnswerKey
 from schemas.records.asks import AnswerPart

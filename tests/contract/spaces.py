@@ -16,7 +16,7 @@ import nats
 from relay.adapters.kubernetes.kubeconfig import Kubeconfig
 from relay.adapters.kubernetes.space import KubernetesSpace
 from relay.adapters.spaces.embedded_space import EmbeddedSpace
-from relay.core.events import Instant
+from relay.core.instant import Instant
 from relay.space_errors import SpaceError
 from schemas.objects.objects import ObjectKey
 from tests.awaiting import eventually, until

@@ -16,9 +16,9 @@ from schemas.records.asks import GET, NODE, PART_DATA_MAX_BYTES, STATUS, AnswerP
 from schemas.records.records import API_ASK, AskRecord, KeyGrant, Source, encode_payload
 from schemas.records.roots import Roots
 from schemas.records.signing import Signer
-from schemas.reports.reports import encode
 from schemas.values.codec import OPENED_DEPTH_MAX
 from schemas.values.identity import KeyId, NodePath, TreeId, random_id
+from schemas.values.wire import encode
 from tests.contract.buses import TREES, WAIT_SECONDS
 
 SIGNER = Signer(TreeId("t" * 26), KeyId("k" * 26), b"s" * 32)

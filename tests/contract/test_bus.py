@@ -18,8 +18,9 @@ from relay.ports import MailConflict
 from schemas.content.blobs import OBJECT, Reference, open_value, store
 from schemas.objects.objects import ObjectKey
 from schemas.reports.link import Welcome
-from schemas.reports.reports import Done, encode
+from schemas.reports.reports import Done
 from schemas.values.identity import ContentHash
+from schemas.values.wire import encode
 from tests.contract.buses import (
     CONTAINERS,
     TREES,

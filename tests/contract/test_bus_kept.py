@@ -15,7 +15,8 @@ from relay.core.events import HelloArrived, OwnRecord, ReportArrived, Welcomed
 from schemas.content.blobs import OBJECT, store
 from schemas.objects.objects import ObjectKey
 from schemas.reports.link import Welcome
-from schemas.reports.reports import Done, encode
+from schemas.reports.reports import Done
+from schemas.values.wire import encode
 from tests.awaiting import eventually
 from tests.contract.buses import TREES, NatsTree, key, letter, mails, of, said_anew
 

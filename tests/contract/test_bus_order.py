@@ -5,7 +5,7 @@ import pytest
 from relay.core.effects import AckMail, ClearMail
 from relay.core.events import Welcomed
 from schemas.reports.link import Welcome
-from schemas.reports.reports import encode
+from schemas.values.wire import encode
 from tests.contract.buses import TREES, key, letter, mails
 
 

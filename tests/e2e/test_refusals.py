@@ -17,7 +17,6 @@ from schemas.content.manifest import ManifestEntry, build_manifest
 from schemas.objects.objects import ObjectKey
 from schemas.objects.selectors import LabelSelector
 from schemas.records.records import (
-    API_PLACEMENT,
     OVER_LOCATION,
     Alternative,
     DeltaBody,
@@ -30,6 +29,7 @@ from schemas.records.records import (
 from schemas.records.signed_records import read_signed
 from schemas.records.signing import Signer, decode_envelope
 from schemas.values import wire
+from schemas.values.groups import API_PLACEMENT
 from schemas.values.identity import KeyId, NodePath, TreeId
 from tests.memory_tree import config_map, memory_tree, placement
 

@@ -16,7 +16,6 @@ from relay.core.config import NodeConfig
 from relay.core.events import (
     BlobArrived,
     HelloArrived,
-    Instant,
     LinkChanged,
     MailArrived,
     MailSlot,
@@ -26,6 +25,7 @@ from relay.core.events import (
     Tick,
     Welcomed,
 )
+from relay.core.instant import Instant
 from relay.core.node import Node
 from relay.core.node_answers import status_answer
 from relay.core.reports.intake import ReportIntake
@@ -38,11 +38,12 @@ from schemas.records.signed_records import read_stored
 from schemas.records.signing import Envelope, decode_envelope
 from schemas.records.snapshots import encode as encode_snapshot
 from schemas.reports.link import Repair, Welcome
-from schemas.reports.reports import Count, ObjectResult, Summary, decode, encode, part_key
+from schemas.reports.reports import Count, ObjectResult, Summary, part_key
 from schemas.values import codec
 from schemas.values.identity import KEYS_KEY, SNAPSHOT_KEY, MailKey, NodePath, short_key
 from schemas.values.refusals import RecordRefused
 from schemas.values.subjects import AWAY_PREFIX, CURSOR_KEY, FIRST_SESSION_PREFIX, PROGRESS_KEY
+from schemas.values.wire import decode, encode
 from tests.fuzz.inputs import fields, text_of
 from tests.fuzz.target import Form, Target
 from tests.fuzz.wire import CARRIED, SAID, SIGNED, sealed

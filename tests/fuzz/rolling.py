@@ -10,7 +10,7 @@ from controllers.core.rollout import layers
 from controllers.core.rollout.decision import begin_run, decide
 from controllers.core.rollout.facts import RolloutFacts
 from controllers.core.rollout.rollouts import Rollouts
-from relay.core.events import Instant
+from relay.core.instant import Instant
 from schemas.api.rollout_request import read_rollout_request
 from schemas.content.blobs import MANIFEST, Reference
 from schemas.records.records import DeltaBody, Gate

@@ -39,11 +39,11 @@ from schemas.records.signing import Envelope, RecordKind, decode_envelope
 from schemas.records.snapshots import SnapshotRefused, Subtree
 from schemas.reports import upsync
 from schemas.reports.link import Cursor, Hello, Progress, Welcome
-from schemas.reports.reports import Done, decode, decode_report, encode
+from schemas.reports.reports import Done, decode_report
 from schemas.values import codec, identity, subjects
 from schemas.values.identity import KeyId, NodePath
 from schemas.values.refusals import BadIdentity, BlobRefused, CodecError, RecordRefused, WireRefused
-from schemas.values.wire import replace
+from schemas.values.wire import decode, encode, replace
 from tests.fuzz.inputs import fields, text_of
 from tests.fuzz.target import Form, Target
 from tests.unit import test_wire_golden as golden

@@ -24,9 +24,9 @@ from relay.core.events import MailWritten
 from schemas.records.records import DeltaHead, decode_payload, encode_payload
 from schemas.records.signing import Signer, decode_envelope
 from schemas.reports.link import Welcome
-from schemas.reports.reports import decode, encode
 from schemas.values import wire
 from schemas.values.identity import SNAPSHOT_KEY, ContentHash, KeyId, MailKey, TreeId
+from schemas.values.wire import decode, encode
 
 FORGER = Signer(TreeId("e" * 26), KeyId("e" * 26), b"e" * 32)
 

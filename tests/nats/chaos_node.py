@@ -33,7 +33,8 @@ from relay import atomic_file
 from relay.adapters import clock as adapter
 from relay.adapters.jetstream import stream_copy
 from relay.adapters.spaces.embedded_space import EmbeddedSpace
-from relay.core.events import Event, Instant, MailArrived
+from relay.core.events import Event, MailArrived
+from relay.core.instant import Instant
 from relay.shell.inbox import Inbox
 from schemas.objects.objects import ObjectKey
 from tests.awaiting import LOOK_SECONDS

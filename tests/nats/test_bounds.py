@@ -22,12 +22,12 @@ from schemas.reports.reports import (
     Report,
     ReportPart,
     Summary,
-    encode,
     part_key,
 )
 from schemas.reports.upsync import EDGE_MAX_OBJECTS
 from schemas.values import codec, subjects
 from schemas.values.identity import short_key
+from schemas.values.wire import encode
 from tests.awaiting import eventually
 from tests.nats.conftest import in_force
 from tests.nats.driven_tree import at_least, driven_tree

@@ -6,8 +6,9 @@ import time
 import pytest
 
 from relay.core.reports.child_reports import UNSENT_MAX
-from schemas.reports.reports import PART_MAX_BYTES, Report, Summary, encode
+from schemas.reports.reports import PART_MAX_BYTES, Report, Summary
 from schemas.values.identity import short_key
+from schemas.values.wire import encode
 from tests.nats.chaos_member import stalled_seconds, until
 from tests.nats.chaos_tree import chaos_tree, doctor, let_in
 from tests.nats.raw_leaf import RawLeaf

@@ -8,9 +8,10 @@ from relay.adapters.jetstream.loudness import LOUD_WORDS
 from relay.adapters.jetstream.request_reply import brief_connection
 from relay.core.events import HelloArrived, ReportArrived
 from schemas.reports.link import WANTS_MAX, Hello
-from schemas.reports.reports import Report, Summary, encode
+from schemas.reports.reports import Report, Summary
 from schemas.values import subjects
 from schemas.values.identity import NodePath, short_key
+from schemas.values.wire import encode
 from tests.awaiting import eventually
 from tests.nats.driven_tree import driven_tree
 

@@ -22,20 +22,11 @@ from schemas.content.carried import without_carried
 from schemas.objects.objects import ObjectKey
 from schemas.records.signing import decode_envelope
 from schemas.reports.link import Hello, Progress, Welcome, copies_word
-from schemas.reports.reports import (
-    ARM_OLDER,
-    ARM_OTHER,
-    ARMS_MAX,
-    Report,
-    Summary,
-    decode,
-    encode,
-    part_key,
-)
+from schemas.reports.reports import ARM_OLDER, ARM_OTHER, ARMS_MAX, Report, Summary, part_key
 from schemas.reports.upsync import Copy, copy_key
 from schemas.values import codec, subjects
 from schemas.values.identity import NodePath
-from schemas.values.wire import INT_MAX
+from schemas.values.wire import INT_MAX, decode, encode
 from tests.awaiting import eventually
 from tests.namespaces import apply_in_namespaces
 from tests.nats.conftest import in_force

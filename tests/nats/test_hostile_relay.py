@@ -19,10 +19,10 @@ from schemas.records.asks import (
 )
 from schemas.records.records import decode_payload
 from schemas.records.signing import decode_envelope
-from schemas.reports.reports import ExceptionSample, Summary, encode
+from schemas.reports.reports import ExceptionSample, Summary
 from schemas.values import subjects
 from schemas.values.identity import NodePath
-from schemas.values.wire import replace
+from schemas.values.wire import encode, replace
 from tests.awaiting import eventually
 from tests.nats.driven_tree import driven_tree
 from tests.nats.test_hostile_child import Liar, liar_at, refused

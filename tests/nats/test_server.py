@@ -19,11 +19,11 @@ import pytest
 from relay.adapters.server.admin import system_connection
 from relay.adapters.server.guard import GuardLost, ProcessGuard
 from relay.adapters.server.leaf_address import LeafAddress
+from relay.adapters.server.logged_process import ServerFailed
 from relay.adapters.server.nats_config import BadServerSettings
 from relay.adapters.server.nkey_pairs import BadNkey
 from relay.adapters.server.port_holder import stranger_on
 from relay.adapters.server.ports import PortTaken
-from relay.adapters.server.process import ServerFailed
 from schemas.values.refusals import BadIdentity
 from tests.awaiting import eventually
 from tests.nats.conftest import new_nkey, new_seeds

@@ -18,7 +18,8 @@ from relay.core.content.content import Content
 from relay.core.destination.destination import LocalDestination
 from relay.core.destination.inputs import FormerRun, SignedInventory
 from relay.core.effects import Effect, LoadBlob
-from relay.core.events import BlobArrived, Instant
+from relay.core.events import BlobArrived
+from relay.core.instant import Instant
 from relay.objects.policies import PolicyUnknown, policies_of
 from relay.syncer.customized_content import customized_address
 from relay.syncer.plan import with_namespaces

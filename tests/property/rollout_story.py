@@ -10,7 +10,7 @@ from controllers.core.rollout import layers
 from controllers.core.rollout.decision import Run, begin_run, decide
 from controllers.core.rollout.rejection import Wanted, rejection_of, still_rejected
 from controllers.core.rollout.state import is_under_way
-from relay.core.events import Instant
+from relay.core.instant import Instant
 from schemas.records.records import BUCKETS
 from tests.unit.rollout_world import Fleet, content, rollout
 

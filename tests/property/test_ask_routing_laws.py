@@ -19,7 +19,7 @@ from relay.core.asks.routing import (
     PassAsk,
     SendAnswer,
 )
-from relay.core.events import Instant
+from relay.core.instant import Instant
 from schemas.records.asks import (
     RECEIPT,
     REDACTED,
@@ -31,9 +31,9 @@ from schemas.records.asks import (
 )
 from schemas.records.records import API_ASK, AskRecord, Source, encode_payload
 from schemas.records.signing import Signer
-from schemas.reports.reports import decode, encode
 from schemas.values import codec
 from schemas.values.identity import KeyId, NodePath, TreeId, random_id
+from schemas.values.wire import decode, encode
 
 SIGNER = Signer(TreeId("t" * 26), KeyId("k" * 26), b"s" * 32)
 HERE = NodePath.parse("/emea")

@@ -31,10 +31,9 @@ from schemas.reports.reports import (
     RepairSample,
     ReportPart,
     Summary,
-    encode,
 )
 from schemas.values.identity import short_key
-from schemas.values.wire import replace
+from schemas.values.wire import encode, replace
 
 mail_keys = st.binary(min_size=20, max_size=20).map(short_key)
 few = st.integers(0, 5)

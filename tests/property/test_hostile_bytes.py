@@ -19,15 +19,8 @@ from relay.adapters.server.nkey_pairs import new_user_nkey
 from relay.adapters.spaces.bucket_values import VALUE_MAX_BYTES, parts_named
 from relay.adapters.spaces.bucket_values import unpack as unpack_value
 from relay.core.asks.routing import AnswerArrived, AskArrived, AskRouter
-from relay.core.events import (
-    HelloArrived,
-    Instant,
-    LinkChanged,
-    MailArrived,
-    ReportArrived,
-    Tick,
-    Welcomed,
-)
+from relay.core.events import HelloArrived, LinkChanged, MailArrived, ReportArrived, Tick, Welcomed
+from relay.core.instant import Instant
 from relay.objects import stored_object
 from relay.shell.asker import AskFailed
 from relay.space_errors import SpaceError
@@ -35,10 +28,10 @@ from schemas.records.asks import AnswerPart, AskFault
 from schemas.records.records import RECORDS, encode_payload
 from schemas.records.roots import Roots
 from schemas.reports.link import Welcome
-from schemas.reports.reports import encode
 from schemas.values import subjects
 from schemas.values.identity import KeyId, NodePath, TreeId
 from schemas.values.refusals import BadIdentity, CodecError
+from schemas.values.wire import encode
 from tests.property import wire_records as wire
 from tests.property.test_wire_laws import any_bytes, packable, signer
 from tests.unit.meeting import PATH, Meeting

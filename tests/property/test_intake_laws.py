@@ -20,7 +20,6 @@ from schemas.reports.reports import (
     COUNT_MAX,
     EXCEPTIONS_MAX,
     KEPT_COPIES_MAX,
-    NEVER_JOINED,
     PART_MAX_BYTES,
     REPAIRS_MAX,
     TEXT_MAX_BYTES,
@@ -30,12 +29,12 @@ from schemas.reports.reports import (
     Report,
     ReportPart,
     Summary,
-    encode,
     part_key,
 )
+from schemas.reports.states import NEVER_JOINED
 from schemas.values.identity import NodePath, short_key
 from schemas.values.refusals import RecordRefused
-from schemas.values.wire import replace
+from schemas.values.wire import encode, replace
 
 REGION, KEY = NodePath.parse("/r"), short_key(bytes(20))
 ARMS = tuple(f"{at:064x}" for at in range(200))

@@ -7,7 +7,8 @@ from relay.syncer.list_items import moved_items, with_items_put_back
 from relay.syncer.recreation import source_after
 from schemas.objects.objects import ObjectKey
 from schemas.objects.source_objects import SourceObject, created_seconds
-from schemas.reports.reports import Done, decode, encode
+from schemas.reports.reports import Done
+from schemas.values.wire import decode, encode
 from tests.unit.test_list_items import applied, live, port, wish
 
 source_objects = st.builds(

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from controllers.core.ledger.ledger import Draft
 from controllers.core.ledger.start import read_stored_ledger
-from relay.core.events import Instant
+from relay.core.instant import Instant
 from schemas.records.records import encode_payload
 from schemas.records.signed_records import read_stored
 from schemas.records.signing import KINDS, Envelope

@@ -27,11 +27,11 @@ from schemas.records.records import (
 from schemas.records.signing import Envelope, Signer, decode_envelope, signed_bytes
 from schemas.records.snapshots import SnapshotRefused
 from schemas.reports.link import Hello
-from schemas.reports.reports import decode, decode_report, encode
+from schemas.reports.reports import decode_report
 from schemas.values import codec
 from schemas.values.identity import ContentHash, KeyId, TreeId
 from schemas.values.refusals import BlobRefused, CodecError, RecordRefused, WireRefused
-from schemas.values.wire import replace
+from schemas.values.wire import decode, encode, replace
 from tests.property import wire_records as wire
 from tests.property.wire_records import array_of
 

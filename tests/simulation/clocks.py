@@ -6,7 +6,7 @@ import asyncio
 from random import Random
 from typing import TYPE_CHECKING
 
-from relay.core.events import Instant
+from relay.core.instant import Instant
 
 if TYPE_CHECKING:
     from tests.simulation.host import Host

@@ -23,17 +23,11 @@ from relay.core.records.snapshot import ListedAt, SnapshotInterest
 from relay.core.records.verdict import RecordAcceptance
 from schemas.content import blobs
 from schemas.content.blobs import Reference
-from schemas.records.records import (
-    API_PLACEMENT,
-    DeltaBody,
-    DeltaHead,
-    Gate,
-    Source,
-    encode_payload,
-)
+from schemas.records.records import DeltaBody, DeltaHead, Gate, Source, encode_payload
 from schemas.records.signing import Envelope, decode_envelope
 from schemas.records.snapshots import NO_SNAPSHOT, Term, encode, read_snapshot
 from schemas.reports.link import Cursor, Hello, Repair, Welcome
+from schemas.values.groups import API_PLACEMENT
 from schemas.values.identity import SNAPSHOT_KEY, ContentHash, KeyId, MailKey, random_id
 from tests.simulation.channel import Channel
 

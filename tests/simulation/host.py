@@ -12,15 +12,8 @@ from typing import TYPE_CHECKING
 
 from relay.core import effects as fx
 from relay.core.config import NodeConfig
-from relay.core.events import (
-    Event,
-    HelloArrived,
-    Instant,
-    LinkChanged,
-    MailArrived,
-    ReportArrived,
-    Welcomed,
-)
+from relay.core.events import Event, HelloArrived, LinkChanged, MailArrived, ReportArrived, Welcomed
+from relay.core.instant import Instant
 from relay.core.node import Node
 from schemas.reports.link import Welcome
 from schemas.values.identity import MailKey, NodePath

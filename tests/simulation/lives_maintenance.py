@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from schemas.reports.reports import MAINTAINED
+from schemas.reports.states import MAINTAINED
 from tests.simulation.host import Host
 from tests.simulation.laws import CONVERGENCE, EXACTLY_ONCE, NO_IGNORANCE
 from tests.simulation.model import placement_key

@@ -10,7 +10,8 @@ from relay.core.events import HistoryKept
 from schemas.objects.objects import ObjectKey
 from schemas.objects.selectors import LabelSelector, Requirement
 from schemas.records.windows import Window
-from schemas.reports.reports import CELL_FORMER, Cell, Count, Report, decode_report, encode
+from schemas.reports.reports import CELL_FORMER, Cell, Count, Report, decode_report
+from schemas.values.wire import encode
 from schemas.values.wire import replace as replace_fields
 from tests.simulation.customizing import form_of
 from tests.simulation.host import Host

@@ -17,7 +17,6 @@ from schemas.records.moves import MOVED_ANNOTATION, former_paths
 from schemas.records.records import (
     API_LOCATION,
     API_NODE,
-    API_PLACEMENT,
     BUCKETS,
     CENTRE,
     Alternative,
@@ -33,6 +32,7 @@ from schemas.records.roots import Roots
 from schemas.records.signed_records import EncodedBody
 from schemas.records.signing import Signer
 from schemas.records.windows import Window
+from schemas.values.groups import API_PLACEMENT
 from schemas.values.identity import (
     DestinationId,
     KeyId,

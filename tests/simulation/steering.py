@@ -23,7 +23,7 @@ from controllers.core.rollout.messages import with_message
 from controllers.core.rollout.rejection import Rejection, Wanted, rejection_of
 from controllers.core.rollout.state import changed
 from controllers.core.rollout.waves import EVERYONE
-from relay.core.events import Instant
+from relay.core.instant import Instant
 from schemas.api.rollout_spec import RolloutSpec, Wave, seconds_of
 from schemas.api.rollout_status import RolloutStatus, WaveStatus
 from schemas.content.blobs import Reference

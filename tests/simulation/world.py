@@ -16,7 +16,8 @@ from random import Random
 from typing import Any, TypeVar
 
 from relay.core.effects import WriteMail
-from relay.core.events import Instant, MailArrived
+from relay.core.events import MailArrived
+from relay.core.instant import Instant
 from schemas.content.blobs import Reference
 from schemas.records.roots import Roots
 from schemas.values.identity import MailKey, NodePath, TreeId

@@ -25,7 +25,6 @@ from relay.core.events import (
     BlobArrived,
     Event,
     HelloArrived,
-    Instant,
     LinkChanged,
     MailArrived,
     MailWritten,
@@ -34,6 +33,7 @@ from relay.core.events import (
     Tick,
     Welcomed,
 )
+from relay.core.instant import Instant
 from relay.core.node import Node
 from relay.core.records.accepted import read_record
 from schemas.records.records import (
@@ -52,8 +52,8 @@ from schemas.records.signing import RecordKind, Signer
 from schemas.records.snapshots import Term
 from schemas.records.snapshots import encode as encode_snapshot
 from schemas.reports.link import Hello, Welcome
-from schemas.reports.reports import decode
 from schemas.values.identity import KEYS_KEY, ContentHash, KeyId, MailKey, NodePath, TreeId
+from schemas.values.wire import decode
 from tests.issuing import issued, snapshot_issued
 
 TREE, PATH = TreeId("t" * 26), NodePath.parse("/emea")

@@ -10,8 +10,8 @@ from controllers.core.rollout.messages import with_message
 from controllers.core.rollout.rejection import Wanted, rejection_of
 from controllers.core.rollout.state import ChangeCause
 from controllers.core.rollout.waves import labels_of
-from relay.core.events import Instant
 from relay.core.gates import Candidate, admit, arm_name
+from relay.core.instant import Instant
 from schemas.api.parsing import parse_kind
 from schemas.api.rollout_status import RolloutStatus
 from schemas.content.blobs import MANIFEST, Reference

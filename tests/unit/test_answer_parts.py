@@ -3,12 +3,12 @@
 import pytest
 
 from relay.core.asks.routing import AnswerArrived, AskArrived, AskRouter, LastHeard, SendAnswer
-from relay.core.events import Instant
+from relay.core.instant import Instant
 from schemas.records.asks import PART_DATA_MAX_BYTES, PART_MAX_BYTES, AnswerPart
 from schemas.records.records import API_ASK, AskRecord, Source, encode_payload
 from schemas.records.signing import Signer
-from schemas.reports.reports import encode
 from schemas.values.identity import KeyId, NodePath, TreeId, random_id
+from schemas.values.wire import encode
 
 SIGNER = Signer(TreeId("t" * 26), KeyId("k" * 26), b"s" * 32)
 ASK = random_id(b"a" * 16)

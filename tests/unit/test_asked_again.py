@@ -16,8 +16,8 @@ from schemas.records.asks import RECEIPT, AnswerPart
 from schemas.records.records import API_ASK, AskRecord, Source, encode_payload
 from schemas.records.roots import Roots
 from schemas.records.signing import Signer
-from schemas.reports.reports import decode
 from schemas.values.identity import KeyId, NodePath, TreeId, random_id
+from schemas.values.wire import decode
 
 EMEA = NodePath.parse("/emea")
 SIGNER = Signer(TreeId(random_id(b"t" * 16)), KeyId(random_id(b"k" * 16)), b"s" * 32)

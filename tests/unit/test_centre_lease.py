@@ -21,7 +21,7 @@ from relay.claims.claim import (
     judge_centre,
 )
 from relay.claims.guarded_space import GRACE_SECONDS, LeasedSpace
-from relay.core.events import Instant
+from relay.core.instant import Instant
 from relay.space_errors import SpaceError
 from relay.space_port import Interests
 from schemas.objects.objects import ObjectKey

@@ -32,7 +32,7 @@ from relay.adapters.tls.authority import (
     valid_until,
 )
 from relay.adapters.tls.certificate_checks import CertificateUnusable, check_pair
-from relay.core.events import Instant
+from relay.core.instant import Instant
 from relay.shell.asker import AskFailed
 from schemas.records.asks import CERTIFY, NODE, AskFault
 from schemas.records.records import NodeRecord, Source

@@ -16,7 +16,7 @@ from relay.adapters.jetstream.loudness import (
 )
 from relay.adapters.jetstream.read_places import ReadPlaces
 from relay.adapters.jetstream.stream_reader import Stored
-from relay.core.events import Instant
+from relay.core.instant import Instant
 from relay.shell.inbox import LANE_MAX, Inbox
 from schemas.values import subjects
 from schemas.values.identity import NodePath, short_key

@@ -21,10 +21,10 @@ from relay.core.link.session import Presence
 from relay.core.node import Node
 from schemas.records.records import API_NODE, LocationRecord, NodeRecord, Source
 from schemas.reports.link import WANTS_MAX, Hello, Progress, Repair, Welcome
-from schemas.reports.reports import Report, Summary, decode, encode
+from schemas.reports.reports import Report, Summary
 from schemas.values.identity import KEYS_KEY, SNAPSHOT_KEY, NodePath, short_key
 from schemas.values.subjects import PROGRESS_KEY
-from schemas.values.wire import replace
+from schemas.values.wire import decode, encode, replace
 from tests.unit.meeting import NKEY, PATH, TERM, TREE, Meeting, hellos
 
 OTHER = b"x" * 16

@@ -10,20 +10,15 @@ from relay.core.destination.destination import LocalDestination
 from relay.core.destination.inputs import FormerRun, SignedInventory
 from relay.core.destination.withheld import WITHHELD, WITHHELD_AFTER_SECONDS
 from relay.core.effects import LoadBlob
-from relay.core.events import BlobArrived, Instant, ObjectObserved
+from relay.core.events import BlobArrived, ObjectObserved
+from relay.core.instant import Instant
 from schemas.content.manifest import ManifestEntry, build_manifest
 from schemas.objects.objects import ObjectKey
 from schemas.records.moves import MOVED_ANNOTATION
-from schemas.records.records import (
-    API_PLACEMENT,
-    API_SYNC_TARGET,
-    DeltaBody,
-    DeltaHead,
-    Gate,
-    Profile,
-    Source,
-)
-from schemas.reports.reports import AT_WORK, NOT_WORKING, Done, Repaired
+from schemas.records.records import API_SYNC_TARGET, DeltaBody, DeltaHead, Gate, Profile, Source
+from schemas.reports.reports import Done, Repaired
+from schemas.reports.states import AT_WORK, NOT_WORKING
+from schemas.values.groups import API_PLACEMENT
 from schemas.values.identity import DestinationId, NodePath, short_key
 from schemas.values.wire import replace
 

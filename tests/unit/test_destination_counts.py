@@ -10,7 +10,6 @@ from schemas.objects.objects import ObjectKey
 from schemas.objects.selectors import LabelSelector
 from schemas.records.records import (
     API_LOCATION,
-    API_PLACEMENT,
     API_SYNC_TARGET,
     OVER_LOCATION,
     OVER_SYNC_TARGET,
@@ -20,6 +19,7 @@ from schemas.records.records import (
     Profile,
     Source,
 )
+from schemas.values.groups import API_PLACEMENT
 from schemas.values.identity import NodePath, destination_id
 from tests.unit.centre_world import placement
 from tests.unit.test_centre_decisions import TREE, keyed

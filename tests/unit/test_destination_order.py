@@ -1,10 +1,10 @@
 """What waits at a destination for another placement, and what is left of which goes first."""
 
-from relay.core.events import BlobArrived, Instant, ObjectObserved
+from relay.core.events import BlobArrived, ObjectObserved
+from relay.core.instant import Instant
 from schemas.content.manifest import build_manifest
 from schemas.objects.selectors import LabelSelector
 from schemas.records.records import (
-    API_PLACEMENT,
     OVER_LOCATION,
     OVER_SYNC_TARGET,
     Alternative,
@@ -14,7 +14,8 @@ from schemas.records.records import (
     Gate,
     Source,
 )
-from schemas.reports.reports import AT_WORK
+from schemas.reports.states import AT_WORK
+from schemas.values.groups import API_PLACEMENT
 from schemas.values.wire import replace
 from tests.unit.test_destination import NOW, Bench, X, Y, mine, named
 from tests.unit.test_destination import done as applied

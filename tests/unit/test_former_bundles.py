@@ -18,10 +18,11 @@ from leafcast.join.kept_grant import GrantUnreadable, write_grant
 from relay.adapters.clock import SystemDice
 from relay.adapters.server.nkey_pairs import new_user_nkey
 from relay.core.effects import AddChild, RemoveChild, StoreOwn
-from relay.core.events import Instant, OwnRecord, Remembered
+from relay.core.events import OwnRecord, Remembered
+from relay.core.instant import Instant
 from relay.core.node import Node
 from schemas.records.records import API_NODE, FirstSession, NodeRecord, Source
-from schemas.reports.reports import NEVER_JOINED
+from schemas.reports.states import NEVER_JOINED
 from schemas.values import wire
 from schemas.values.identity import NodePath
 from schemas.values.wire import encode

@@ -14,8 +14,9 @@ from relay.core.reports import room
 from relay.core.reports.child_reports import UNSENT_MAX
 from schemas.records.records import API_NODE, NodeRecord, Source, encode_payload
 from schemas.reports.link import Hello
-from schemas.reports.reports import ExceptionSample, Report, Summary, encode
+from schemas.reports.reports import ExceptionSample, Report, Summary
 from schemas.values.identity import NodePath, mail_key, short_key
+from schemas.values.wire import encode
 from tests.simulation.soak import memory_of
 from tests.unit.meeting import PATH, SIGNER, TERM, TREE, Meeting
 

@@ -7,10 +7,10 @@ from relay.core.effects import Noted
 from relay.core.events import ReportArrived
 from schemas.objects.objects import ObjectKey
 from schemas.reports.collectors import Program
-from schemas.reports.reports import Report, decode_report, encode
+from schemas.reports.reports import Report, decode_report
 from schemas.values.identity import NodePath
 from schemas.values.ordered_values import pack_values
-from schemas.values.wire import replace
+from schemas.values.wire import encode, replace
 from tests.doubles.memory.bus import MemoryBus
 from tests.memory_tree import memory_tree
 from tests.unit.test_collecting_tree import PLACEMENT, WEB

@@ -7,7 +7,7 @@ from leafcast.cli.commands.install import install
 from leafcast.cli.install_manifests import NAMESPACE, ROLES, InstallOptions, manifests
 from schemas.objects.objects import validate_object
 from schemas.objects.yaml_documents import read_documents
-from schemas.records.properties import PROPERTIES_NAMESPACE
+from schemas.values.groups import PROPERTIES_NAMESPACE
 
 OURS = (["control.kubestellar.io"], ["edge.kubestellar.io"], ["leafcast.io"])
 READING = ["get", "list", "watch"]

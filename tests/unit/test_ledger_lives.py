@@ -8,7 +8,7 @@ from controllers.core.ledger.ledger import Draft, Ledger, entry_key_of
 from controllers.core.ledger.ledger_issuer import LedgerIssuer
 from controllers.core.ledger.snapshots import SETTLING_SECONDS
 from controllers.core.ledger.start import read_stored_ledger
-from relay.core.events import Instant
+from relay.core.instant import Instant
 from relay.core.records.snapshot import SnapshotInterest, SnapshotView
 from relay.core.records.snapshot_reading import SnapshotReading
 from relay.core.records.verdict import HeldRecord, RecordAcceptance, RecordStanding, admit, standing
@@ -18,7 +18,6 @@ from schemas.records.moves import MOVED_ANNOTATION
 from schemas.records.records import (
     API_LOCATION,
     API_NODE,
-    API_PLACEMENT,
     API_SYNC_TARGET,
     DeltaHead,
     LocationRecord,
@@ -30,6 +29,7 @@ from schemas.records.signed_records import EncodedBody, read_stored
 from schemas.records.signing import Signer
 from schemas.records.snapshots import Term, mail_key_of, read_snapshot
 from schemas.records.snapshots import encode as encode_snapshot
+from schemas.values.groups import API_PLACEMENT
 from schemas.values.identity import SNAPSHOT_KEY, KeyId, NodePath, TreeId, random_id
 from schemas.values.wire import replace
 

@@ -22,7 +22,6 @@ from schemas.objects.selectors import LabelSelector
 from schemas.records.records import (
     API_LOCATION,
     API_NODE,
-    API_PLACEMENT,
     API_SYNC_TARGET,
     OVER_SYNC_TARGET,
     Alternative,
@@ -39,10 +38,10 @@ from schemas.records.roots import Roots
 from schemas.records.signing import Envelope
 from schemas.records.snapshots import encode as encode_snapshot
 from schemas.reports.link import Hello, Progress, Welcome
-from schemas.reports.reports import decode, encode
+from schemas.values.groups import API_PLACEMENT
 from schemas.values.identity import SNAPSHOT_KEY, destination_id, short_key
 from schemas.values.subjects import PROGRESS_KEY
-from schemas.values.wire import replace
+from schemas.values.wire import decode, encode, replace
 from tests.issuing import issued, snapshot_issued
 from tests.unit.meeting import PATH, ROOT, SIGNER, TERM, TREE, Meeting, hellos
 

@@ -7,7 +7,8 @@ from controllers.core.rollout.wave_health import tally
 from controllers.core.status.facts import PlacementFacts
 from controllers.core.status.status import placement_status
 from leafcast.doctor.findings import NodeFacts
-from relay.core.events import Instant, ObjectObserved
+from relay.core.events import ObjectObserved
+from relay.core.instant import Instant
 from relay.core.link.session import Presence
 from schemas.api.parsing import parse_kind, parse_wish
 from schemas.records.maintenance import (

@@ -5,7 +5,7 @@ import logging
 import pytest
 
 from relay.core.effects import Noted
-from relay.core.events import Instant
+from relay.core.instant import Instant
 from relay.shell.note_log import LINES_MAX, SUBJECTS_MAX, WINDOW_SECONDS, NoteLog
 from schemas.values.identity import NodePath
 

@@ -3,7 +3,8 @@
 import msgspec
 
 from relay.core.config import NodeConfig
-from relay.core.events import Instant, OwnRecord, Remembered
+from relay.core.events import OwnRecord, Remembered
+from relay.core.instant import Instant
 from relay.core.node import Node
 from relay.shell.counters import Counters
 from relay.shell.publisher import CentrePublisher

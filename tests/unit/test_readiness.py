@@ -13,14 +13,8 @@ from schemas.api.placement_details import Hold
 from schemas.api.readiness import Readiness
 from schemas.records.hold_reasons import MOVING
 from schemas.records.shares import at_most
-from schemas.reports.reports import (
-    AT_WORK,
-    NEVER_JOINED,
-    NOT_WORKING,
-    Count,
-    ExceptionSample,
-    Summary,
-)
+from schemas.reports.reports import Count, ExceptionSample, Summary
+from schemas.reports.states import AT_WORK, NEVER_JOINED, NOT_WORKING
 from schemas.values.faults import Fault
 
 NOW_MS = 1_800_000_000_000

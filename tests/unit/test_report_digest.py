@@ -22,14 +22,13 @@ from schemas.reports.reports import (
     Report,
     ReportPart,
     Summary,
-    decode,
     decode_report,
     part_key,
 )
 from schemas.values import codec
 from schemas.values.identity import NodePath, short_key
 from schemas.values.subjects import PROGRESS_KEY
-from schemas.values.wire import replace
+from schemas.values.wire import decode, replace
 from tests.unit.test_reporting import facts, report, reports
 
 NOT_COLLECTED = CollectedResults(Content((), []), None)

@@ -10,12 +10,12 @@ from schemas.reports.reports import (
     Report,
     Summary,
     decode_report,
-    encode,
     messages_of,
     said_in,
 )
 from schemas.values.refusals import RecordRefused
 from schemas.values.subjects import PROGRESS_KEY
+from schemas.values.wire import encode
 
 PROGRESS = encode(Progress("run", "parent", 7, bytes(16)))
 REPORT = encode(Report("0" * 32, 0, "run", 1, 1, False, 0, Summary()))

@@ -17,17 +17,16 @@ from relay.core.reports.reduce import EMPTY, repeated
 from schemas.objects.objects import ObjectKey
 from schemas.reports.collectors import Collected
 from schemas.reports.reports import (
-    NEVER_JOINED,
     ExceptionSample,
     ObjectResult,
     Report,
     ReportPart,
     Summary,
-    encode,
     part_key,
 )
+from schemas.reports.states import NEVER_JOINED
 from schemas.values.identity import short_key
-from schemas.values.wire import replace
+from schemas.values.wire import encode, replace
 
 NOT_COLLECTED = CollectedResults(Content((), []), None)
 KEY = short_key(bytes(20))

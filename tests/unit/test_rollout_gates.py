@@ -4,14 +4,16 @@ import pytest
 
 from relay.core.asks.answers import wave_of as wave_said
 from relay.core.effects import LoadBlob
-from relay.core.events import Instant, ObjectObserved
+from relay.core.events import ObjectObserved
 from relay.core.gates import Candidate, admit, wave_of
+from relay.core.instant import Instant
 from schemas.content.blobs import Reference
 from schemas.content.manifest import build_manifest
 from schemas.objects.selectors import LabelSelector, Requirement
-from schemas.records.records import API_PLACEMENT, DeltaBody, DeltaHead, Gate, Source, TakenArms
+from schemas.records.records import DeltaBody, DeltaHead, Gate, Source, TakenArms
 from schemas.records.windows import Window
 from schemas.reports.reports import Summary
+from schemas.values.groups import API_PLACEMENT
 from schemas.values.identity import NodePath
 from schemas.values.wire import decode
 from tests.unit.test_destination import Bench, listed, mail_key, mine

@@ -6,14 +6,8 @@ from relay.adapters.clock import SystemClock
 from relay.core.config import NodeConfig
 from relay.core.content.sweeper import SWEEP_EVERY_SECONDS
 from relay.core.effects import DropBlobs, LoadBlob, Noted
-from relay.core.events import (
-    BlobArrived,
-    HistoryKept,
-    Instant,
-    OwnRecord,
-    Remembered,
-    Tick,
-)
+from relay.core.events import BlobArrived, HistoryKept, OwnRecord, Remembered, Tick
+from relay.core.instant import Instant
 from relay.core.node import Node
 from relay.shell.driver import Driver
 from schemas.content import blobs

@@ -6,7 +6,7 @@ from relay.core.effects import SendWelcome
 from relay.core.link.children import SAY_AFTER_SECONDS, SAY_EVERY_SECONDS, Children
 from relay.core.link.session import Presence
 from schemas.reports.link import Hello, Progress, Repair, Welcome
-from schemas.reports.reports import decode
+from schemas.values.wire import decode
 
 OURS, THEIRS = bytes(16), b"other digest, 16"
 

@@ -4,7 +4,8 @@ import pytest
 
 from relay.core.config import NodeConfig
 from relay.core.effects import ClearMail, StoreOwn, WriteMail
-from relay.core.events import HelloArrived, Instant, ReportArrived, Tick
+from relay.core.events import HelloArrived, ReportArrived, Tick
+from relay.core.instant import Instant
 from relay.core.node import Node
 from schemas.values.identity import SNAPSHOT_KEY, NodePath, random_id
 from tests.doubles.memory.bus import MemoryBus

@@ -13,16 +13,8 @@ from controllers.core.status.status import (
 from controllers.core.workloads.missing_references import Lack
 from schemas.api.placement import EdgePlacement
 from schemas.objects.objects import ObjectKey, takes_status
-from schemas.reports.reports import (
-    AT_WORK,
-    NEVER_JOINED,
-    NOT_WORKING,
-    Count,
-    ExceptionSample,
-    ObjectResult,
-    RepairSample,
-    Summary,
-)
+from schemas.reports.reports import Count, ExceptionSample, ObjectResult, RepairSample, Summary
+from schemas.reports.states import AT_WORK, NEVER_JOINED, NOT_WORKING
 from schemas.values import codec
 from schemas.values.faults import Fault
 

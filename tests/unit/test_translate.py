@@ -23,9 +23,10 @@ from schemas.objects.objects import ObjectKey
 from schemas.objects.order import ARGO_WAVE
 from schemas.objects.selectors import LabelSelector
 from schemas.objects.source_objects import SourceObject
-from schemas.records.records import API_PLACEMENT, Source, decode_body
+from schemas.records.records import Source, decode_body
 from schemas.reports.collectors import BlankValue, Expression, Program, read_program_set
 from schemas.values import wire
+from schemas.values.groups import API_PLACEMENT
 from schemas.values.identity import Generation, TreeId
 from schemas.values.ordered_values import pack_values
 

@@ -7,7 +7,7 @@ from rich.console import Console
 
 from leafcast.show.traces import trace_lines
 from leafcast.show.tree_tables import placement_view, placements_view, tree_view, worst_first
-from schemas.reports.reports import NEVER_JOINED
+from schemas.reports.states import NEVER_JOINED
 
 MINUTE = 60_000
 NOW = 1_800_000_000_000

@@ -4,8 +4,8 @@ from relay.core.link.children import Children
 from relay.core.link.parent import ParentLink
 from schemas.records.snapshots import NO_SNAPSHOT
 from schemas.reports.link import WANTS_MAX, Hello
-from schemas.reports.reports import decode, encode
 from schemas.values.identity import short_key
+from schemas.values.wire import decode, encode
 from tests.unit.test_say_again import NoMail
 
 

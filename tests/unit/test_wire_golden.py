@@ -38,7 +38,7 @@ from schemas.reports.upsync import UpsyncClause
 from schemas.values import codec
 from schemas.values.identity import ContentHash, DestinationId, KeyId, NodePath, TreeId
 from schemas.values.refusals import RecordRefused
-from schemas.values.wire import replace
+from schemas.values.wire import decode, encode, replace
 
 SIGNER = Signer(TreeId("a" * 26), KeyId("b" * 26), bytes(range(32)))
 OBJECT = {
@@ -388,7 +388,7 @@ def said() -> dict[str, str]:
             f"{records.slot_term(KEY, record.generation, envelope.payload_hash):032x}"
         )
     for name, report in UNSIGNED.items():
-        found[name] = reports.encode(report).hex()
+        found[name] = encode(report).hex()
     for kind, plain in (("object", codec.canonical(OBJECT)), ("program", b"x" * 2000)):
         stored = blobs.store(kind, plain)
         found[f"{kind} address"] = stored.reference.address
@@ -445,13 +445,13 @@ def test_the_wire_is_what_it_was(name):
 @pytest.mark.parametrize("name", FORMER)
 def test_what_was_said_before_a_field_was_added_is_read_as_without_it(name):
     record = UNSIGNED[name]
-    assert reports.decode(type(record), bytes.fromhex(FORMER[name])) == record
+    assert decode(type(record), bytes.fromhex(FORMER[name])) == record
 
 
 @pytest.mark.parametrize("name", [*UNSIGNED, *NODES])
 def test_fields_that_a_reader_does_not_know_are_passed_over(name):
     record = UNSIGNED.get(name) or NODES[name]
-    encoded = reports.encode(record)
+    encoded = encode(record)
     fields = msgspec.msgpack.decode(encoded)
     longer = msgspec.msgpack.encode([*fields, "of a later release", [1], None])
     if name == "snapshot payload":
@@ -459,7 +459,7 @@ def test_fields_that_a_reader_does_not_know_are_passed_over(name):
     elif name in NODES:
         assert msgspec.msgpack.decode(longer, type=type(record)) == record
     else:
-        assert reports.decode(type(record), longer) == record
+        assert decode(type(record), longer) == record
 
 
 @pytest.mark.parametrize("kind", RECORDS)
@@ -477,16 +477,16 @@ def test_a_snapshot_without_a_reign_is_of_the_first():
 
 def test_a_hello_and_a_welcome_of_before_lack_their_last_fields_alone():
     for name, field in (("hello", {"newest_reign": 0}), ("welcome", {"addresses": ()})):
-        fields = msgspec.msgpack.decode(reports.encode(UNSIGNED[name]))[:-1]
-        read = reports.decode(type(UNSIGNED[name]), msgspec.msgpack.encode(fields))
+        fields = msgspec.msgpack.decode(encode(UNSIGNED[name]))[:-1]
+        read = decode(type(UNSIGNED[name]), msgspec.msgpack.encode(fields))
         assert read == replace(UNSIGNED[name], **field)
 
 
 @pytest.mark.parametrize("addresses", [["a"] * 9, ["a" * 256]])
 def test_a_welcome_names_few_short_addresses(addresses):
-    fields = msgspec.msgpack.decode(reports.encode(UNSIGNED["welcome"]))[:-1]
+    fields = msgspec.msgpack.decode(encode(UNSIGNED["welcome"]))[:-1]
     with pytest.raises(RecordRefused, match="addresses"):
-        reports.decode(link.Welcome, msgspec.msgpack.encode([*fields, addresses]))
+        decode(link.Welcome, msgspec.msgpack.encode([*fields, addresses]))
     assert link.told_addresses(["a" * 256, *"abcdefghij"]) == tuple("abcdefgh")
 
 

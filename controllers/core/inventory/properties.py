@@ -9,8 +9,9 @@ from collections.abc import Mapping, MutableMapping
 from typing import Any
 
 from schemas.objects.objects import ObjectKey, is_terminating
-from schemas.records.properties import PROPERTIES_NAMESPACE, read_properties
+from schemas.records.properties import read_properties
 from schemas.values.faults import Faulty
+from schemas.values.groups import PROPERTIES_NAMESPACE
 
 CONFIG_MAPS = ("", "configmaps")
 REMEDY = "its last good properties stay in force"

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from controllers.core.access.keys import Stamp
 from controllers.core.ledger.ledger import Draft, Ledger, entry_key_of, kind_of, same, values_of
 from controllers.core.ledger.snapshots import SnapshotIssuer
-from relay.core.events import Instant
+from relay.core.instant import Instant
 from schemas.records.records import (
     DeltaHead,
     KeysRecord,

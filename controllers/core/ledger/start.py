@@ -13,7 +13,7 @@ from controllers.core.ledger.ledger import Ledger, entry_key_of, slot_of
 from controllers.core.ledger.ledger_issuer import LedgerIssuer
 from controllers.core.ledger.node_moves import still_left
 from controllers.core.ledger.snapshots import SnapshotIssuer, judge_own_ledger, known_terms
-from relay.core.events import Instant
+from relay.core.instant import Instant
 from relay.core.records.snapshot import SnapshotInterest, SnapshotView, UnreadBlobs
 from relay.core.records.snapshot_reading import SnapshotReading
 from relay.core.records.tree import SnapshotTree

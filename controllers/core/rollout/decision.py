@@ -32,7 +32,7 @@ from controllers.core.rollout.state import (
     with_wave,
 )
 from controllers.core.rollout.wave_health import WaveTally
-from relay.core.events import Instant
+from relay.core.instant import Instant
 from relay.objects.stored_object import timestamp
 from schemas.api.rollout_spec import RolloutSpec, seconds_of
 from schemas.api.rollout_status import RolloutStatus, RolloutStep, WaveStatus

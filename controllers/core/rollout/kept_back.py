@@ -17,7 +17,8 @@ from relay.core.gates import Candidate
 from schemas.api.rollout_status import RolloutStatus
 from schemas.content.blobs import Reference
 from schemas.records.records import DeltaHead, Gate, Profile, Record
-from schemas.reports.reports import CELL_FORMER, CELL_OTHER, NEVER_JOINED, Cell, Count
+from schemas.reports.reports import CELL_FORMER, CELL_OTHER, Cell, Count
+from schemas.reports.states import NEVER_JOINED
 from schemas.values.identity import MailKey, NodePath
 
 _NO_MEMBERS = (NEVER_JOINED, "leaving")

@@ -10,14 +10,8 @@ from controllers.core.rollout.state import changed
 from schemas.api.rollout_spec import RolloutSpec
 from schemas.api.rollout_status import WaveStatus
 from schemas.records.shares import share_of
-from schemas.reports.reports import (
-    CELL_OTHER,
-    MAINTAINED,
-    NEVER_JOINED,
-    ORPHANED,
-    Cell,
-    ExceptionSample,
-)
+from schemas.reports.reports import CELL_OTHER, ORPHANED, Cell, ExceptionSample
+from schemas.reports.states import MAINTAINED, NEVER_JOINED
 
 _FAILED_STATES = ("failing", "frozen")
 _NO_MEMBERS = (NEVER_JOINED, "leaving", MAINTAINED)

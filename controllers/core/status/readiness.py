@@ -16,13 +16,8 @@ from schemas.api.placement_details import Hold
 from schemas.api.shared import Condition
 from schemas.records.hold_reasons import ends_by_itself
 from schemas.records.shares import at_most
-from schemas.reports.reports import (
-    IN_MAINTENANCE,
-    NEVER_JOINED,
-    NOT_WORKING,
-    Count,
-    Summary,
-)
+from schemas.reports.reports import Count, Summary
+from schemas.reports.states import IN_MAINTENANCE, NEVER_JOINED, NOT_WORKING
 from schemas.values.wording import many, some_of
 
 AWAY_NAMED_MAX = 4

@@ -30,11 +30,7 @@ from schemas.records.hold_reasons import KIND_UNREADABLE, NOT_AWAITED, ends_by_i
 from schemas.records.placements import kind_of, short_title, title
 from schemas.reports.causes import causes_first
 from schemas.reports.reports import (
-    AT_WORK,
     COUNT_MAX,
-    IN_MAINTENANCE,
-    NEVER_JOINED,
-    NOT_WORKING,
     Count,
     ExceptionSample,
     Health,
@@ -42,6 +38,7 @@ from schemas.reports.reports import (
     State,
     Summary,
 )
+from schemas.reports.states import AT_WORK, IN_MAINTENANCE, NEVER_JOINED, NOT_WORKING
 from schemas.values.faults import told_once
 from schemas.values.wire import replace
 from schemas.values.wording import all_but, many, namespace_first, some_of

@@ -36,7 +36,7 @@ from leafcast.node.credentials.authorities import (
     switch,
 )
 from leafcast.node.credentials.certificates import IssuedCertificates
-from relay.adapters.server.process import ServerFailed
+from relay.adapters.server.logged_process import ServerFailed
 from relay.ports import BusBroken, Clock
 from schemas.records.asks import CERTIFY
 from schemas.values.identity import NodePath

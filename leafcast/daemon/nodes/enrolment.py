@@ -28,7 +28,7 @@ from schemas.objects.objects import validate_object
 from schemas.records.asks import NODE
 from schemas.records.moves import MOVED_ANNOTATION
 from schemas.records.records import NodeRecord, Profile
-from schemas.reports.reports import NEVER_JOINED
+from schemas.reports.states import NEVER_JOINED
 from schemas.values.faults import InvalidObject
 from schemas.values.groups import GROUP, PATH_ANNOTATION
 from schemas.values.identity import NodePath

@@ -29,7 +29,7 @@ from relay.ports import Clock
 from schemas.records.asks import AskFault
 from schemas.records.hold_reasons import REMOVAL_HELD
 from schemas.reports.causes import causes_first, said_in_form
-from schemas.reports.reports import AT_WORK
+from schemas.reports.states import AT_WORK
 from schemas.values.identity import NodePath
 
 

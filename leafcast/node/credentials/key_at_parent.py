@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 
 from leafcast.node.credentials.own_key import Linked, OwnKey
 from leafcast.node.options import NodeEnvironment, NodeIdentity, ParentAccess
+from relay.adapters.server.logged_process import ServerFailed
 from relay.adapters.server.nkey_pairs import private_key, seed_entropy
-from relay.adapters.server.process import ServerFailed
 from relay.ports import BusBroken
 from relay.shell.asker import AskFailed
 from schemas.records.asks import AskFault

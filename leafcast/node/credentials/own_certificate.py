@@ -11,7 +11,7 @@ from typing import Protocol
 
 from leafcast.node.listen_settings import ListenSettings
 from relay.adapters.server.leaf_address import TlsFiles
-from relay.adapters.server.process import ServerFailed
+from relay.adapters.server.logged_process import ServerFailed
 from relay.adapters.tls.refusals import CertificateUnusable
 from relay.ports import BusBroken, Clock
 from schemas.values.identity import NodePath

@@ -67,9 +67,10 @@ from relay.core.events import (
 from relay.ports import BusBroken, Clock, CopiesPage, CopiesPlace, Dice
 from relay.shell.inbox import Inbox
 from schemas.content.blobs import Reference
-from schemas.reports.reports import Done, decode
+from schemas.reports.reports import Done
 from schemas.values import subjects
 from schemas.values.identity import ContentHash, NodePath
+from schemas.values.wire import decode
 
 CLUSTER_ANSWER_SECONDS = 2.0
 

@@ -18,10 +18,11 @@ from relay.adapters.jetstream.streams import MAIL_MAX_BYTES
 from relay.core.effects import StoreOwn, WriteMail
 from relay.core.events import HelloArrived, MailSlot, OwnRecord, ReportArrived
 from schemas.content.carried import with_carried
-from schemas.reports.reports import Done, encode, messages_of, said_in
+from schemas.reports.reports import Done, messages_of, said_in
 from schemas.values import subjects
 from schemas.values.identity import DEPTH_MAX, MailKey, NodePath
 from schemas.values.refusals import BadIdentity
+from schemas.values.wire import encode
 
 _YES, _NO = "1", "0"
 HOPS_MAX = 2 * DEPTH_MAX

@@ -24,10 +24,11 @@ from relay.core.events import LinkChanged, Welcomed
 from relay.ports import BusBroken, Clock, Dice
 from relay.shell.inbox import Inbox
 from schemas.reports.link import Welcome
-from schemas.reports.reports import PART_MAX_BYTES, decode
+from schemas.reports.reports import PART_MAX_BYTES
 from schemas.values import subjects
 from schemas.values.identity import ContentHash, NodePath
 from schemas.values.refusals import RecordRefused
+from schemas.values.wire import decode
 
 PROBE_SECONDS = 2.0
 BACKOFF_SECONDS_MIN, BACKOFF_SECONDS_MAX = 0.25, 5.0

@@ -18,10 +18,11 @@ from typing import Self
 
 from nats.errors import Error as NatsError
 
-from relay.adapters.server.admin import cut_links, system_connection
+from relay.adapters.server.admin import RELOAD_SECONDS, cut_links, system_connection
 from relay.adapters.server.durability import DEFAULT_STORE, SYNC_SECONDS, Durability, StoreSettings
 from relay.adapters.server.guard import ProcessGuard
 from relay.adapters.server.leaf_address import LOOPBACK, LeafAddress
+from relay.adapters.server.logged_process import ServerFailed
 from relay.adapters.server.nats_config import (
     NO_NEIGHBOURS,
     AccountSeeds,
@@ -33,13 +34,7 @@ from relay.adapters.server.nats_config import (
 )
 from relay.adapters.server.port_holder import Holder, stranger_on
 from relay.adapters.server.ports import PortTaken, ServerPorts, free_ports, keep_ports, kept_ports
-from relay.adapters.server.process import (
-    RELOAD_SECONDS,
-    ReloadRefused,
-    ServerFailed,
-    ServerProcess,
-    server_binary,
-)
+from relay.adapters.server.process import ReloadRefused, ServerProcess, server_binary
 from relay.adapters.server.store_key import VARIABLE, admit_key
 from relay.adapters.server.store_mark import StoreMark, admit_store
 from relay.adapters.server.store_space import is_full

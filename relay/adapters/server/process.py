@@ -11,10 +11,9 @@ from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
 
-from relay.adapters.server.admin import RELOAD_SECONDS as RELOAD_SECONDS
+from relay.adapters.server.admin import RELOAD_SECONDS
 from relay.adapters.server.guard import ProcessGuard
-from relay.adapters.server.logged_process import PORT_TAKEN, LoggedProcess
-from relay.adapters.server.logged_process import ServerFailed as ServerFailed
+from relay.adapters.server.logged_process import PORT_TAKEN, LoggedProcess, ServerFailed
 from relay.adapters.server.server_log import ServerLog
 
 CALM_MEMORY = {"GOGC": "50"}

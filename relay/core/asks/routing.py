@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from relay.core.effects import Noted
-from relay.core.events import Instant
+from relay.core.instant import Instant
 from schemas.records.asks import (
     ANSWER_MAX_BYTES,
     PART_MAX_BYTES,
@@ -27,9 +27,9 @@ from schemas.records.asks import (
 )
 from schemas.records.records import AskRecord, Record, decode_payload
 from schemas.records.signing import Envelope, decode_envelope
-from schemas.reports.reports import decode, encode
 from schemas.values.identity import NodePath, check_id
 from schemas.values.refusals import RecordRefused, WireRefused
+from schemas.values.wire import decode, encode
 
 ASKS_MAX = 64
 """Under way at one node."""

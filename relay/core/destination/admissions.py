@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from relay.core.destination.assignment import Assignment
 from relay.core.destination.object_outcome import not_delivered
 from relay.core.destination.tally import SAMPLES_MAX
-from relay.core.events import Instant
 from relay.core.gates import Candidate, GateMatch, admit, arm_name
+from relay.core.instant import Instant
 from schemas.records.records import Gate, Profile, TakenArms
 from schemas.records.windows import next_opening, zone_fault
 from schemas.reports.reports import CELL_FORMER, ExceptionSample, Summary, cell

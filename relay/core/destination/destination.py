@@ -39,8 +39,9 @@ from relay.core.destination.tally import SAMPLES_MAX, Judged, ObjectTally, Place
 from relay.core.destination.traces import Traces
 from relay.core.destination.upsync import UpsyncWishes
 from relay.core.destination.withheld import WITHHELD, Withheld
-from relay.core.events import Instant, ObjectObserved
+from relay.core.events import ObjectObserved
 from relay.core.gates import Candidate, arm_name
+from relay.core.instant import Instant
 from schemas.content.blobs import Reference
 from schemas.objects.objects import NAMESPACES, ObjectKey
 from schemas.records.placements import source_title
@@ -49,13 +50,13 @@ from schemas.records.records import DeltaBody, DeltaHead, Dependency, Profile
 from schemas.reports.reports import (
     ARM_NOTHING,
     ARM_OLDER,
-    AT_WORK,
     ExceptionSample,
     ObjectResult,
     State,
     Summary,
 )
 from schemas.reports.returned_states import sealed_state
+from schemas.reports.states import AT_WORK
 from schemas.values.identity import MailKey, NodePath, TreeId
 from schemas.values.refusals import WireRefused
 

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from relay.core.destination.object_outcome import sample
 from relay.core.destination.tally import SAMPLES_MAX, PlacementOutcome
-from relay.core.events import Instant
+from relay.core.instant import Instant
 from schemas.records.maintenance import NONE, maintenance_of
 from schemas.records.records import Profile
-from schemas.reports.reports import AT_WORK, MAINTAINED, Summary
+from schemas.reports.reports import Summary
+from schemas.reports.states import AT_WORK, MAINTAINED
 from schemas.values.wire import replace
 
 WORD = "Maintenance"

@@ -8,7 +8,8 @@ from relay.core.destination.claims import DesiredObject
 from relay.core.destination.tally import Judged
 from relay.core.events import ObjectObserved
 from schemas.objects.objects import ObjectKey
-from schemas.reports.reports import AT_WORK, NOT_WORKING, ExceptionSample, Health
+from schemas.reports.reports import ExceptionSample, Health
+from schemas.reports.states import AT_WORK, NOT_WORKING
 
 REASON_MAX_CHARACTERS = 200
 WAITING = "Waiting"

@@ -25,9 +25,9 @@ from relay.core.records.accepted import AcceptedRecord, Version
 from relay.core.records.judge import VerifiedSnapshot
 from schemas.records.records import Away
 from schemas.reports.link import Hello, Progress, Repair, Welcome, greeting
-from schemas.reports.reports import encode
 from schemas.values.identity import MailKey
 from schemas.values.subjects import AWAY_PREFIX
+from schemas.values.wire import encode
 
 REWRITE_EVERY_SECONDS = 60.0
 SAY_AFTER_SECONDS, SAY_EVERY_SECONDS = 10.0, 60.0

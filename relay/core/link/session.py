@@ -10,7 +10,7 @@ from enum import Enum, auto
 from typing import NamedTuple
 
 from schemas.reports.link import Hello
-from schemas.reports.reports import NEVER_JOINED
+from schemas.reports.states import NEVER_JOINED
 
 HELLO_SECONDS = 30.0
 HELLO_RETRY_SECONDS, HELLO_RETRY_MAX_SECONDS = 1.0, 30.0

@@ -22,18 +22,16 @@ from schemas.reports.reports import (
     ARM_OLDER,
     CELL_FORMER,
     CELL_OTHER,
-    MAINTAINED,
-    NEVER_JOINED,
     ObjectResult,
     Report,
     ReportPart,
     Summary,
     cell,
-    encode,
     part_key,
 )
+from schemas.reports.states import MAINTAINED, NEVER_JOINED
 from schemas.values.identity import MailKey
-from schemas.values.wire import replace
+from schemas.values.wire import encode, replace
 
 
 def _is_of_one(summary: Summary) -> bool:

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from schemas.records.records import DIGEST_MODULUS, digest_term
-from schemas.reports.reports import Report, encode
-from schemas.values.wire import replace
+from schemas.reports.reports import Report
+from schemas.values.wire import encode, replace
 
 
 def report_term(slot: str, run: int, revision: int) -> int:

@@ -35,15 +35,13 @@ from schemas.reports.reports import (
     ReportPart,
     State,
     Summary,
-    decode,
     decode_report,
-    encode,
     part_key,
 )
 from schemas.values.identity import MailKey, NodePath
 from schemas.values.refusals import BadIdentity, RecordRefused
 from schemas.values.subjects import PROGRESS_KEY
-from schemas.values.wire import replace
+from schemas.values.wire import decode, encode, replace
 
 SEVERITY_MAX = 9
 RUN_MAX_BYTES = 64

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from schemas.objects.objects import ObjectKey
 from schemas.reports.collectors import Collected
-from schemas.reports.reports import PART_MAX_BYTES, ObjectResult, encode
-from schemas.values.wire import replace
+from schemas.reports.reports import PART_MAX_BYTES, ObjectResult
+from schemas.values.wire import encode, replace
 
 ENVELOPE_BYTES = 512
 ROOM_BYTES = PART_MAX_BYTES - ENVELOPE_BYTES

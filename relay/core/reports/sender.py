@@ -14,17 +14,10 @@ from relay.core.reports.room import Allotted, SenderRoom, room_of
 from schemas.records.records import DIGEST_MODULUS
 from schemas.reports.collectors import Collected
 from schemas.reports.link import Progress
-from schemas.reports.reports import (
-    COUNT_MAX,
-    ObjectResult,
-    Report,
-    ReportPart,
-    Summary,
-    encode,
-    part_key,
-)
+from schemas.reports.reports import COUNT_MAX, ObjectResult, Report, ReportPart, Summary, part_key
 from schemas.values.identity import MailKey
 from schemas.values.subjects import PROGRESS_KEY
+from schemas.values.wire import encode
 
 
 class ReportSender:

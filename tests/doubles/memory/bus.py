@@ -30,10 +30,11 @@ from relay.shell.inbox import Inbox
 from schemas.content.blobs import Reference, parts_of
 from schemas.content.carried import with_carried, without_carried
 from schemas.reports.link import Welcome
-from schemas.reports.reports import Done, decode
+from schemas.reports.reports import Done
 from schemas.values.identity import ContentHash, MailKey, NodePath
 from schemas.values.refusals import BlobRefused, RecordRefused
 from schemas.values.subjects import NODE_SELF
+from schemas.values.wire import decode
 from tests.doubles.memory.copies import ChildCopies
 from tests.doubles.memory.streams import Kept, MemoryStreams
 
