@@ -123,14 +123,7 @@ class EventLog:
         self._found: OrderedDict[tuple[str, str, str, str], LoggedEvent] = OrderedDict()
 
     def add(
-        self,
-        now_ms: int,
-        *,
-        kind: str,
-        reason: str,
-        node: str,
-        about: str,
-        message: str,
+        self, now_ms: int, kind: str, reason: str, *, node: str, about: str, message: str
     ) -> None:
         """Take in an event; one that is as an earlier one counts there."""
         self._sequence += 1
@@ -161,14 +154,8 @@ class EventLog:
             about = str(path.child(noted.subject))
         elif name := placement_of(key):
             about = title(name)
-        self.add(
-            now_ms,
-            kind=NORMAL if noted.reason in _GOOD_NEWS else WARNING,
-            reason=noted.reason,
-            node=str(path),
-            about=about,
-            message=noted.detail,
-        )
+        kind = NORMAL if noted.reason in _GOOD_NEWS else WARNING
+        self.add(now_ms, kind, noted.reason, node=str(path), about=about, message=noted.detail)
 
     def reached(
         self, before: Mapping[NodePath, str], now: Mapping[NodePath, str], now_ms: int
@@ -179,15 +166,9 @@ class EventLog:
             first = former == NEVER_JOINED != state
             if state == former or (not first and _AWAITED & {state, former}):
                 continue
-            reason, message = _JOINED if first else _OF_STATE[state]
-            self.add(
-                now_ms,
-                kind=WARNING if state == "unreachable" else NORMAL,
-                reason=reason,
-                node=str(path.parent),
-                about=str(path),
-                message=f"{path} {message}",
-            )
+            reason, words = _JOINED if first else _OF_STATE[state]
+            kind, message = WARNING if state == "unreachable" else NORMAL, f"{path} {words}"
+            self.add(now_ms, kind, reason, node=str(path.parent), about=str(path), message=message)
 
     def tells_of(self, reason: str, node: str, about: str, message: str, since: str) -> bool:
         """Whether it has just this event of a node, from that moment on (in Kubernetes' form)."""
@@ -295,14 +276,8 @@ class _Conditions:
                 or self._events.tells_of("Repaired", path, about, message, moment)
             ):
                 continue
-            self._events.add(
-                self._clock.now().wall_ms,
-                kind=WARNING,
-                reason="Repaired",
-                node=path,
-                about=about,
-                message=message,
-            )
+            now_ms = self._clock.now().wall_ms
+            self._events.add(now_ms, WARNING, "Repaired", node=path, about=about, message=message)
         self._repaired[name] = frozenset(told)
 
     def _tell(
@@ -328,12 +303,8 @@ class _Conditions:
         return None
 
     def _add(self, name: str, kind: str, reason: str, message: str) -> None:
-        now_ms, about, said = (
-            self._clock.now().wall_ms,
-            title(name),
-            f"{name} {message}",
-        )
-        self._events.add(now_ms, kind=kind, reason=reason, node="/", about=about, message=said)
+        now_ms, text = self._clock.now().wall_ms, f"{name} {message}"
+        self._events.add(now_ms, kind, reason, node="/", about=title(name), message=text)
 
 
 def _is_told_by_another(type_: str, now: Mapping[str, LoggedCondition]) -> bool:

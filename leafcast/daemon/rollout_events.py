@@ -39,15 +39,9 @@ async def follow_rollouts(space: Space, events: EventLog, clock: Clock) -> None:
         if before is None and listed:
             # What the first list shows was so before.
             return
-        for event in events_between(before or {}, status):
-            events.add(
-                clock.now().wall_ms,
-                kind=event.kind,
-                reason=event.reason,
-                node="/",
-                about=f"rollout/{key.name}",
-                message=event.message,
-            )
+        about, now_ms = f"rollout/{key.name}", clock.now().wall_ms
+        for kind, reason, message in events_between(before or {}, status):
+            events.add(now_ms, kind, reason, node="/", about=about, message=message)
 
     async def tell(event: SpaceEvent) -> None:
         match event:

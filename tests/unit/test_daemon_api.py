@@ -77,7 +77,7 @@ async def test_whatever_goes_wrong_is_an_answer(api, verb, question, code):
 
 
 def add(log, name, now_ms=0):
-    log.add(now_ms, kind="Normal", reason="Synced", node="/", about=name, message="")
+    log.add(now_ms, "Normal", "Synced", node="/", about=name, message="")
 
 
 def test_events_are_bounded_and_the_oldest_goes():
