@@ -6,6 +6,7 @@ Pure: leafcast.daemon.verbs.diagnosis gathers the facts; times are milliseconds 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 from leafcast.data_dir import DataDir
@@ -30,6 +31,8 @@ from relay.adapters.jetstream.server_floor import floor_text, is_too_old
 from schemas.values.identity import NodePath
 from schemas.values.wording import many
 
+_stale_warning = partial(Check, "Staleness", "warning")
+_stale_failure = partial(Check, "Staleness", "failure")
 FREE_BYTES_MIN, FREE_BYTES_FEW = 200_000_000, 2_000_000_000
 LAG_MESSAGES_MAX = 100
 CLOCK_MS_MAX = 5_000
@@ -244,18 +247,14 @@ def _staleness(facts: DoctorFacts) -> Iterator[Check]:
         if node.disbelieved:
             return _lied_to(facts, node)
         if node.withheld:
-            return Check(
-                "Staleness",
-                "warning",
+            return _stale_warning(
                 f"{node.path} holds {many(node.withheld, 'record')} that its mailbox lacks",
                 "its parent lost its memory, or withholds them; they are kept and enforced",
                 "look again in two minutes; if it stays: is its parent what you think it is?",
                 node.path,
             )
         if node.orphaned:
-            return Check(
-                "Staleness",
-                "warning",
+            return _stale_warning(
                 f"{node.path} holds {many(node.orphaned, 'record')} that the centre does not know",
                 "the centre lost its ledger, or was restored from a backup; they stay in force",
                 "apply what is still wanted, and let the rest go: leafcast orphans lists them",
@@ -264,9 +263,7 @@ def _staleness(facts: DoctorFacts) -> Iterator[Check]:
         if age is not None and age > SNAPSHOT_MS_MAX:
             if node.path == "/":
                 return _signs_nothing(facts, age)
-            return Check(
-                "Staleness",
-                "failure",
+            return _stale_failure(
                 f"{node.path} was shown no snapshot for {span_text(age / 1000)}",
                 "a node above it does not pass on what is new, or shows it an old view",
                 f"start the relays above {node.path} again; if it stays, do not trust them",
@@ -282,9 +279,7 @@ def _staleness(facts: DoctorFacts) -> Iterator[Check]:
 
 
 def _signs_nothing(facts: DoctorFacts, age: int) -> Check:
-    return Check(
-        "Staleness",
-        "failure",
+    return _stale_failure(
         f"/ has signed no snapshot for {span_text(age / 1000)}",
         "its controllers are held up, or it cannot write its ledger; it signs one every 10 minutes",
         f"see {facts.folder}/daemon.log; if it stays so: leafcast down, then leafcast up",
@@ -294,9 +289,7 @@ def _signs_nothing(facts: DoctorFacts, age: int) -> Check:
 
 def _lied_to(facts: DoctorFacts, node: NodeFacts) -> Check:
     messages = many(node.disbelieved, "message")
-    return Check(
-        "Staleness",
-        "failure",
+    return _stale_failure(
         f"{node.path} was sent {messages} that the centre did not sign, or not for it",
         "a node above it invents, alters or misdirects what it passes on; nothing came of it",
         f"{log(facts, node)} says what. If the centre was restored from a backup of before its "

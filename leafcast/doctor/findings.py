@@ -9,6 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from schemas.reports.reports import ExceptionSample
+
 State = Literal["ok", "warning", "failure"]
 RANK: dict[State, int] = {"ok": 0, "failure": 1, "warning": 2}
 """In which order findings are told: what is well first, then the worst."""
@@ -88,17 +90,6 @@ class NodeFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class StuckFacts:
-    """Something wrong with an object: why, at how many destinations, and one of them."""
-
-    severity: int
-    object: str
-    reason: str
-    count: int
-    path: str
-
-
-@dataclass(frozen=True, slots=True)
 class PlacementFinding:
     """One placement as the centre counts it."""
 
@@ -117,7 +108,7 @@ class PlacementFinding:
     unreturned: Sequence[str] = ()
     """Objects whose status is wanted back and refused by the hub, why, and what to do."""
     blocking: Sequence[str] = ()
-    stuck: Sequence[StuckFacts] = ()
+    stuck: Sequence[ExceptionSample] = ()
     # Why it selects nobody.
     nowhere: str = ""
 
@@ -240,27 +231,6 @@ class DoctorFacts:
     hubs: Mapping[str, str] = field(default_factory=dict)
     # None where there is no centre that could write some.
     backups: BackupFacts | None = None
-
-
-def read_facts(answer: Mapping[str, Any], folder: str, free_bytes: int) -> DoctorFacts:
-    """The facts that a daemon's answer says, with those about this machine."""
-    return DoctorFacts(
-        now_ms=answer["nowMs"],
-        folder=folder,
-        free_bytes=free_bytes,
-        ahead_ms=answer["aheadMs"],
-        nodes=[NodeFacts(**form) for form in answer["nodes"]],
-        placements=[
-            PlacementFinding(**{**form, "stuck": [StuckFacts(**item) for item in form["stuck"]]})
-            for form in answer["placements"]
-        ],
-        ledger=LedgerFacts(**answer["ledger"]),
-        expiries=[Expiry(**form) for form in answer["expiries"]],
-        troubles=[Trouble(**form) for form in answer["troubles"]],
-        sealed=answer["sealed"],
-        hubs=answer.get("hubs", {}),
-        backups=BackupFacts(**answer["backups"]) if answer.get("backups") else None,
-    )
 
 
 def exit_code(found: Iterable[Check]) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import astuple
 from functools import partial
 from typing import Any
 
@@ -30,6 +29,7 @@ from schemas.records.hold_reasons import (
 )
 from schemas.records.placements import short_title, title
 from schemas.reports.states import NOT_WORKING
+from schemas.values.wire import astuple
 from schemas.values.wording import many, some_of
 
 GROUP = "Objects"

@@ -19,25 +19,12 @@ from relay.claims.leases import SharedSpace
 from relay.ports import Clock, Dice
 from relay.space_errors import SpaceError
 from relay.space_port import Space
+from schemas.objects.objects import BUILT_IN_KINDS
+from schemas.values.groups import CONTROL_GROUPS, DENATURED_GROUP, GROUP
 
 WORKLOADS, INVENTORY = "workloads", "inventory"
-_KINDS = {
-    WORKLOADS: (
-        "edgeplacements",
-        "singleplacementslices",
-        "bindingpolicies",
-        "bindings",
-        "customtransforms",
-        "statuscollectors",
-        "combinedstatuses",
-        "denatureds",
-        "healthrules",
-        "rollouts",
-        "customizers",
-    ),
-    INVENTORY: ("locations", "synctargets"),
-}
-_OURS = ("control.kubestellar.io", "edge.kubestellar.io", "leafcast.io")
+_OURS = {*CONTROL_GROUPS, DENATURED_GROUP}
+_OF_INVENTORY = {(GROUP, "locations"), (GROUP, "synctargets")}
 
 
 class SpacesUnusable(Exception):
@@ -111,8 +98,10 @@ async def _holder(role: str, space: Space) -> str:
 
 
 async def _missing(role: str, space: Space) -> list[str]:
-    served = {kind.resource for kind in await space.kinds() if kind.group in _OURS}
-    return [resource for resource in _KINDS[role] if resource not in served]
+    served = {(kind.group, kind.resource) for kind in await space.kinds()}
+    ours = [(group, it.resource) for (group, _), it in BUILT_IN_KINDS.items() if group in _OURS]
+    wanted = [kind for kind in ours if (kind in _OF_INVENTORY) is (role == INVENTORY)]
+    return [resource for group, resource in wanted if (group, resource) not in served]
 
 
 def _not_installed(

@@ -9,13 +9,13 @@ Snapshots have forms of their own (`schemas.records.snapshots`); all else is rea
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable
 from functools import cache
 from typing import Annotated, Any, TypeVar
 
 import msgspec
 from msgspec import Meta as Meta
 from msgspec import field as field
+from msgspec import to_builtins as to_builtins
 from msgspec.inspect import DictType, StructType, type_info
 from msgspec.structs import asdict as asdict
 from msgspec.structs import astuple as astuple
@@ -32,6 +32,7 @@ Natural = Annotated[int, Meta(ge=0, le=INT_MAX)]
 """The integers of the wire."""
 
 _R = TypeVar("_R", bound="WireRecord")
+_T = TypeVar("_T")
 _PLACE = re.compile(r" - at (?:`key` in )?`\$([][0-9.]*)`\Z")
 _STEP = re.compile(r"[0-9.]+")
 
@@ -62,7 +63,7 @@ def decode(kind: type[_R], data: bytes, limit: int = RECORD_MAX_BYTES, name: str
     return decoded
 
 
-def convert(kind: type[_R], value: object, name: str) -> _R:
+def convert(kind: type[_T], value: object, name: str) -> _T:
     """What a value of plain arrays says; raises RecordRefused, which calls it by the name."""
     try:
         return msgspec.convert(value, kind, dec_hook=_read)
@@ -99,7 +100,7 @@ def _type_of(kind: Any) -> Any:
     return type_info(kind)
 
 
-def _with_fields(message: str, name: str, kind: Hashable) -> str:
+def _with_fields(message: str, name: str, kind: Any) -> str:
     """The message of msgspec, with names of fields in the place of their numbers."""
     found = _PLACE.search(message)
     if found is None:

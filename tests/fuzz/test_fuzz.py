@@ -59,7 +59,6 @@ EXEMPT = {
     "leafcast/node/credentials/server_trust.py::ServerTrust.__init__": "check_pair read it",
     "relay/adapters/kubernetes/credentials.py::_authority": "a program reads it",
     "relay/adapters/server/external_server.py::ServerPlace.authorities_text": "check_pair reads it",
-    "leafcast/doctor/findings.py::read_facts": "of the own daemon",
     "leafcast/cli/main.py::_Commands.parse_args": "click's",
     "leafcast/ask/rollouts.py::is_asked_for": "what is no request of ours refuses nothing",
     "leafcast/changes/forms.py::read_write": "of the own daemon",

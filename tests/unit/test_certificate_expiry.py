@@ -70,7 +70,7 @@ def test_a_certificate_of_the_users_own_elsewhere_is_told_of_by_what_its_node_sa
     answer = {"children": {}, **validity(TlsFiles(file, tmp_path / "far.key"))}
     said = checked_answer(path, answer)
     tree = SimpleNamespace(nodes={here: None})
-    asked = Diagnosis(tree, None, None, list, list)
+    asked = Diagnosis(tree, None, None, list, list, None)
 
     def state(now_ms):
         expiries = list(asked._all_expiries({path: said, here: said}))

@@ -10,9 +10,9 @@ from leafcast.doctor.findings import (
     LedgerFacts,
     NodeFacts,
     PlacementFinding,
-    StuckFacts,
     exit_code,
 )
+from schemas.reports.reports import ExceptionSample
 from tests.unit.test_tree_views import shown
 
 NOW = 1_800_000_000_000
@@ -34,7 +34,7 @@ def node(path, **more):
 
 
 def stuck(severity=0, reason="Denied"):
-    return StuckFacts(severity, "deployments.apps/shop/web", reason, 2, "/emea/s1")
+    return ExceptionSample(severity, "deployments.apps/shop/web", reason, 2, "/emea/s1")
 
 
 def placement(**more):
@@ -235,7 +235,7 @@ def test_what_is_wrong_with_a_node_has_a_cause_and_a_remedy(one, group, state, s
             "leafcast describe deployments.apps web -n shop --at /emea/s1",
         ),
         (
-            placement(stuck=[StuckFacts(2, "", "Secrets stay: name them", 2, "/emea/s1")]),
+            placement(stuck=[ExceptionSample(2, "", "Secrets stay: name them", 2, "/emea/s1")]),
             "warning",
             "shop: Secrets stay",
             "do as it says",

@@ -106,5 +106,5 @@ def test_a_centre_that_does_not_sync_fails_whatever_it_says_of_itself():
 def test_what_a_node_says_of_its_server_reaches_the_doctor():
     answer = {"children": {}, "serverVersion": "2.12.5", "syncSeconds": 120, "durable": 1}
     form = defaultdict(lambda: None, path="/a", role="relay", state="up")
-    found = node_facts(form, checked_answer(NodePath(("a",)), answer))
+    found = node_facts(form, checked_answer(NodePath(("a",)), answer), {})
     assert (found.server_version, found.sync_seconds, found.meant_durable) == ("2.12.5", 120, True)

@@ -3,11 +3,12 @@
 import pytest
 
 from leafcast.daemon.verbs.diagnosis import placement_facts
-from leafcast.doctor.findings import PlacementFinding, StuckFacts
+from leafcast.doctor.findings import PlacementFinding
 from leafcast.doctor.placement_checks import placement_checks
 from leafcast.show.faults import FaultSample, faults
 from leafcast.show.tree_tables import placement_view, placements_view
 from schemas.reports.missing_rights import MissingRight, missing_right, reported
+from schemas.reports.reports import ExceptionSample
 from schemas.reports.states import AT_WORK
 from schemas.values.faults import Fault, told_once
 from tests.unit.test_checks import facts
@@ -101,7 +102,7 @@ def test_a_missing_right_is_read_from_what_the_server_says_and_from_what_is_repo
 def fifteen():
     kinds = ("deployments", "statefulsets", "daemonsets")
     return [
-        StuckFacts(
+        ExceptionSample(
             0, f"{kinds[at % 3]}.apps/shop/web-{at}",
             reported("Forbidden", refused(kinds[at % 3], name=f"web-{at}")), 1, "/emea/s1",
         )
@@ -154,7 +155,7 @@ def test_an_account_of_ones_own_is_granted_by_a_rule():
 
 def test_a_server_that_does_not_answer_is_one_block_for_all_placements():
     hangs = [
-        StuckFacts(0, f"configmaps/shop/c{at}", reason, 1, "/emea/s1")
+        ExceptionSample(0, f"configmaps/shop/c{at}", reason, 1, "/emea/s1")
         for at, reason in enumerate(["Timeout: no answer", "ServiceUnavailable: cannot be reached"])
     ]
     (check,) = failures(placement("shop", hangs), placement("other", hangs[:1]))
@@ -166,9 +167,9 @@ def test_a_server_that_does_not_answer_is_one_block_for_all_placements():
 
 def test_two_causes_are_two_blocks_and_what_nobody_knows_is_not_lumped_together():
     stuck = [
-        StuckFacts(0, "configmaps/shop/a", "Invalid: a", 1, "/emea/s1"),
-        StuckFacts(0, "configmaps/shop/b", "Denied", 1, "/emea/s1"),
-        StuckFacts(0, "configmaps/shop/c", "Denied", 1, "/emea/s1"),
+        ExceptionSample(0, "configmaps/shop/a", "Invalid: a", 1, "/emea/s1"),
+        ExceptionSample(0, "configmaps/shop/b", "Denied", 1, "/emea/s1"),
+        ExceptionSample(0, "configmaps/shop/c", "Denied", 1, "/emea/s1"),
     ]
     assert len(failures(placement("shop", stuck))) == 3
 
@@ -199,7 +200,8 @@ def test_the_status_of_a_placement_has_one_row_for_one_cause_and_what_to_grant()
 
 
 def test_of_a_full_report_nobody_knows_how_many_more_there_are():
-    full = [StuckFacts(0, f"configmaps/shop/c{at}", "Timeout: no", 1, "/e") for at in range(20)]
+    names = [f"configmaps/shop/c{at}" for at in range(20)]
+    full = [ExceptionSample(0, name, "Timeout: no", 1, "/e") for name in names]
     (check,) = failures(placement("shop", full))
     assert "at least 20 objects" in check.said
 

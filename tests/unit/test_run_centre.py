@@ -9,6 +9,7 @@ from leafcast.cli.commands import run
 from leafcast.doctor import placement_checks, space_checks
 from leafcast.space_settings import CentreSpaces, SpaceSetting
 from relay.adapters.clock import SystemClock, SystemDice
+from schemas.crds.definitions import custom_resource_definitions
 from tests.awaiting import eventually
 from tests.unit.stub_api_server import CONFIG_MAP_KIND, stub_server, write_kubeconfig
 
@@ -26,10 +27,14 @@ class Daemon:
 
 def serve_all(stub):
     """Have it serve all kinds of ours, and Nodes, of which there is one."""
-    names = space_checks._KINDS[space_checks.WORKLOADS]
-    kinds = [{**CONFIG_MAP_KIND, "name": name, "kind": name} for name in names]
-    stub.answers["/apis"]["groups"] = [{"name": "leafcast.io", "versions": [{"version": "v1"}]}]
-    stub.answers["/apis/leafcast.io/v1"] = {"kind": "APIResourceList", "resources": kinds}
+    groups = {}
+    for definition in custom_resource_definitions(inventory=False):
+        name, _, group = definition["metadata"]["name"].partition(".")
+        groups.setdefault(group, []).append({**CONFIG_MAP_KIND, "name": name, "kind": name})
+    versions = [{"version": "v1"}]
+    stub.answers["/apis"]["groups"] = [{"name": it, "versions": versions} for it in groups]
+    for group, kinds in groups.items():
+        stub.answers[f"/apis/{group}/v1"] = {"kind": "APIResourceList", "resources": kinds}
     nodes = {**CONFIG_MAP_KIND, "name": "nodes", "kind": "Node", "namespaced": False}
     stub.answers["/api/v1"]["resources"].append(nodes)
     node = {"metadata": {"name": "worker-1"}}

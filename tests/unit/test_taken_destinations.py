@@ -151,6 +151,6 @@ def test_an_edge_elsewhere_is_known_by_what_it_answers():
     said = checked_answer(
         NodePath.parse("/r/t0"), {"children": {}, "role": "edge", "serverVersion": "2.12.5"}
     )
-    facts = node_facts({**form, "maintenance_reason": ""}, said)
+    facts = node_facts({**form, "maintenance_reason": ""}, said, {})
     assert facts.unplaced
     assert facts.server_version == "2.12.5"

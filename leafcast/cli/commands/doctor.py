@@ -22,9 +22,10 @@ from leafcast.cli.printing import print_view
 from leafcast.cli.session_calls import in_session, until_signal
 from leafcast.data_dir import DataDir
 from leafcast.doctor.checks import checks
-from leafcast.doctor.findings import Check, DoctorFacts, SpaceFact, exit_code, read_facts
+from leafcast.doctor.findings import Check, DoctorFacts, SpaceFact, exit_code
 from leafcast.doctor.space_checks import look_at_spaces
 from relay.adapters.clock import SystemClock, SystemDice
+from schemas.values.wire import convert
 from schemas.values.wording import many
 
 ASK_SECONDS = 30.0
@@ -111,7 +112,8 @@ def _facts(data_dir: Path | None) -> DoctorFacts:
         # The checks have a remedy of their own.
         reason = error.reason if isinstance(error, NotRunning) else error.message
         return DoctorFacts(now_ms, folder, free, not_running=reason, hangs=hangs)
-    return read_facts(answer, str(place.folder), free)
+    facts = convert(DoctorFacts, answer, "what the tree answers")
+    return replace(facts, folder=str(place.folder), free_bytes=free)
 
 
 def _spaces(data_dir: Path | None) -> list[SpaceFact]:

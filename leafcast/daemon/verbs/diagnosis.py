@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 from controllers.centre import Controllers
@@ -14,11 +15,12 @@ from leafcast.centre.centre import Centre
 from leafcast.daemon.tree_facts import placement_form, placement_names, tree_form
 from leafcast.daemon.verbs.approvals import HELD_END, held_inventory, lost_records, lost_spaces
 from leafcast.doctor.findings import (
+    BackupFacts,
+    DoctorFacts,
     Expiry,
     LedgerFacts,
     NodeFacts,
     PlacementFinding,
-    StuckFacts,
     Trouble,
 )
 from leafcast.node.member_forms import MEMBERS_ASKED
@@ -29,28 +31,26 @@ from relay.ports import Clock
 from schemas.records.asks import AskFault
 from schemas.records.hold_reasons import REMOVAL_HELD
 from schemas.reports.causes import causes_first, said_in_form
+from schemas.reports.reports import ExceptionSample
 from schemas.reports.states import AT_WORK
 from schemas.values.identity import NodePath
-
-
-async def no_backups() -> None:
-    """Where nobody writes any."""
+from schemas.values.wire import to_builtins
 
 
 @dataclass(slots=True)
 class Diagnosis:
-    """The verb `doctor` of a daemon: its nodes and placements, as `Facts` has them."""
+    """The verb `doctor` of a daemon: its nodes and placements, as `DoctorFacts` has them."""
 
     _centre: Centre
     _asks: CentreAsks
     _clock: Clock
     _expiries: Callable[[], Iterable[Expiry]]
     _troubles: Callable[[], Iterable[Trouble]]
-    _backups: Callable[[], Awaitable[Mapping[str, Any] | None]] = no_backups
+    _backups: Callable[[], Awaitable[Mapping[str, Any]]]
 
     @verb("doctor")
     async def facts(self) -> dict[str, Any]:
-        """All that leafcast.doctor.findings.Facts reads; all nodes are asked."""
+        """`DoctorFacts` as JSON, without those about this machine; all nodes are asked."""
         centre, controllers = self._centre, self._centre.controllers
         paths = [NodePath.parse(form["path"]) for form in tree_form(centre, {})["nodes"]]
         said = await ask_nodes(self._asks, self._clock, paths, {}, {MEMBERS_ASKED: ""})
@@ -59,21 +59,23 @@ class Diagnosis:
         forms = tree_form(centre, answers)["nodes"]
         records = controllers.issuer.records.values() if controllers else ()
         newest = max((record.generation for record in records), default=0)
-        return {
-            "nowMs": now_ms,
-            "aheadMs": max(0, newest - now_ms),
-            "nodes": [asdict(self._node(form, said)) for form in forms],
-            "placements": [
-                asdict(placement_facts(placement_form(centre, name, by_node=False)))
-                for name in placement_names(centre)
-            ],
-            "ledger": asdict(_ledger(controllers) if controllers else LedgerFacts()),
-            "expiries": [asdict(it) for it in self._all_expiries(answers)],
-            "troubles": [asdict(it) for it in self._troubles()],
-            "sealed": controllers is None or controllers.keys.sealing.seals,
-            "hubs": self._centre.hub_troubles(),
-            "backups": await self._backups(),
-        }
+        names = placement_names(centre)
+        facts = DoctorFacts(
+            now_ms=now_ms,
+            folder="",
+            free_bytes=0,
+            ahead_ms=max(0, newest - now_ms),
+            nodes=[self._node(form, said) for form in forms],
+            placements=[placement_facts(placement_form(centre, it, by_node=False)) for it in names],
+            ledger=_ledger(controllers) if controllers else LedgerFacts(),
+            expiries=list(self._all_expiries(answers)),
+            troubles=list(self._troubles()),
+            sealed=controllers is None or controllers.keys.sealing.seals,
+            hubs=centre.hub_troubles(),
+            backups=BackupFacts(**await self._backups()),
+        )
+        form: dict[str, Any] = to_builtins(facts)
+        return form
 
     def _all_expiries(self, answers: Mapping[NodePath, Form]) -> Iterator[Expiry]:
         """What is known here, and what nodes elsewhere say."""
@@ -92,28 +94,18 @@ class Diagnosis:
     def _node(self, form: Form, answers: Mapping[NodePath, Form | AskFault]) -> NodeFacts:
         """One node; of one that runs here and does not answer, at least its disk and server."""
         path = NodePath.parse(form["path"])
-        facts, runtime = node_facts(form, answers.get(path)), self._centre.nodes.get(path)
-        if facts.answers or runtime is None:
-            return facts
-        try:
-            standing: Form = runtime.standing()
-        except FileNotFoundError:  # It never ran, so it has no folder yet.
-            return facts
-        return replace(
-            facts,
-            free_bytes=standing["diskFree"],
-            store_bytes=standing.get("storeBytes"),
-            starts=standing.get("serverStarts"),
-            server_up_ms=standing.get("serverUpMs", 0),
-            removals=standing.get("storeRemovals", 0),
-            meant_durable=bool(standing.get("durable")),
-            sync_seconds=standing.get("syncSeconds"),
-        )
+        response, runtime = answers.get(path), self._centre.nodes.get(path)
+        standing: Form = {}
+        if runtime is not None and (response is None or isinstance(response, AskFault)):
+            with suppress(FileNotFoundError):  # It never ran, so it has no folder yet.
+                standing = runtime.standing()
+        return node_facts(form, response, standing)
 
 
-def node_facts(form: Form, response: Form | AskFault | None) -> NodeFacts:
-    """A node by its line of the tree, and by what it answered, or why it did not."""
-    answer: Form = response if response is not None and not isinstance(response, AskFault) else {}
+def node_facts(form: Form, response: Form | AskFault | None, standing: Form) -> NodeFacts:
+    """A node by its line of the tree, and by what it answered; if it did not, by its standing."""
+    answers = response is not None and not isinstance(response, AskFault)
+    answer: Form = standing if response is None or isinstance(response, AskFault) else response
     return NodeFacts(
         path=form["path"],
         role=form["role"],
@@ -122,7 +114,7 @@ def node_facts(form: Form, response: Form | AskFault | None) -> NodeFacts:
         since_ms=form["silent_since_ms"],
         destinations=form["edges"],
         lag=form["lag"],
-        answers=bool(answer),
+        answers=answers,
         refusal=response.message if isinstance(response, AskFault) else "",
         refusal_reason=response.reason if isinstance(response, AskFault) else "",
         heard_ms=response.since_ms if isinstance(response, AskFault) else 0,
@@ -165,7 +157,7 @@ def placement_facts(form: Form) -> PlacementFinding:
         undenatured=form["undenatured"],
         unreturned=form["unreturned"],
         blocking=list(form["blocking"]),
-        stuck=[StuckFacts(**item) for item in worst],
+        stuck=[ExceptionSample(**item) for item in worst],
         nowhere=nowhere_text(form["name"]) if _selects_nowhere(form) else "",
     )
 
