@@ -24,6 +24,15 @@ async def until_due(wake: asyncio.Event, clock: Clock, due: float | None) -> Non
         timer.cancel()
 
 
+async def happens(event: asyncio.Event, seconds: float | None) -> bool:
+    """Wait for an event, so many seconds at most; whether it happened."""
+    try:
+        async with asyncio.timeout(seconds):
+            return await event.wait()
+    except TimeoutError:
+        return False
+
+
 T = TypeVar("T")
 R = TypeVar("R")
 

@@ -25,6 +25,7 @@ from relay.claims.claim import (
 from relay.claims.leases import EDGE_LEASE, LEASES_NAMESPACE, Lease, SharedSpace, rfc3339
 from relay.ports import Clock
 from relay.space_errors import AnotherSpace, Conflict, SpaceError
+from relay.waiting import happens
 
 LOOK_SECONDS = 30.0
 """How often a claim that is held is looked at: a person may have had another take over."""
@@ -116,9 +117,7 @@ class EdgeClaim:
             if now - looked_at >= self._pause or wanted() is not wish:
                 looked_at, wish = now, wanted()
                 await self.look(space, wish)
-            with suppress(TimeoutError):
-                async with asyncio.timeout(PROFILE_SECONDS):
-                    await self._wake.wait()
+            await happens(self._wake, PROFILE_SECONDS)
             self._wake.clear()
 
     async def look(self, space: SharedSpace, wanted: bool | None) -> None:  # noqa: FBT001 - a wish

@@ -161,7 +161,6 @@ async def test_mail_written_while_the_link_flaps_is_all_delivered(tree):
 async def test_reports_that_the_client_drops_because_it_is_slow_are_read_again(
     tmp_path, monkeypatch
 ):
-    monkeypatch.setattr("relay.adapters.jetstream.stream_reader.PENDING_MESSAGES_MAX", 100)
     count = 1000
     async with NatsTree(tmp_path) as tree:
         await tree.plant("/")
@@ -169,6 +168,7 @@ async def test_reports_that_the_client_drops_because_it_is_slow_are_read_again(
         bus, _ = await tree.sprout("/emea", centre)
         await tree.close("/")
         assert await bus.send_report({f"slot-{number}": b"1" * 100 for number in range(count)})
+        monkeypatch.setattr("relay.adapters.jetstream.connection.PENDING_MESSAGES_MAX", 100)
 
         _, listener = await tree.open()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from nats.aio.client import Client
@@ -29,6 +29,7 @@ from relay.adapters.jetstream.server_floor import (
 )
 from relay.adapters.jetstream.server_url import connect_options
 from relay.ports import BusBroken
+from relay.waiting import happens
 from schemas.values.codec import from_json
 from schemas.values.refusals import CodecError
 
@@ -129,13 +130,8 @@ class Connection:
 
     async def ready(self) -> None:
         """Wait for the connection, as long as a request may take; raises BusBroken."""
-        if self._connected.is_set():
-            return
-        try:
-            async with asyncio.timeout(REQUEST_SECONDS):
-                await self._connected.wait()
-        except TimeoutError as error:
-            raise BusBroken(f"{self._name} has lost the server at {self._url}") from error
+        if not self._connected.is_set() and not await happens(self._connected, REQUEST_SECONDS):
+            raise BusBroken(f"{self._name} has lost the server at {self._url}")
 
     @property
     def has_others(self) -> bool:
@@ -155,6 +151,18 @@ class Connection:
         """Have who reads over it begin again, as if it had come back: another server ended."""
         for call in self.when_back:
             call()
+
+    async def subscribe(self, subject: str, take: Callable[[Msg], Awaitable[None]]) -> Subscription:
+        """Have each message taken; what waits for that lies within limits that nothing reaches.
+
+        Raises NatsError or OSError.
+        """
+        return await self.client.subscribe(
+            subject,
+            cb=take,
+            pending_msgs_limit=PENDING_MESSAGES_MAX,
+            pending_bytes_limit=PENDING_BYTES_MAX,
+        )
 
     async def request(
         self, subject: str, data: bytes = b"", seconds: float = REQUEST_SECONDS
@@ -183,6 +191,15 @@ class Connection:
         if answer is None:
             raise BusBroken(f"{self._name}: JetStream at {self._url} does not answer {verb}")
         return checked(verb, answer)
+
+    async def api_or_none(self, verb: str, missing: int, **body: Any) -> dict[str, Any] | None:
+        """As `api`; None if it refuses with the code of what is `missing`."""
+        try:
+            return await self.api(verb, **body)
+        except JetStreamRefused as error:
+            if error.code != missing:
+                raise
+            return None
 
     async def _failed(self, error: Exception) -> None:
         logger.debug("%s: %r", self._name, error)

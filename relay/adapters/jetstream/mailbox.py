@@ -22,8 +22,6 @@ from nats.aio.subscription import Subscription
 from nats.errors import Error as NatsError
 
 from relay.adapters.jetstream.connection import (
-    PENDING_BYTES_MAX,
-    PENDING_MESSAGES_MAX,
     Connection,
     JetStreamRefused,
     answer_control,
@@ -36,6 +34,7 @@ from relay.adapters.jetstream.records import hops_of
 from relay.core.events import MailArrived
 from relay.ports import Clock
 from relay.shell.inbox import Inbox
+from relay.waiting import happens
 from schemas.content.carried import without_carried
 from schemas.values import subjects
 from schemas.values.identity import MailKey, NodePath
@@ -103,13 +102,7 @@ class Mailbox:
         if self._subscription is not None:
             return
         try:
-            # The limits lie above what may be in flight: nothing is dropped here.
-            self._subscription = await self._connection.client.subscribe(
-                self._subject,
-                cb=self._delivered,
-                pending_msgs_limit=PENDING_MESSAGES_MAX,
-                pending_bytes_limit=PENDING_BYTES_MAX,
-            )
+            self._subscription = await self._connection.subscribe(self._subject, self._delivered)
         except (NatsError, OSError) as error:
             logger.debug("the mailbox cannot be listened to: %s", error)
             self._lost()
@@ -268,7 +261,8 @@ class Mailbox:
         Returns the number of the reading that begins.
         """
         async with self._resetting:
-            await self._until_begun()
+            # Deliveries of an earlier reset must not be taken for those of the next one.
+            await happens(self._begun, BEGIN_SECONDS if self._accepted_at is not None else 0)
             self._resume = max(sequence, 1)
             self._open_end = None
             self._begun.clear()
@@ -276,14 +270,6 @@ class Mailbox:
             await self._reset()
             await self._listen()
             return self._inbox.reading
-
-    async def _until_begun(self) -> None:
-        """Deliveries of an earlier reset must not be taken for those of the next one."""
-        try:
-            async with asyncio.timeout(BEGIN_SECONDS if self._accepted_at is not None else 0):
-                await self._begun.wait()
-        except TimeoutError:
-            return
 
     async def _reset(self) -> None:
         self._reset_answered.clear()

@@ -15,8 +15,6 @@ from nats.errors import Error as NatsError
 from nats.errors import MaxPayloadError
 
 from relay.adapters.jetstream.connection import (
-    PENDING_BYTES_MAX,
-    PENDING_MESSAGES_MAX,
     Connection,
     JetStreamRefused,
     checked,
@@ -124,12 +122,7 @@ class Publisher:
     async def start(self) -> None:
         client = self._connection.client
         self._inbox = client.new_inbox()
-        subscription = await client.subscribe(
-            f"{self._inbox}.*.*",
-            cb=self._on_ack,
-            pending_msgs_limit=PENDING_MESSAGES_MAX,
-            pending_bytes_limit=PENDING_BYTES_MAX,
-        )
+        subscription = await self._connection.subscribe(f"{self._inbox}.*.*", self._on_ack)
         client.take_plain(subscription, self._take_sequence)
         self._connection.when_lost.append(self.give_up)
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from relay.adapters.jetstream.connection import NO_STREAM, Connection, JetStreamRefused
+from relay.adapters.jetstream.connection import NO_STREAM, Connection
 from relay.adapters.jetstream.fence import is_erased
 from relay.adapters.jetstream.publish import Outgoing, header_lines, kept_headers
 from relay.adapters.jetstream.stream_copy import StreamCopy
@@ -40,11 +40,8 @@ class StreamForm:
 
 async def stream_form(connection: Connection, stream: str) -> StreamForm | None:
     """A stream's settings and standing; None if there is none. Raises BusBroken."""
-    try:
-        info = await connection.api(f"STREAM.INFO.{stream}")
-    except JetStreamRefused as error:
-        if error.code != NO_STREAM:
-            raise
+    info = await connection.api_or_none(f"STREAM.INFO.{stream}", NO_STREAM)
+    if info is None:
         return None
     config = {name: value for name, value in info["config"].items() if name not in _OF_THIS_ONE}
     return StreamForm(config, str(info["created"]), int(info["state"]["last_seq"]))
@@ -68,18 +65,11 @@ async def newest_places(
     async def take(stored: Stored) -> None:
         newest[stored.subject] = MessagePlace(stored.sequence, stored.time_ms)
 
-    await _read_whole(connection, clock, stream, 1, take, headers_only=True)
+    await read_from(connection, clock, stream, 1, take, headers_only=True)
     return newest
 
 
 async def read_from(
-    connection: Connection, clock: Clock, stream: str, first: int, take: Take
-) -> None:
-    """Read all messages from a sequence on, with their data, in order; raises BusBroken."""
-    await _read_whole(connection, clock, stream, first, take)
-
-
-async def _read_whole(
     connection: Connection,
     clock: Clock,
     stream: str,
@@ -88,7 +78,10 @@ async def _read_whole(
     *,
     headers_only: bool = False,
 ) -> None:
-    """Read all that lay there, also where a stream is at several servers, and one is behind."""
+    """Read all messages from a sequence on, in order; raises BusBroken.
+
+    So also where a stream is at several servers, and one is behind.
+    """
     for _ in range(BEHIND_MAX):
         newest = await last_message(connection, stream, ">")
         last = int(newest["seq"]) if newest is not None else 0

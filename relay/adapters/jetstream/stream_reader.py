@@ -21,8 +21,6 @@ from nats.errors import Error as NatsError
 
 from relay.adapters.jetstream.connection import (
     NO_MESSAGE_FOUND,
-    PENDING_BYTES_MAX,
-    PENDING_MESSAGES_MAX,
     Connection,
     JetStreamRefused,
     answer_control,
@@ -30,6 +28,7 @@ from relay.adapters.jetstream.connection import (
 )
 from relay.adapters.jetstream.delivery import count_of, place_of
 from relay.ports import BusBroken, Clock
+from relay.waiting import happens
 
 HEARTBEAT_SECONDS = 5
 SILENCE_SECONDS = 12.0
@@ -189,12 +188,7 @@ class StreamReader:
 
         self._connection.when_dropped.append(dropped)
         try:
-            subscription = await client.subscribe(
-                inbox,
-                cb=arrived,
-                pending_msgs_limit=PENDING_MESSAGES_MAX,
-                pending_bytes_limit=PENDING_BYTES_MAX,
-            )
+            subscription = await self._connection.subscribe(inbox, arrived)
             await self._make_consumer(inbox)
             await self._until_torn()
         except (NatsError, OSError) as error:
@@ -313,11 +307,7 @@ class StreamReader:
             self._torn.set()
 
     async def _until_torn(self) -> None:
-        while not self._torn.is_set():
-            try:
-                async with asyncio.timeout(SILENCE_SECONDS):
-                    await self._torn.wait()
-            except TimeoutError:
-                silent = self._clock.now().seconds - self._heard
-                if silent >= SILENCE_SECONDS and not self._taking:
-                    return
+        while not await happens(self._torn, SILENCE_SECONDS):
+            silent = self._clock.now().seconds - self._heard
+            if silent >= SILENCE_SECONDS and not self._taking:
+                return

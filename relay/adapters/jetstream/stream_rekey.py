@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from relay.adapters.jetstream.connection import NO_STREAM, Connection, JetStreamRefused
+from relay.adapters.jetstream.connection import NO_STREAM, Connection
 from relay.adapters.jetstream.publish import (
     REPLACES,
     Outgoing,
@@ -66,11 +66,7 @@ async def _rekey(
         renamed = subjects.Subject(path, subject.tail, subject.key)
         return Outgoing(str(renamed), stored.data, header_lines(headers))
 
-    try:
-        await connection.api(f"STREAM.INFO.{stream}")
-    except JetStreamRefused as error:
-        if error.code != NO_STREAM:
-            raise
+    if await connection.api_or_none(f"STREAM.INFO.{stream}", NO_STREAM) is None:
         return 0
     old, new = (subjects.stream_subjects(each)[stream] for each in (former, path))
     await make_stream(connection, stream, (*old, *new))

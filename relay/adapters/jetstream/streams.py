@@ -227,11 +227,7 @@ async def mail_consumers(connection: Connection) -> frozenset[str]:
 
 
 async def _delete_mail_consumer(connection: Connection, child: str) -> None:
-    try:
-        await connection.api(f"CONSUMER.DELETE.MAIL.{child}")
-    except JetStreamRefused as error:
-        if error.code != _NO_CONSUMER:
-            raise
+    await connection.api_or_none(f"CONSUMER.DELETE.MAIL.{child}", _NO_CONSUMER)
 
 
 async def erase_child(
@@ -262,23 +258,14 @@ async def last_message(
 
     None if it finds none. Raises BusBroken.
     """
-    try:
-        answer = await connection.api(f"STREAM.MSG.GET.{stream}", last_by_subj=subject)
-    except JetStreamRefused as error:
-        if error.code != NO_MESSAGE_FOUND:
-            raise
-        return None
-    message: Mapping[str, Any] = answer["message"]
-    return message
+    verb = f"STREAM.MSG.GET.{stream}"
+    answer = await connection.api_or_none(verb, NO_MESSAGE_FOUND, last_by_subj=subject)
+    return None if answer is None else answer["message"]
 
 
 async def delete_stream(connection: Connection, stream: str) -> None:
     """Delete a stream, if it is there."""
-    try:
-        await connection.api(f"STREAM.DELETE.{stream}")
-    except JetStreamRefused as error:
-        if error.code != NO_STREAM:
-            raise
+    await connection.api_or_none(f"STREAM.DELETE.{stream}", NO_STREAM)
 
 
 async def purge(
@@ -297,26 +284,15 @@ async def purge_all(connection: Connection, stream: str, slots: Iterable[str]) -
 
 async def purge_through(connection: Connection, stream: str, ends: Mapping[str, int]) -> None:
     """Erase of each subject what is kept up to a sequence; raises BusBroken as before."""
-
-    async def purge_one(subject: str) -> None:
-        # The server keeps what lies at `seq`; with 1 it erases all.
-        if ends[subject] > 0:
-            verb = f"STREAM.PURGE.{stream}"
-            await connection.api(verb, filter=subject, seq=ends[subject] + 1)
-
-    await each(purge_one, ends)
+    # Up to 0 it would erase all.
+    begun = [subject for subject, end in ends.items() if end > 0]
+    await each(lambda subject: purge(connection, stream, subject, ends[subject]), begun)
 
 
 async def delete_message(connection: Connection, stream: str, sequence: int) -> bool:
     """Delete one message; False if it is not there, for instance because it was overwritten."""
     verb = f"STREAM.MSG.DELETE.{stream}"
-    try:
-        await connection.api(verb, seq=sequence, no_erase=True)
-    except JetStreamRefused as error:
-        if error.code != _NO_MESSAGE:
-            raise
-        return False
-    return True
+    return await connection.api_or_none(verb, _NO_MESSAGE, seq=sequence, no_erase=True) is not None
 
 
 async def delete_messages(connection: Connection, stream: str, sequences: Iterable[int]) -> None:

@@ -9,8 +9,6 @@ from collections.abc import Mapping
 from nats.aio.msg import Msg
 
 from relay.adapters.jetstream.connection import (
-    PENDING_BYTES_MAX,
-    PENDING_MESSAGES_MAX,
     Connection,
     JetStreamRefused,
     checked,
@@ -23,6 +21,7 @@ from relay.adapters.jetstream.publish import Outgoing, Publisher
 from relay.core.events import LinkChanged, Welcomed
 from relay.ports import BusBroken, Clock, Dice
 from relay.shell.inbox import Inbox
+from relay.waiting import happens
 from schemas.reports.link import Welcome
 from schemas.reports.reports import PART_MAX_BYTES
 from schemas.values import subjects
@@ -92,13 +91,7 @@ class Uplink:
     async def start(self) -> None:
         await self._publisher.start()
         self._connection.when_lost.append(self.lost)
-        await self._connection.client.subscribe(
-            subjects.welcome(self._path.name),
-            cb=self._welcome_came,
-            pending_msgs_limit=PENDING_MESSAGES_MAX,
-            pending_bytes_limit=PENDING_BYTES_MAX,
-        )
-
+        await self._connection.subscribe(subjects.welcome(self._path.name), self._welcome_came)
         if self._system is not None:
             await self._system.client.subscribe(LINKS_SUBJECT, cb=self._links_counted)
 
@@ -224,12 +217,7 @@ class Uplink:
         Who was away for a moment comes back in a moment, and a first start waits for nothing.
         """
         away = self._clock.now().seconds - lost_at
-        try:
-            async with asyncio.timeout(min(away / 4, SPREAD_SECONDS_MAX) * self._dice.fraction()):
-                await self._lost.wait()
-        except TimeoutError:
-            return False
-        return True
+        return await happens(self._lost, min(away / 4, SPREAD_SECONDS_MAX) * self._dice.fraction())
 
     async def _find_parent(self) -> None:
         delay = BACKOFF_SECONDS_MIN
@@ -243,22 +231,14 @@ class Uplink:
                 # Only a server that has a link itself passes on what its clients ask the parent.
                 await self._connection.move_on()
                 move_on_at = self._clock.now().seconds + MOVE_ON_SECONDS
-            try:
-                async with asyncio.timeout(delay * (0.5 + self._dice.fraction() / 2)):
-                    await self._link_news.wait()
-                delay = BACKOFF_SECONDS_MIN
-            except TimeoutError:
-                delay = min(2 * delay, BACKOFF_SECONDS_MAX)
+            came = await happens(self._link_news, delay * (0.5 + self._dice.fraction() / 2))
+            delay = BACKOFF_SECONDS_MIN if came else min(2 * delay, BACKOFF_SECONDS_MAX)
 
     async def _until_lost(self) -> None:
-        while not self._lost.is_set():
-            try:
-                async with asyncio.timeout(QUIET_SECONDS):
-                    await self._lost.wait()
-            except TimeoutError:
-                quiet = self._clock.now().seconds - self._heard
-                if quiet >= QUIET_SECONDS and not await self._probe():
-                    return
+        while not await happens(self._lost, QUIET_SECONDS):
+            quiet = self._clock.now().seconds - self._heard
+            if quiet >= QUIET_SECONDS and not await self._probe():
+                return
 
     async def _probe(self) -> bool:
         """Whether the parent answers, and has a mailbox for this node."""

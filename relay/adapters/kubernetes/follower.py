@@ -27,7 +27,7 @@ from relay.space_port import (
     Synced,
     Tell,
 )
-from relay.waiting import work_group
+from relay.waiting import happens, work_group
 from schemas.objects.objects import DEFINITIONS
 from schemas.objects.source_objects import number_of
 
@@ -237,9 +237,7 @@ class Follower:
             wait = REFRESH_SECONDS if all(sign.served for sign in self._signs) else BLIND_SECONDS
             if self._discovery.failure is not None:
                 wait = RETRY_SECONDS
-            with suppress(TimeoutError):
-                async with asyncio.timeout(wait):
-                    await self._discovery.due.wait()
+            await happens(self._discovery.due, wait)
             self._discovery.due.clear()
             for seconds in AFTERWARDS_SECONDS:
                 await self._clock.sleep(seconds)
