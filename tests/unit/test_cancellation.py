@@ -16,6 +16,7 @@ from relay.adapters.jetstream.request_reply import brief_connection
 from relay.adapters.server.nkey_pairs import new_user_nkey
 from relay.adapters.spaces.connection import space_connection
 from relay.ports import BusBroken
+from relay.waiting import end_if_cancelled
 from schemas.values.identity import NodePath
 
 WAITS = [asyncio.wait_for, cancellation.wait_for]
@@ -59,6 +60,41 @@ async def test_without_time_left_nothing_is_waited_for(wait_for):
 
     with pytest.raises(TimeoutError):
         await wait_for(answer, 0)
+
+
+async def test_who_begins_again_ends_if_it_is_cancelled_as_a_group_of_its_fails():
+    begun, failing = 0, asyncio.Event()
+
+    async def fail():
+        raise BusBroken("the bus is gone")
+
+    async def end_slowly():
+        try:
+            await asyncio.Event().wait()
+        finally:
+            failing.set()
+            await asyncio.sleep(0)
+
+    async def begin_again():
+        nonlocal begun
+        while True:
+            begun += 1
+            try:
+                async with asyncio.TaskGroup() as group:
+                    group.create_task(end_slowly())
+                    await asyncio.sleep(0)
+                    group.create_task(fail())
+            except* BusBroken:
+                pass
+            end_if_cancelled()
+
+    task = asyncio.get_running_loop().create_task(begin_again())
+    await failing.wait()
+    task.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.wait_for(task, 10)
+    assert begun == 1
 
 
 @pytest.mark.parametrize("connection", [asking, brief_connection, space_connection])
