@@ -138,6 +138,7 @@ def _checked_members(listed: object) -> list[dict[str, Any]]:
     return [
         {**{word: _text(it, word) for word in texts}, **dict.fromkeys(figures, 0)}
         | _figures(it, figures)
+        | {"sameChildren": it.get("sameChildren") is True}
         for it in found
         if isinstance(it, Mapping)
     ]

@@ -20,8 +20,8 @@ from leafcast.members.settings import MemberSettings
 from leafcast.members.state_files import StateFiles
 from leafcast.node.credentials.account_seeds import account_seeds
 from leafcast.node.kept_store import keep_store
-from leafcast.node.member_forms import STORE_FULL
-from leafcast.node.options import CHILDREN, ActiveMember
+from leafcast.node.member_forms import ACTIVE, CHILDREN, STANDBY, STORE_FULL
+from leafcast.node.options import ActiveMember
 from relay.adapters.jetstream.connection import Connection
 from relay.adapters.jetstream.fence import Tenure
 from relay.adapters.jetstream.jetstream_leader import until_led
@@ -37,6 +37,7 @@ from relay.adapters.server.nats_server import EmbeddedServer
 from relay.core.effects import Noted
 from relay.members.lease import MemberLease
 from relay.ports import BusBroken, Clock, Dice, first_of
+from relay.waiting import end_if_cancelled
 from schemas.values.identity import random_id
 
 SETTLE_SECONDS = 0.5
@@ -45,7 +46,6 @@ AGAIN_SECONDS, AGAIN_SECONDS_MAX = 0.25, 5.0
 """After a turn: what ended it at once may do so again and again."""
 LONE_SECONDS, DOOR_LOOK_SECONDS = 30.0, 1.0
 """So long without a word of an active member: children are better served at another one's."""
-ACTIVE, STANDBY = "active", "standby"
 
 log = logging.getLogger("leafcast")
 
@@ -192,6 +192,7 @@ class Member:
                 while True:
                     began = clock.now().seconds
                     await self._take_turns(machine)
+                    end_if_cancelled()
                     is_short = clock.now().seconds - began < AGAIN_SECONDS_MAX
                     pause = min(2 * pause, AGAIN_SECONDS_MAX) if is_short else AGAIN_SECONDS
                     await clock.sleep(pause)

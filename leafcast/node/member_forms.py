@@ -7,8 +7,10 @@ from typing import Any
 
 from relay.adapters.jetstream.member_servers import MemberServer
 
-SILENT = "silent"
+ACTIVE, STANDBY, SILENT = "active", "standby", "silent"
 LEADS, FOLLOWS, BEHIND, DOWN, FULL = "leads", "follows", "behind", "down", "full"
+CHILDREN = "children"
+"""The fact of a member that says which children its server lets in, by which keys."""
 STORE_FULL = "storeFull"
 """What a member says of itself: its server cannot write, for want of room on the disk."""
 MEMBERS_ASKED = "members"
@@ -20,12 +22,14 @@ Form = dict[str, Any]
 def member_forms(
     facts: Mapping[str, Mapping[str, Any]], servers: Iterable[MemberServer]
 ) -> list[Form]:
-    """`{name, role, seconds, server, lag}` of each, by name.
+    """`{name, role, seconds, server, lag, sameChildren}` of each, by name.
 
     A member whose process does not answer is `silent`; `seconds` is for how long it is active, or
-    has heard nothing of one that is.
+    has heard nothing of one that is; `sameChildren` is whether its server lets in whom the active
+    one's does, by the same keys.
     """
     standing = {server.member: server for server in servers}
+    active = next((it for it in facts.values() if it.get("role") == ACTIVE), {})
     forms = []
     for name in sorted(facts.keys() | standing.keys()):
         said, server = facts.get(name, {}), standing.get(name)
@@ -37,6 +41,7 @@ def member_forms(
                 "seconds": int(seconds) if isinstance(seconds, (int, float)) else 0,
                 "server": FULL if said.get(STORE_FULL) is True else _server(server),
                 "lag": server.lag if server is not None else 0,
+                "sameChildren": CHILDREN in said and said[CHILDREN] == active.get(CHILDREN),
             }
         )
     return forms

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from leafcast.node.credentials.node_certificate import NodeCertificate
+from leafcast.node.member_forms import CHILDREN
 from leafcast.space_settings import SpaceSetting
 from relay.adapters.jetstream.entrance import Decide
 from relay.adapters.jetstream.fence import Tenure
@@ -26,8 +27,6 @@ from relay.shell.driver import Driver
 from schemas.records.roots import Roots
 from schemas.values.identity import NodePath, TreeId
 
-CHILDREN = "children"
-"""The fact of a member that says which children its server lets in."""
 LET_IN_SECONDS = 5.0
 
 

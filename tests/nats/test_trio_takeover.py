@@ -191,13 +191,19 @@ async def test_what_a_dead_member_handed_out_and_changed_is_good_at_the_next_one
 
 async def test_a_stopped_member_that_goes_on_later_changes_nothing(tmp_path):
     async with changing_tree(tmp_path) as (tree, applies):
+        spare = await tree.join("/spare", labels={})
+        await until(lambda: "is in session" in spare.said, lambda: spare.said)
         first = tree.active()
         tree.centres[first].kill(PAUSED)
         await tree.until_active(beside=first)
         await applies.more(5)
+        revoked = await tree.call("node-revoke", path="/spare")
+        assert (revoked["cut"], revoked["unconfirmed"]) == (True, [first])
         tree.centres[first].kill(GOES_ON)
         await until(lambda: tree.stands_by(first), lambda: str(tree.said()))
         await applies.more(5)
+        revoked = await tree.call("node-revoke", path="/spare")
+        assert (revoked["cut"], revoked["unconfirmed"]) == (True, [])
 
 
 async def test_a_member_that_cannot_open_the_state_says_so_and_leaves_it_to_others(tmp_path):

@@ -15,6 +15,7 @@ CLUSTER = {
         {"name": "lc_emea.m3", "current": False, "offline": True, "lag": 7},
     ],
 }
+LACKS = {"sameChildren": False}
 FORMS = member_forms(
     {"m1": {"role": "active", "activeSeconds": 61.5}, "m2": {"role": "standby"}},
     servers_in(CLUSTER),
@@ -36,9 +37,9 @@ def test_the_leader_and_its_followers_are_named_as_members():
 
 def test_a_member_whose_process_is_silent_and_whose_server_is_down_is_told_of():
     assert FORMS == [
-        {"name": "m1", "role": "active", "seconds": 61, "server": "follows", "lag": 0},
-        {"name": "m2", "role": "standby", "seconds": 0, "server": "leads", "lag": 0},
-        {"name": "m3", "role": "silent", "seconds": 0, "server": "down", "lag": 7},
+        {"name": "m1", "role": "active", "seconds": 61, "server": "follows", "lag": 0, **LACKS},
+        {"name": "m2", "role": "standby", "seconds": 0, "server": "leads", "lag": 0, **LACKS},
+        {"name": "m3", "role": "silent", "seconds": 0, "server": "down", "lag": 7, **LACKS},
     ]
 
 
@@ -58,6 +59,19 @@ def test_the_table_has_a_row_a_member_and_names_who_does_not_answer():
     assert "/emea does not answer" in silent
 
 
+def test_only_a_member_that_lets_in_whom_the_active_one_does_has_confirmed_it():
+    facts = {
+        "m1": {"role": "active", "children": "new"},
+        "m2": {"role": "standby", "children": "new"},
+        "m3": {"role": "standby", "children": "old"},
+    }
+    servers = servers_in({"leader": "lc.m4"})
+    forms = checked_answer(NodePath(), {"children": {}, "members": member_forms(facts, servers)})[
+        "members"
+    ]
+    assert [it["sameChildren"] for it in forms] == [True, True, False, False]
+
+
 def test_a_tree_without_members_says_so():
     assert shown([{"path": "/", "members": [], "is_edge": False}]) == NONE_HAS
 
@@ -71,4 +85,11 @@ def test_what_a_relay_says_of_its_members_is_bounded():
     one = {"name": "n" * 100_000, "role": 3, "server": "leads", "lag": -1, "seconds": True, "x": 1}
     found = checked_answer(NodePath(("emea",)), {"children": {}, "members": [one] * 100})["members"]
     assert len(found) == 8
-    assert found[0] == {"name": "", "role": "", "server": "leads", "lag": 0, "seconds": 0}
+    assert found[0] == {
+        "name": "",
+        "role": "",
+        "server": "leads",
+        "lag": 0,
+        "seconds": 0,
+        "sameChildren": False,
+    }

@@ -70,6 +70,10 @@ class Bed:
         self._step()
         return not self.parent_away
 
+    async def unconfirmed(self, parent):
+        assert parent == STORE.parent
+        return ["m3"]
+
     def edges_at(self):
         return {str(STORE): "store"}
 
@@ -93,7 +97,7 @@ class Bed:
 
 async def test_a_key_is_replaced_and_the_old_one_is_void_then():
     bed = Bed()
-    assert await bed.keys().rotate(str(STORE)) == {"nkey": nkey(2)}
+    assert await bed.keys().rotate(str(STORE)) == {"nkey": nkey(2), "unconfirmed": ["m3"]}
     assert bed.record_keys == bed.own == nkey(2)
 
 
@@ -150,7 +154,12 @@ async def test_a_revoked_node_has_no_key_and_it_is_said_whether_its_parent_knows
     bed = Bed()
     bed.parent_away = parent_away
     answer = await bed.keys().revoke(str(STORE))
-    assert answer == {"cut": not parent_away, "parent": "/region-1", "edge": True}
+    assert answer == {
+        "cut": not parent_away,
+        "parent": "/region-1",
+        "unconfirmed": ["m3"],
+        "edge": True,
+    }
     assert bed.record_keys == ""
     with pytest.raises(ApiError, match="is revoked; let it in again: leafcast node add"):
         await bed.keys().rotate(str(STORE))

@@ -22,6 +22,8 @@ from leafcast.cli.node_tokens import (
 )
 from leafcast.cli.options.common import SPAN, NodeAt, NodesAt, data_dir_option
 from leafcast.cli.session_calls import call
+from leafcast.show.sanitize import sanitize
+from schemas.values.identity import NodePath
 
 REMOVE_SECONDS = 90.0
 _call = partial(call, seconds=REMOVE_SECONDS)
@@ -224,6 +226,7 @@ def rotate(path: str, data_dir: Path | None) -> None:
     """
     answer = call(data_dir, "node-rotate", seconds=SECONDS, path=path)
     click.echo(f"node {path} has a new key, {answer['nkey'][:12]}...; the old one is void")
+    _tell_unconfirmed(path, answer["unconfirmed"])
 
 
 @node.command()
@@ -238,14 +241,25 @@ def revoke(path: str, data_dir: Path | None) -> None:
     answer = call(data_dir, "node-revoke", seconds=SECONDS, path=path)
     if answer["cut"]:
         click.echo(f"node {path} revoked: its link is cut")
+    elif answer["unconfirmed"]:
+        click.echo(f"node {path} revoked")
     else:
         above = answer["parent"]
         click.echo(
             f"node {path} revoked; {above} does not answer, and cuts its link when it is back"
         )
+    _tell_unconfirmed(path, answer["unconfirmed"])
     if answer["edge"]:
         click.echo(f"It has the fleet key; to seal under another one: {ROTATE_FLEET}")
     click.echo(f"To let it in again: leafcast node add {path}")
+
+
+def _tell_unconfirmed(path: str, members: list[str]) -> None:
+    """Say at which members of its parent a key that is void may still open the door."""
+    if members:
+        who = f"{' and '.join(members)} of {NodePath.parse(path).parent}"
+        said = "the old key may be good there until that answers again; see leafcast tree --members"
+        click.echo(sanitize(f"Not confirmed by member {who}: {said}"))
 
 
 for _command in (list_, requests, tokens, approve, deny):

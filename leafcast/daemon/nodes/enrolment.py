@@ -15,11 +15,12 @@ from controllers.core.ledger.node_moves import nodes_below
 from controllers.issuing.nodes import NodeRefused, enrol_nodes, node_record, nodes
 from leafcast.ask.api import ApiError
 from leafcast.ask.client import CentreAsks, api_error
-from leafcast.ask.remote import IN_SESSION, checked_answer
+from leafcast.ask.remote import IN_SESSION, NOTHING_MORE, checked_answer
 from leafcast.ask.session import NODE_MANAGER
 from leafcast.centre.centre import Centre
 from leafcast.centre.inventory import edge_objects
 from leafcast.daemon.nodes.relocation import name_for
+from leafcast.node.member_forms import MEMBERS_ASKED, SILENT
 from relay.adapters.server.nkey_pairs import entrance_pair
 from relay.ports import Clock
 from relay.shell.asker import AskFailed
@@ -273,10 +274,12 @@ class Enrolment:
             said = f"it is {state}{also} and could not come back with the key that it has"
         return said + ("; `leafcast up` would not start it" if self._centre.runs_here(path) else "")
 
-    async def answer(self, path: NodePath, remedy: str) -> Json:
+    async def answer(
+        self, path: NodePath, remedy: str, arguments: Mapping[str, str] = NOTHING_MORE
+    ) -> Json:
         """What a node says of itself; raises ApiError."""
         try:
-            return checked_answer(path, await self._asks.ask_signed(path, NODE, {}))
+            return checked_answer(path, await self._asks.ask_signed(path, NODE, arguments))
         except AskFailed as failed:
             error = api_error(failed.fault)
             raise ApiError(error.code, error.message, remedy) from failed
@@ -284,7 +287,8 @@ class Enrolment:
     async def admitted(self, nkeys: Mapping[NodePath, str]) -> bool:
         """Wait a while until parents know their children's keys; whether they do.
 
-        A parent that reads a long list of new children may not answer at once.
+        Of a parent with several members all that are reached must: a child may dial any of them. A
+        parent that reads a long list of new children may not answer at once.
         """
         seconds = ADMIT_SECONDS_MAX + len(nkeys) * ADMIT_SECONDS_EACH
         until, pause = self._clock.now().seconds + seconds, POLL_SECONDS
@@ -293,7 +297,9 @@ class Enrolment:
             for parent in sorted({path.parent for path in awaited}):
                 children = {}
                 with suppress(ApiError):
-                    children = (await self.answer(parent, "ask again"))["children"]
+                    answer = await self.answer(parent, "ask again", {MEMBERS_ASKED: ""})
+                    if not any(it["role"] != SILENT for it in _lacking(answer)):
+                        children = answer["children"]
                 for path in [path for path in awaited if path.parent == parent]:
                     if children.get(path.name, {}).get("nkey") == awaited[path]:
                         del awaited[path]
@@ -302,11 +308,26 @@ class Enrolment:
                 pause = min(2 * pause, POLL_SECONDS_MAX)
         return not awaited
 
+    async def unconfirmed(self, parent: NodePath) -> list[str]:
+        """Which of its members may let in other children, or by other keys, than the active one.
+
+        None of a node that does not answer.
+        """
+        with suppress(ApiError):
+            answer = await self.answer(parent, "ask again", {MEMBERS_ASKED: ""})
+            return [it["name"] for it in _lacking(answer)]
+        return []
+
     async def hanging(self) -> dict[str, str]:
         """The SyncTargets' names by the path they hang at."""
         listing = await self._centre.inventory_space().list(GROUP, "synctargets")
         hanging = {path_of(obj): obj["metadata"]["name"] for obj in listing.objects}
         return {path: name for path, name in hanging.items() if path}
+
+
+def _lacking(answer: Json) -> list[Json]:
+    """The members of a node that did not confirm that they let in whom the active one does."""
+    return [it for it in answer["members"] if not it["sameChildren"]]
 
 
 def give_up(centre: Centre, name: str, clock: Clock) -> None:

@@ -38,10 +38,10 @@ class NodeKeys:
 
     @verb("node-rotate")
     async def rotate(self, path: str) -> Json:
-        """Have the node make a new key, and use it: `{nkey}`. Raises ApiError.
+        """Have the node make a new key, and use it: `{nkey, unconfirmed}`. Raises ApiError.
 
         Both are in its record until it is linked with the new one. So whatever ends this, the node
-        can be reached, and the next `node rotate` goes on.
+        can be reached, and the next `node rotate` goes on. `unconfirmed` is as `revoke` has it.
         """
         where = NodePath.parse(path)
         async with self._changing:
@@ -58,7 +58,8 @@ class NodeKeys:
             nkey = (await self._asked(where, {}))["nkey"]
             await self._issue(where, nkey)
             await self._enrolling.admitted({where: nkey})
-        return {"nkey": nkey}
+            unconfirmed = await self._enrolling.unconfirmed(where.parent)
+        return {"nkey": nkey, "unconfirmed": unconfirmed}
 
     async def _change_over(self, path: NodePath, old: str) -> None:
         new = (await self._asked(path, {"make": "next"}))["next"]
@@ -86,17 +87,24 @@ class NodeKeys:
 
     @verb("node-revoke")
     async def revoke(self, path: str) -> Json:
-        """Make its keys void: `{cut, parent, edge}`. Raises ApiError.
+        """Make its keys void: `{cut, parent, unconfirmed, edge}`. Raises ApiError.
 
-        Whether its parent knows, who that is, and whether it is an edge.
+        Whether its parent knows, who that is, the members of it that did not confirm it, and
+        whether it is an edge.
         """
         where = NodePath.parse(path)
         async with self._changing:
             self._record(where)
             await self._issue(where, "")
             cut = await self._enrolling.admitted({where: ""})
+            unconfirmed = await self._enrolling.unconfirmed(where.parent)
         edge = path in self._enrolling.edges_at()
-        return {"cut": cut, "parent": str(where.parent), "edge": edge}
+        return {
+            "cut": cut,
+            "parent": str(where.parent),
+            "unconfirmed": unconfirmed,
+            "edge": edge,
+        }
 
     def _record(self, path: NodePath) -> NodeRecord:
         record = self._enrolling.record(path)

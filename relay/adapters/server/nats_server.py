@@ -138,10 +138,9 @@ class EmbeddedServer:
 
     @property
     def served(self) -> str:
-        """A digest of the children that it lets in now, and of their keys."""
-        return blake2b(
-            repr(sorted(self._read.children.items())).encode(), digest_size=8
-        ).hexdigest()
+        """A digest of the children that it lets in now, of their keys, and of links to be cut."""
+        served = sorted(self._read.children.items()), sorted(self._to_cut)
+        return blake2b(repr(served).encode(), digest_size=8).hexdigest()
 
     @property
     def pid(self) -> int:
