@@ -461,6 +461,9 @@ class Upstream:
         at = candidate.sequence
         if at is None or self.link.reader.judged < at or not self.welcomed:
             return False
+        if not (self.has_memory or self.caught_up):
+            # What is newer than its first snapshot only the end of the mailbox tells.
+            return False
         if not self._may_rely_on(candidate.snapshot):
             return False
         if not candidate.overdue and self._may_have_passed_over(standings):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from relay.core.events import BlobArrived, Event, MailArrived
+from schemas.content.blobs import MANIFEST
 from schemas.objects.objects import ObjectKey
 from schemas.records.records import Profile
 from schemas.reports.link import Hello, Progress
@@ -11,6 +12,7 @@ from schemas.values.identity import SNAPSHOT_KEY, MailKey
 from schemas.values.wire import decode, encode, replace
 from tests.simulation.host import HELLO, Host
 from tests.simulation.laws import (
+    CONVERGENCE,
     EXACTLY_ONCE,
     LEAST_PRIVILEGE,
     NO_IGNORANCE,
@@ -35,6 +37,7 @@ from tests.simulation.scenes import (
     region_of,
     relink,
     require,
+    until,
 )
 
 MINUTE = 60.0
@@ -284,7 +287,29 @@ def profile_kept_back(one: Run) -> None:
     relink(one, edge.path)
 
 
+def both_forget(one: Run) -> None:
+    """A relay and its edge lose their disks, and the relay gets content late: nothing goes.
+
+    What they had is newer than the last snapshot, which does not list it.
+    """
+    edge, region = edges_of(one)[0], region_of(one)
+    everywhere(one, "p3", D)
+    until(one, lambda: D in edge.space.objects, CONVERGENCE, "p3 is not there", MINUTE)
+    before = dict(edge.space.objects)
+    one.world.lying_blobs = lambda host, reference, value: (
+        None if host.path.is_root and reference.kind == MANIFEST else value
+    )
+    for host in (region, edge):
+        host.stop(keep_disk=False)
+    for host in (region, edge):
+        host.start()
+    one.world.run(MINUTE / 2)
+    require(edge.space.objects == before, NO_IGNORANCE, f"{edge.path} lost what it had")
+    one.world.lying_blobs = None
+
+
 LIVES = (
+    both_forget,
     profile_kept_back,
     hostile_child,
     curious_child,

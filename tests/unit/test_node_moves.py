@@ -78,14 +78,15 @@ def test_a_node_leaves_its_place_together_with_the_destination_that_says_so():
         assert left_nodes(held, TREE, [(old, news)]) == []
 
 
-def test_a_node_is_still_left_if_the_last_snapshot_lists_its_destination_there():
+def test_a_node_is_still_left_unless_the_last_snapshot_lists_its_destination_where_it_is_alone():
     moved = profile(NEW, 5, former=(FAR, OLD))
-    at_old, at_far = (path_entry_key(path, moved.source.key) for path in (OLD, FAR))
-    records = ledger(moved, node(OLD), node(NEW))
-    assert still_left(records, TREE, [at_old]) == [node(OLD).source.key]
-    assert still_left(records, TREE, [at_far]) == []
+    at = {path: path_entry_key(path, moved.source.key) for path in (OLD, FAR, NEW)}
+    records, left = ledger(moved, node(OLD), node(NEW)), [node(OLD).source.key]
+    for listed in ([at[OLD]], [at[OLD], at[NEW]], [at[FAR]], []):
+        assert still_left(records, TREE, listed) == left
+    assert still_left(records, TREE, [at[NEW]]) == []
     came_after = wire.replace(node(OLD), generation=6)
-    assert still_left(ledger(moved, came_after, node(NEW)), TREE, [at_old]) == []
+    assert still_left(ledger(moved, came_after, node(NEW)), TREE, [at[OLD]]) == []
 
 
 @pytest.mark.parametrize(

@@ -37,19 +37,18 @@ def left_nodes(
 
 
 def still_left(records: Records, tree: TreeId, listed: Container[EntryKey]) -> list[MailKey]:
-    """The nodes that moved away when the last snapshot still listed their destinations there.
+    """The nodes that moved away with destinations, as far as the last snapshot does not know it.
 
-    Who begins on this ledger drops the old profile, and the node with it. A node that is newer
-    than the move came after it.
+    It lists them where they were, or not where they are. Who begins on this ledger drops the old
+    profile, and the node with it. A node that is newer than the move came after it.
     """
     moved = [
         (old, profile)
-        for profile in records.values()
+        for key, profile in records.items()
         if isinstance(profile, Profile)
         for old in former_paths(profile.annotations)
-        if path_entry_key(old, profile.source.key) in listed
-        and (node := node_in(records, tree, old)) is not None
-        and node.generation < profile.generation
+        if path_entry_key(old, key) in listed or path_entry_key(profile.path, key) not in listed
+        if (node := node_in(records, tree, old)) and node.generation < profile.generation
     ]
     return left_nodes(records, tree, moved)
 

@@ -102,6 +102,10 @@ class SnapshotIssuer:
         self._deleted.setdefault(key, now)
         self._losses.append(now)
 
+    def unlist(self, key: EntryKey) -> None:
+        """A deleted record is listed no longer, whatever is settled."""
+        self._changes[key] = None
+
     def withdraw(self, term: Term, *, now: float) -> None:
         """What this term issued and no snapshot lists is gone from now on."""
         self._know_whole(term)

@@ -23,6 +23,7 @@ from schemas.records.records import (
     KeysRecord,
     LocationHead,
     LocationRecord,
+    NodeRecord,
     Profile,
     Record,
 )
@@ -35,6 +36,7 @@ from schemas.records.snapshots import (
     Term,
     TermEntry,
     mail_key_of,
+    path_entry_key,
     read_snapshot,
     read_terms,
 )
@@ -93,7 +95,12 @@ class StoredLedger:
         vouched = last is not None or not held
         unlisted -= lost.keys()
         issuer = LedgerIssuer(ledger, snapshots, signer, frozenset(unlisted), lost, vouched)
-        issuer.delete(still_left(ledger.records, signer.tree, self.listed), now)
+        profiles = [key for key, it in ledger.records.items() if isinstance(it, Profile)]
+        for node in issuer.delete(still_left(ledger.records, signer.tree, self.listed), now):
+            assert isinstance(node, NodeRecord)
+            if not any(path_entry_key(node.path, key) in self.listed for key in profiles):
+                # An edge that sees its profile dropped, and not its node, lets go of all it has.
+                snapshots.unlist(path_entry_key(node.path, node.source.key))
         return issuer
 
     def _may_lose(self, entry: EntryKey, record: Record) -> bool:

@@ -128,6 +128,9 @@ class MailboxWriter:
         # The newest snapshot that the node reached, and whether it is to be written in any case.
         self._reached: VerifiedSnapshot | None = None
         self._snapshot_due = False
+        # Up to which generation the mailbox lacked something when its first snapshot was due: an
+        # edge without memory lets go of what is not there before it.
+        self._lacked: int | None = None
         # Of the snapshot in the mailbox; of one that a former run wrote it is not known.
         self._snapshot_reign = 0
         self._excluded: tuple[tuple[MailKey, Version], ...] = ()
@@ -291,9 +294,13 @@ class MailboxWriter:
         written = SnapshotRank(self._snapshot_reign, self.snapshot)
         if snapshot.rank <= written or not (self._snapshot_due or covers):
             return
-        if any(generation <= snapshot.generation for generation in self._pending()):
+        above = snapshot.generation
+        if not self.snapshot:
+            self._lacked = max(self._pending(), default=0) if self._lacked is None else self._lacked
+            above = max(above, self._lacked)
+        if any(generation <= above for generation in self._pending()):
             return
-        self._snapshot_due = False
+        self._snapshot_due, self._lacked = False, None
         while self._uncovered and self._uncovered[0] <= settled:
             heappop(self._uncovered)
         self._put(
