@@ -30,7 +30,7 @@ from controllers.issuing.keys import CentreKeys, KeysUnusable
 from controllers.ports import CentreRelay
 from controllers.spaces.space_marks import SpaceContinuity
 from relay.core.records.trust import RootsRefused, Trust
-from relay.ports import Clock, Dice
+from relay.ports import BusBroken, Clock, Dice
 from relay.waiting import until_due
 from schemas.records.records import KeysRecord, Record
 from schemas.records.signed_records import SignedRecord
@@ -111,6 +111,11 @@ class Issuer:
         """What the last snapshot lists and the ledger lost: it stays in force in the tree."""
         return frozenset(self._core.lost)
 
+    @property
+    def is_partial(self) -> bool:
+        """Whether the ledger lost something at the start that nobody can name."""
+        return self._core.is_partial
+
     def listen(self, on_change: OnChange) -> None:
         """Tell this one, too, as `on_change` is told from now on."""
         self._listeners.append(on_change)
@@ -149,15 +154,14 @@ class Issuer:
             await self._signed.wait()
 
     async def begin(self) -> None:
-        """Issue what a new tree needs, or one whose last snapshot is lost.
+        """Issue what a new tree needs, or one whose store lost what nobody can name.
 
         Raises KeysUnusable, if the ledger was signed with other keys, and BusBroken.
         """
         kept = self._relay.ledger().envelopes()
         await self._begin_keys(kept.get(KEYS_KEY))
         await self._sign_anew(kept)
-        if not self._core.is_vouched:
-            await self._reissue(self._core.all_in_force())
+        await self._reissue(self._core.unvouched_drafts())
 
     async def run(self) -> None:
         """Sign snapshots as they are due, and issue above what is shown, until cancelled.
@@ -234,9 +238,15 @@ class Issuer:
     async def _begin_keys(self, kept: Envelope | None) -> None:
         """Have the ledger say which keys are in force; raises KeysUnusable, BusBroken."""
         keys, held = self._keys, self.records.get(KEYS_KEY)
-        if held is None and self.records:
-            raise KeysUnusable(keys.path, "the ledger is another's", "use the ledger's own keys")
         ours = keys.ring.record
+        if held is None and self.records:
+            if ours is None or self.signed_by().keys() - {it.key_id for it in ours.grants}:
+                reason = "the ledger is another's"
+                raise KeysUnusable(keys.path, reason, "use the ledger's own keys")
+            async with self._lock:
+                await self._put_keys(keys.ring)
+            # The node believes nothing that it read before these.
+            raise BusBroken("the ledger had lost the keys that sign it: it starts again with them")
         # What this very run issued the relay may not have looked at yet.
         if isinstance(held, KeysRecord) and kept and not self._belong(held, kept):
             reason = "the ledger was signed with other keys"

@@ -96,11 +96,12 @@ async def enrol_lost_nodes(issuer: Issuer, nkeys: Mapping[NodePath, str]) -> Non
 
     What it does not lack is left as it is: a node that is not there was removed.
     """
+    any_may_be_lost = issuer.is_new or issuer.is_partial
     lacking = {
         path: nkey
         for path, nkey in sorted(nkeys.items())
         if node_record(issuer, path) is None
-        and (issuer.is_new or _source(issuer.tree, path).key in issuer.lost)
+        and (any_may_be_lost or _source(issuer.tree, path).key in issuer.lost)
     }
     if lacking:
         await enrol_nodes(issuer, lacking)

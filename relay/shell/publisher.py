@@ -58,6 +58,9 @@ class CentrePublisher:
         self._handled = asyncio.Event()
         # Blobs that are kept, or about to be, of records that the node was not told of yet.
         self._coming: list[frozenset[ContentHash]] = []
+        # What was issued since the last snapshot, and how many that were as each key was.
+        self._issued: dict[MailKey, None] = {}
+        self._issued_before: dict[MailKey, int] = {}
         self._histories: dict[MailKey, History] = {}
         self._former_rollouts: dict[MailKey, FormerRollout] = {}
         self._space_marks: dict[MailKey, SpaceMark] = {}
@@ -79,6 +82,10 @@ class CentrePublisher:
         signed = (key for key in data if key == SNAPSHOT_KEY or not is_note(key))
         self._apart = {key: data[key] for key in signed if key not in held}
         self._ahead.clear()
+        self._issued.clear()
+        self._issued_before = {
+            MailKey(it.key): it.sequence for it in remembered.own if not is_note(it.key)
+        }
         self._histories = notes.below(HISTORY_PREFIX, History)
         self._former_rollouts = notes.below(FORMER_ROLLOUT_PREFIX, FormerRollout)
         self._space_marks = notes.below(SPACE_PREFIX, SpaceMark)
@@ -106,7 +113,8 @@ class CentrePublisher:
             damaged.discard(key)
             if signed is not None:
                 records[key] = signed
-        return stored._replace(records=records, damaged=frozenset(damaged))
+        before = self._issued_before
+        return stored._replace(records=records, damaged=frozenset(damaged), issued=before)
 
     async def publish(
         self, blobs: Mapping[ContentHash, bytes], records: Sequence[SignedRecord]
@@ -119,7 +127,8 @@ class CentrePublisher:
             content = signed.body.content if signed.body is not None else ()
             carried = small_content(content, blobs) if blobs else ()
             data = signed.envelope.encode()
-            kept.append(to_keep(accept_own(signed, data, hops)))
+            self._issued[signed.slot] = None
+            kept.append(to_keep(accept_own(signed, data, hops), sequence=len(self._issued)))
             last = fresh if at == len(records) else frozenset[ContentHash]()
             issued.append(RecordIssued(signed, data, hops, last, carried))
         await self._keep(blobs, kept, issued)
@@ -136,6 +145,7 @@ class CentrePublisher:
         kept = [StoreOwn(SNAPSHOT_KEY, data), *(StoreOwn(key, None) for key in dropped)]
         issued = SnapshotIssued(record, data, hashed, tuple(dropped), frozenset(blobs))
         await self._keep(blobs, kept, [issued])
+        self._issued.clear()
 
     def kept_history(self) -> Mapping[MailKey, tuple[Reference, ...]]:
         """The former contents that are kept, by placement."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 from schemas.records.records import DeltaBody, DeltaHead, Record, decode_body, decode_record
@@ -65,6 +66,8 @@ class StoredMessages(NamedTuple):
     snapshot: Envelope | None = None
     # The keys under which something lies that is no record.
     damaged: frozenset[MailKey] = frozenset()
+    # How many keys had been issued since the last snapshot when this one was, where that is noted.
+    issued: Mapping[MailKey, int] = MappingProxyType({})
 
     def envelopes(self) -> dict[MailKey, Envelope]:
         """The messages of the records."""

@@ -12,7 +12,7 @@ from controllers.work_queue import BURST_SECONDS, HOLD_SECONDS
 from leafcast.ask.api import ApiError
 from leafcast.daemon.verbs.approvals import Approvals
 from relay.adapters.server.nkey_pairs import new_user_nkey
-from relay.ports import first_of
+from relay.ports import BusBroken, first_of
 from schemas.records.records import DeltaHead, KeysRecord
 from schemas.values.identity import KEYS_KEY, SNAPSHOT_KEY, NodePath
 from tests.awaiting import eventually
@@ -88,6 +88,25 @@ async def test_a_ledger_signed_with_other_keys_is_refused(centre, tmp_path):
     other = Centre(tmp_path / "other")
     other.relay.records = centre.relay.records
     with pytest.raises(KeysUnusable, match="other keys"):
+        await other.controllers()
+
+
+async def test_a_ledger_that_lost_its_keys_record_has_it_again_at_the_next_start(centre, tmp_path):
+    await centre.controllers()
+    await centre.apply(config("a"), placement())
+    async with centre.running():
+        await centre.relay.until(holds("a"))
+    kept = centre.relay.records.pop(KEYS_KEY)
+    with pytest.raises(BusBroken, match="lost the keys"):
+        await centre.controllers()
+    assert centre.relay.records[KEYS_KEY] == kept
+    await centre.controllers()
+    # Keys that did not sign it say nothing of it.
+    del centre.relay.records[KEYS_KEY]
+    other = Centre(tmp_path / "other")
+    await other.controllers()
+    other.relay.records = centre.relay.records
+    with pytest.raises(KeysUnusable, match="another's"):
         await other.controllers()
 
 

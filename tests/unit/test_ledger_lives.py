@@ -42,6 +42,9 @@ class Centre:
 
     def __init__(self):
         self.own, self.blobs = {}, {}
+        # How many keys had been issued since the last snapshot as each of these was.
+        self.counted = {}
+        self.since_snapshot = set()
         self.now, self.terms = 0.0, 0
         # All that was ever issued, by key and generation; and what was deleted in due form.
         self.issued, self.deleted = {}, set()
@@ -53,7 +56,8 @@ class Centre:
 
     def start(self):
         self.terms += 1
-        reading = read_stored_ledger(read_stored(self.own))
+        self.since_snapshot.clear()
+        reading = read_stored_ledger(read_stored(self.own)._replace(issued=self.counted))
         try:
             wanted = next(reading)
             while True:
@@ -75,6 +79,8 @@ class Centre:
         for signed in publication.signed:
             record = signed.record
             self.own[signed.slot] = signed.envelope
+            self.since_snapshot.add(signed.slot)
+            self.counted[signed.slot] = len(self.since_snapshot)
             self.issued[record.source.key, record.generation] = record
             # A record of before is superseded: it may go.
             self.deleted |= {
@@ -98,6 +104,7 @@ class Centre:
         self.own[SNAPSHOT_KEY] = publication.envelope
         for key in publication.dropped:
             self.own.pop(key, None)
+        self.since_snapshot.clear()
         self.issuer.snapshot_published(publication)
         self.issuer.assert_invariants()
         return publication
@@ -365,8 +372,7 @@ def test_a_snapshot_whose_content_is_lost_says_nothing_of_what_the_store_lacks(c
     centre.start()
     assert not centre.issuer.lost
     assert centre.issuer.ledger.records.keys() == {kept.source.key}
-    assert not centre.issuer.is_vouched
-    (anew,) = centre.issue(*(draft.record for draft in centre.issuer.all_in_force()))
+    (anew,) = centre.issue(*(draft.record for draft in centre.issuer.unvouched_drafts()))
     centre.sign()
     assert centre.standing(lost) is RecordStanding.ORPHANED
     assert centre.standing(kept) is RecordStanding.OUTDATED
@@ -375,6 +381,41 @@ def test_a_snapshot_whose_content_is_lost_says_nothing_of_what_the_store_lacks(c
     centre.delete(kept.source.key)
     centre.sign()
     assert centre.standing(anew) is RecordStanding.DROPPED
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_what_is_lost_above_the_last_snapshot_is_orphaned_and_not_dropped(centre, again):
+    listed, *_ = centre.issue(location("listed"), location("other"))
+    centre.sign()
+    lost, kept = centre.issue(location("lost"), location("kept"))
+    if again:
+        (lost,) = centre.issue(location("lost", at="2"))
+        (kept,) = centre.issue(location("kept", at="2"))
+    centre.lose(lost)
+    centre.start()
+    (anew,) = centre.issue(*(draft.record for draft in centre.issuer.unvouched_drafts()))
+    assert anew.source == kept.source
+    centre.sign()
+    assert centre.standing(lost) is RecordStanding.ORPHANED
+    assert centre.standing(listed) is RecordStanding.IN_FORCE
+    # What was above it can be deleted all the same, and a start that lacks nothing issues nothing.
+    centre.delete(kept.source.key)
+    centre.sign()
+    assert centre.standing(anew) is RecordStanding.DROPPED
+    assert not centre.start().unvouched
+
+
+def test_a_start_issues_nothing_anew_while_all_above_the_last_snapshot_is_there(centre):
+    centre.issue(location("a"))
+    centre.sign()
+    centre.issue(location("b"), location("c"))
+    centre.issue(location("a", at="2"), location("b", at="2"))
+    assert not centre.start().unvouched
+    centre.issue(location("d"))
+    assert not centre.start().unvouched
+    centre.sign()
+    centre.delete(centre.issue(location("e"))[0].source.key)
+    assert not centre.start().unvouched
 
 
 @pytest.mark.parametrize("seed", range(40))

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 from click.testing import CliRunner
 
-from controllers.issuing.nodes import enrol_lost_nodes
+from controllers.issuing.nodes import enrol_lost_nodes, enrol_nodes, node_record
 from leafcast.ask.api import ApiError
 from leafcast.ask.decode import BadAnswer, read_orphans
 from leafcast.cli.commands import orphans as commands
@@ -80,13 +80,15 @@ def test_an_answer_that_names_no_child_is_refused():
         read_orphans({"orphans": [], "children": ["../up"], "next": ""}, "")
 
 
-async def lose_ledger(tree):
-    """The centre begins again without what its store held."""
+async def lose_ledger(tree, *lost):
+    """The centre begins again without what its store held, or without these records alone."""
     await tree.stop_controllers()
     await tree.stop(CENTRE)
     kept = tree.network.streams(CENTRE)
     nkeys = {CENTRE.child(name): nkey for name, nkey in kept.children.items()}
-    kept.own, kept.mail = {}, SlotStream()
+    for key in lost or tuple(kept.own):
+        del kept.own[key]
+    kept.mail = SlotStream()
     await tree.start(CENTRE, tree.group, attached=False)
     await tree.control(tree.group)
     await enrol_lost_nodes(tree.controllers.issuer, nkeys)
@@ -116,6 +118,31 @@ async def test_after_a_lost_ledger_all_stays_and_goes_when_its_term_is_withdrawn
         await eventually(lambda: key not in edge.node.records)
         await eventually_is(reported, set())
         assert await tree.placement_key("twin") in edge.node.records
+
+
+async def test_a_record_lost_before_a_snapshot_listed_it_is_an_orphan_and_its_node_stays(tmp_path):
+    async with memory_tree(tmp_path, ["/emea", "/emea/s1"]) as tree:
+        await tree.apply(config_map("a", "shop", at="1"), placement("shop", "shop"))
+        await tree.until("shop", synced(1))
+        issuer = tree.controllers.issuer
+        assert not issuer.is_partial
+        record = node_record(issuer, NodePath.parse("/emea/s1"))
+        # Anew, so that no snapshot lists it as it is.
+        await enrol_nodes(issuer, {record.path: record.nkey})
+        issued = issuer.ledger.highest
+        await tree.apply(config_map("b", "shop", at="1"))
+        await tree.until("shop", lambda found: found.exact and found.generation > issued)
+        await lose_ledger(tree, record.source.key)
+        assert tree.controllers.issuer.is_partial
+        orphans = Orphans(tree, tree.asks)
+
+        async def reported():
+            return [(it["kind"], it["name"]) for it in (await orphans.orphans())["orphans"]]
+
+        await eventually_is(reported, [("node", "/emea/s1")])
+        assert (await orphans.withdraw(every=True))["nodes"] == ["/emea/s1"]
+        await tree.until("shop", synced(1))
+        await eventually_is(reported, [])
 
 
 async def eventually_is(ask, expected):

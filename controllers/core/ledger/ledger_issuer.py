@@ -64,8 +64,10 @@ class LedgerIssuer:
     # What the last snapshot lists and the ledger lacks. It goes on being listed until it is issued
     # anew, or a person lets it go.
     lost: dict[MailKey, EntryKey] = field(default_factory=dict)
-    # Whether a snapshot vouches for the ledger; else it is issued anew.
-    is_vouched: bool = True
+    # What no snapshot vouches for, of a ledger that lost what nobody can name: it is issued anew.
+    unvouched: frozenset[MailKey] = frozenset()
+    # Whether records were lost that the last snapshot does not list.
+    is_partial: bool = False
 
     # Records.
 
@@ -147,12 +149,12 @@ class LedgerIssuer:
         records = self.ledger.records.items()
         return self.again(key for key, it in records if it.term == self.ledger.term)
 
-    def all_in_force(self) -> list[Draft]:
-        """All that is in force but the keys, to be issued anew as it is.
+    def unvouched_drafts(self) -> list[Draft]:
+        """What no snapshot vouches for, but the keys, to be issued anew as it is.
 
         Whoever holds what this ledger forgot may lose something by it.
         """
-        return self.again(self.ledger.records.keys(), loses=True)
+        return self.again(self.unvouched, loses=True)
 
     def above_newer(self, keys: Collection[MailKey]) -> list[Draft]:
         """What is in force under these keys, of which others hold something newer."""

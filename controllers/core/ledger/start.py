@@ -6,6 +6,7 @@ orphaned below it, and not dropped.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from controllers.core.blob_reading import Reading
@@ -53,6 +54,8 @@ class StoredLedger:
     last: SnapshotRecord | None = None
     listed: dict[EntryKey, int] = field(default_factory=dict)
     terms: tuple[TermEntry, ...] = ()
+    # As in `StoredMessages`.
+    issued: Mapping[MailKey, int] = field(default_factory=dict)
 
     def begin(self, term: str, signer: Signer, now: Instant) -> LedgerIssuer:
         """The ledger of a new term (16 hex digits), and its issuer."""
@@ -73,13 +76,18 @@ class StoredLedger:
         ahead = {
             it.key: it.generation for it in kept if not last or it.generation > last.generation
         }
+        # No snapshot vouches for these, so nobody knows what was lost beside them.
+        unvouched = self._issued_since(last.generation if last else 0)
+        is_partial = last is not None and self._lacks(unvouched)
+        if last is not None and not is_partial:
+            unvouched = frozenset()
         snapshots = SnapshotIssuer(
             Term(bytes.fromhex(term)),
             now=now.seconds,
             last=last,
             stored=SnapshotTree.empty().changed(self.listed),
             # What a snapshot that cannot be read listed may be lost: nothing of it is known.
-            terms=known_terms(last, self.terms, kept) if last else (),
+            terms=known_terms(last, self.terms, () if unvouched else kept) if last else (),
             ahead=ahead,
             losing=any(self._may_lose(it.key, self.records[held[it]].record) for it in kept),
         )
@@ -92,9 +100,10 @@ class StoredLedger:
             else:
                 lost[key] = entry
         ledger.forgotten |= lost.keys()
-        vouched = last is not None or not held
         unlisted -= lost.keys()
-        issuer = LedgerIssuer(ledger, snapshots, signer, frozenset(unlisted), lost, vouched)
+        issuer = LedgerIssuer(
+            ledger, snapshots, signer, frozenset(unlisted), lost, unvouched, is_partial
+        )
         profiles = [key for key, it in ledger.records.items() if isinstance(it, Profile)]
         for node in issuer.delete(still_left(ledger.records, signer.tree, self.listed), now):
             assert isinstance(node, NodeRecord)
@@ -102,6 +111,15 @@ class StoredLedger:
                 # An edge that sees its profile dropped, and not its node, lets go of all it has.
                 snapshots.unlist(path_entry_key(node.path, node.source.key))
         return issuer
+
+    def _issued_since(self, generation: int) -> frozenset[MailKey]:
+        found = self.records.items()
+        return frozenset(key for key, it in found if it.record.generation > generation)
+
+    def _lacks(self, newer: frozenset[MailKey]) -> bool:
+        """Whether fewer are left of those above the last snapshot than the newest says."""
+        newest = max(newer, key=lambda key: self.records[key].record.generation, default=None)
+        return newest is not None and self.issued.get(newest, 0) > len(newer)
 
     def _may_lose(self, entry: EntryKey, record: Record) -> bool:
         """Whether a record may have taken something that no snapshot settled yet."""
@@ -114,7 +132,7 @@ class StoredLedger:
 
 def read_stored_ledger(store: StoredMessages) -> Reading[StoredLedger]:
     """Read what a store holds, and what its last snapshot lists."""
-    found = StoredLedger(damaged=set(store.damaged))
+    found = StoredLedger(damaged=set(store.damaged), issued=store.issued)
     for key, signed in store.records.items():
         if _is_whole(key, signed.record, signed.envelope):
             found.records[key] = signed
