@@ -115,6 +115,10 @@ class PlacementTranslator(SpaceReconciler[str]):
         return self._placements.workloads
 
     @property
+    def _followed(self) -> set[GroupResource]:
+        return {item.group_resource for item in self._interests.wanted or ()}
+
+    @property
     def placements(self) -> Placements:
         """What is decided of its placements."""
         return self._placements
@@ -268,8 +272,7 @@ class PlacementTranslator(SpaceReconciler[str]):
         """Whether what was written is known at these revisions, and all that it may select."""
         if self._informer is None or self._widen():
             return False
-        followed = {item.group_resource for item in self._interests.wanted or ()}
-        return self.workloads.knows(followed, written)
+        return self.workloads.knows(self._followed, written)
 
     async def caught_up(self) -> None:
         """Wait until the ledger says what the space holds now."""
@@ -311,9 +314,8 @@ class PlacementTranslator(SpaceReconciler[str]):
         """Take all objects of the space, or all of one kind."""
         rollouts = self.workloads.rollouts
         before = set(rollouts.objects)
-        followed = {item.group_resource for item in self._interests.wanted or ()}
         if self._informer is not None:
-            shown = self._informer.shown(followed)
+            shown = self._informer.shown(self._followed)
             self._continuity.listed(self._informer.listed_at, kind, shown, self.workloads)
             self._reading.listed(shown if kind is None else [kind])
         for key, obj in objects.items():
@@ -361,6 +363,8 @@ class PlacementTranslator(SpaceReconciler[str]):
     def synced(self) -> None:
         """Go on with what waited until all kinds that it may select were listed."""
         if not self._widen():
+            # Not before: of a kind that is wanted again meanwhile nothing is listed anew.
+            self._placements.keep_kinds(self._followed)
             self._reading.synced()
             deferred, self._deferred = self._deferred, set()
             self._queue.add(deferred)
@@ -397,8 +401,7 @@ class PlacementTranslator(SpaceReconciler[str]):
             # That a kind is served no more, perhaps for a moment, says nothing of its objects.
             self._ever |= {kind.group_resource: kind for kind in self._kinds}
             self._interests.set(CONTROL | interests_of(reaches, self._ever.values()))
-            followed = {item.group_resource for item in self._interests.wanted or ()}
-            self._placements.keep_kinds(followed)
+            followed = self._followed
             selectable = interests_of([EVERYTHING], self._ever.values())
             self.workloads.sees_all = all(i.group_resource in followed for i in selectable)
             self._await_kinds()
@@ -406,7 +409,7 @@ class PlacementTranslator(SpaceReconciler[str]):
 
     def _await_kinds(self) -> None:
         """Wait for the kinds that are to be followed now, and are served."""
-        followed = {item.group_resource for item in self._interests.wanted or ()}
+        followed = self._followed
         self._reading.followed(kind for kind in self._kinds if kind.group_resource in followed)
 
     async def reconcile(self, names: frozenset[str]) -> frozenset[str]:

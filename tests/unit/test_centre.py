@@ -4,6 +4,7 @@ import pytest
 
 from tests.unit.centre_world import (
     SHOP,
+    USER,
     Centre,
     config,
     config_key,
@@ -72,6 +73,18 @@ async def test_a_new_status_is_no_news_to_destinations(centre):
         await centre.relay.until(holds("a", "b"))
     first, second = [await centre.relay.entries(head) for head in centre.relay.deltas()]
     assert first["a"] == second["a"]
+
+
+async def test_a_placement_selects_what_was_there_when_nothing_selected_its_kind(centre):
+    await centre.apply(config("a"), placement())
+    async with centre.running() as controllers:
+        await centre.relay.until(holds("a"))
+        await centre.wds.delete(SHOP)
+        await controllers.caught_up()
+        # What is told first has the kind followed no more, and what is told next has it again.
+        await centre.wds.apply(config("b"), USER)
+        await centre.wds.apply(placement("till"), USER)
+        await centre.relay.until(holds("a", "b", of="till"))
 
 
 async def test_a_deleted_object_is_lost_and_the_delta_says_when(centre):
