@@ -14,13 +14,12 @@ from relay.claims.edge_claim import EdgeClaim
 from relay.claims.guarded_space import ClaimedSpace
 from relay.claims.leases import SharedSpace
 from relay.core.node import Node
-from relay.ports import Clock, Dice
+from relay.ports import Bus, Clock, Dice
 from relay.shell.driver import Driver
 from relay.space_port import Space
 from relay.syncer.applier import ContentMissing
-from relay.syncer.record import DoneStore
 from relay.syncer.syncer import Syncer
-from relay.syncer.upsyncer import CopiesBus, Upsyncer
+from relay.syncer.upsyncer import Upsyncer
 from schemas.content.blobs import Reference
 from schemas.content.sealing import SealingKey
 from schemas.values.identity import NodePath, TreeId
@@ -31,10 +30,6 @@ CLUSTER_BUCKET = "wec"
 def attachment(setting: SpaceSetting) -> Settings | SpaceSetting:
     """What a node is attached to by its configuration."""
     return setting if setting.is_kubernetes else Settings()
-
-
-class EdgeBus(DoneStore, CopiesBus, Protocol):
-    """What of a node's bus a cluster needs."""
 
 
 class Host(Protocol):
@@ -95,7 +90,7 @@ class AttachedCluster:
         self,
         host: Host,
         driver: Driver,
-        bus: EdgeBus,
+        bus: Bus,
         stack: AsyncExitStack,
         group: asyncio.TaskGroup,
     ) -> None:

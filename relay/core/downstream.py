@@ -18,7 +18,7 @@ from relay.core.records.accepted import AcceptedRecord, is_delta
 from relay.core.records.judge import VerifiedSnapshot
 from relay.core.reports.child_reports import ExpectedCounts, ExpectedWaves
 from relay.core.reports.intake import DIGEST_BYTES, RUN_MAX_BYTES, ReportIntake, check_run
-from relay.core.rooms import Rooms
+from relay.core.rooms import Rooms, RoomsPart
 from schemas.records.maintenance import maintenance_of
 from schemas.records.records import DeltaHead, Gate, LocationRecord, Profile
 from schemas.reports.link import Hello, Progress
@@ -43,22 +43,13 @@ class HelloTaken(NamedTuple):
 NOT_TAKEN = HelloTaken(None, progressed=False)
 
 
-class Downstream:
+class Downstream(RoomsPart):
     """The children's side of one node."""
 
     def __init__(self, path: NodePath, rooms: Rooms) -> None:
+        super().__init__(rooms)
         # Messages refused since the start.
         self.refused = 0
-        self._clock = rooms.clock
-        self._book = rooms.book
-        self._audience = rooms.audience
-        self._acceptance = rooms.acceptance
-        self._children = rooms.children
-        self._reports = rooms.reports
-        self._collected = rooms.collected
-        self._content = rooms.content
-        self._joined = rooms.joined
-        self._out = rooms.out
         self._intake = ReportIntake(path, self._sent_generation, self._named)
 
     def hello(self, event: HelloArrived) -> HelloTaken:

@@ -86,8 +86,6 @@ class Node(NodeView):
         self._history = notes.history
         self._places: dict[str, int] = {}
         rooms = self._make_rooms(config, remembered, tuple(done), notes, evaluator)
-        self._acceptance = rooms.acceptance
-        self._targets = rooms.targets
         self._propagation = propagation = Propagation(config.path, rooms)
         downstream, upstream = Downstream(config.path, rooms), None
         if not config.path.is_root:

@@ -11,7 +11,7 @@ from relay.core.effects import AddChild, RemoveChild, StoreOwn
 from relay.core.link.session import Presence
 from relay.core.link.target import mail_owner
 from relay.core.records.accepted import AcceptedRecord, is_delta
-from relay.core.rooms import Rooms
+from relay.core.rooms import Rooms, RoomsPart
 from schemas.records.records import (
     DeltaHead,
     KeysRecord,
@@ -24,24 +24,12 @@ from schemas.values.identity import KEYS_KEY, MailKey, NodePath
 from schemas.values.subjects import FIRST_SESSION_PREFIX
 
 
-class Propagation:
+class Propagation(RoomsPart):
     """Keeps all that is derived from the records of one node in step with them."""
 
     def __init__(self, path: NodePath, rooms: Rooms) -> None:
+        super().__init__(rooms)
         self._path = path
-        self._clock = rooms.clock
-        self._book = rooms.book
-        self._audience = rooms.audience
-        self._trust = rooms.trust
-        self._children = rooms.children
-        self._reports = rooms.reports
-        self._content = rooms.content
-        self._destination = rooms.destination
-        self._collected = rooms.collected
-        # The children of which anything was ever heard, by any run of this node.
-        self._joined = rooms.joined
-        self._first_sessions = rooms.first_sessions
-        self._out = rooms.out
         self._is_restored = False
         # Deltas put in force since the last `spread`, each with its place in the own mail, and the
         # first place in it of all that was put or dropped.

@@ -5,26 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from relay.core.effects import CountChanged
-from relay.core.rooms import Rooms
+from relay.core.rooms import Rooms, RoomsPart
 from relay.core.upstream import Upstream
 from relay.core.view import NodeView
 from schemas.values.identity import MailKey
 
 
-class Reporting:
+class Reporting(RoomsPart):
     """Gathers what changed in windows, and says it at their ends."""
 
     def __init__(self, rooms: Rooms, view: NodeView, upstream: Upstream | None) -> None:
         """Without a parent, at the centre, it tells of counts."""
-        self._clock = rooms.clock
-        self._out = rooms.out
-        self._book = rooms.book
-        self._judge = rooms.judge
-        self._children = rooms.children
-        self._reports = rooms.reports
-        self._collected = rooms.collected
-        self._sender = rooms.sender
-        self._destination = rooms.destination
+        super().__init__(rooms)
         self._view = view
         self._upstream = upstream
         self._throttle = ReportThrottle()

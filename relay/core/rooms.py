@@ -45,3 +45,25 @@ class Rooms:
     joined: set[str]
     # The keys with which children came first by bundles of a former release, as that noted them.
     first_sessions: dict[str, str]
+
+
+class RoomsPart:
+    """A part that works across the rooms of one node: it has each by its own name."""
+
+    def __init__(self, rooms: Rooms) -> None:
+        self._clock = rooms.clock
+        self._out = rooms.out
+        self._trust = rooms.trust
+        self._book = rooms.book
+        self._judge = rooms.judge
+        self._acceptance = rooms.acceptance
+        self._audience = rooms.audience
+        self._content = rooms.content
+        self._targets = rooms.targets
+        self._children = rooms.children
+        self._reports = rooms.reports
+        self._collected = rooms.collected
+        self._sender = rooms.sender
+        self._destination = rooms.destination
+        self._joined = rooms.joined
+        self._first_sessions = rooms.first_sessions

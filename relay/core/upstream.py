@@ -29,7 +29,7 @@ from relay.core.records.accepted import AcceptedRecord, is_delta, to_keep
 from relay.core.records.judge import REACH_SECONDS_MAX, Judgement, Standings, VerifiedSnapshot
 from relay.core.records.snapshot import SnapshotInterest, ViewAge
 from relay.core.records.verdict import admits_new
-from relay.core.rooms import Rooms
+from relay.core.rooms import Rooms, RoomsPart
 from schemas.records.records import LocationHead, Profile
 from schemas.records.snapshots import NO_SNAPSHOT, SnapshotRank, SnapshotRefused, mail_entry_key
 from schemas.reports.link import Cursor, Welcome, copies_word
@@ -49,12 +49,13 @@ ACKNOWLEDGE_EVERY = 64
 SNAPSHOTS = ContentOwner(OwnerKind.SNAPSHOTS)
 
 
-class Upstream:
+class Upstream(RoomsPart):
     """The parent's side of one node that is not the centre."""
 
     def __init__(
         self, config: NodeConfig, cursor: Cursor | None, rooms: Rooms, propagation: Propagation
     ) -> None:
+        super().__init__(rooms)
         self.link = ParentLink(config.incarnation, config.home, cursor)
         self.has_memory = cursor is not None and cursor.has_memory
         # Messages refused since the start.
@@ -62,21 +63,8 @@ class Upstream:
         # Whether the parent shows an old view.
         self.stale = False
         self._config = config
-        self._clock = rooms.clock
-        self._book = rooms.book
-        self._audience = rooms.audience
-        self._content = rooms.content
-        self._judge = rooms.judge
-        self._acceptance = rooms.acceptance
-        self._targets = rooms.targets
-        self._children = rooms.children
-        self._reports = rooms.reports
-        self._sender = rooms.sender
         self._sender.settle(lambda key: not self.link.reader.lacks(key))
         self._propagation = propagation
-        self._destination = rooms.destination
-        self._collected = rooms.collected
-        self._out = rooms.out
         self._wants = Wants(self._book, self._judge, self._children)
         self._watermark = Watermark()
         # Whether reports may reflect more of the mailbox than was said last.

@@ -19,7 +19,7 @@ from relay.core.link.target import mail_owner
 from relay.core.records.accepted import AcceptedRecord, is_delta
 from relay.core.records.trust import TrustVerdict
 from relay.core.reports.reduce import EMPTY, merge
-from relay.core.rooms import Rooms
+from relay.core.rooms import Rooms, RoomsPart
 from relay.core.upstream import STALE, Upstream
 from schemas.objects.objects import ObjectKey
 from schemas.records.health_rules import HealthProgram
@@ -56,7 +56,7 @@ class Orphan(NamedTuple):
     term: str
 
 
-class NodeView:
+class NodeView(RoomsPart):
     """What a node knows, for those who ask it."""
 
     def __init__(
@@ -67,17 +67,8 @@ class NodeView:
         downstream: Downstream,
     ) -> None:
         """At the centre there is no upstream."""
+        super().__init__(rooms)
         self.config = config
-        self._clock = rooms.clock
-        self._trust = rooms.trust
-        self._book = rooms.book
-        self._audience = rooms.audience
-        self._content = rooms.content
-        self._judge = rooms.judge
-        self._children = rooms.children
-        self._reports = rooms.reports
-        self._collected = rooms.collected
-        self._destination = rooms.destination
         self._upstream = upstream
         self._downstream = downstream
 

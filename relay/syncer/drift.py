@@ -17,7 +17,7 @@ from relay.space_port import Object
 from relay.syncer.aggregated_roles import is_gathering
 from relay.syncer.applier import Applier, ContentMissing
 from relay.syncer.ended import is_over
-from relay.syncer.going import GoingObjects
+from relay.syncer.going import Going
 from relay.syncer.list_items import moved_items
 from relay.syncer.losses import loss_text, lost_again, pause_left, taker
 from relay.syncer.object_marks import MANAGER
@@ -59,8 +59,8 @@ class Drift:
         self.doubted: set[ObjectKey] = set()
         # Those that lack what their space did not know: it may know it by now.
         self.again: set[ObjectKey] = set()
-        # Those that were deleted for us, and go later.
-        self.going = GoingObjects()
+        # The uid of each that was deleted for us, and goes later.
+        self._going: dict[ObjectKey, str] = {}
         # Those that are not as they were left, and of which something else is wanted by now.
         self._changed: set[ObjectKey] = set()
         self._holding: dict[ObjectKey, str] = {}
@@ -96,14 +96,14 @@ class Drift:
         amiss = self._amiss.pop(key, None)
         if key in self.drifted and amiss != _TAKEN:
             self._repairs.made(key, self._clock.now().seconds)
-        self.going.forget(key)
-        self._told.pop(key, None)
-        self.drifted.discard(key)
-        self.doubted.discard(key)
-        self._changed.discard(key)
-        self.again.discard(key)
+        self._settle(key)
         self._holding[key] = sight.held
         return amiss
+
+    def failed(self, key: ObjectKey, error: BaseException) -> None:
+        """An action on the object failed: what was deleted for us may be still there."""
+        if isinstance(error, Going):
+            self._going[key] = error.uid
 
     def put_right(self, done: Done, amiss: Amiss) -> Done:
         """The record of an object that was repaired once more, if someone else was behind it."""
@@ -123,16 +123,17 @@ class Drift:
 
     def forget(self, key: ObjectKey) -> None:
         """The object is not looked after any more."""
-        self._takers.pop(key, None)
-        self._told.pop(key, None)
-        self.going.forget(key)
-        self.drifted.discard(key)
-        self.doubted.discard(key)
-        self._changed.discard(key)
-        self.again.discard(key)
-        self._holding.pop(key, None)
-        self._amiss.pop(key, None)
+        self._settle(key)
+        for known in (self._takers, self._holding, self._amiss):
+            known.pop(key, None)
         self._repairs.forget(key)
+
+    def _settle(self, key: ObjectKey) -> None:
+        """There is another one now, or none is looked after."""
+        self._told.pop(key, None)
+        self._going.pop(key, None)
+        for marked in (self.drifted, self.doubted, self.again, self._changed):
+            marked.discard(key)
 
     def is_echo(self, key: ObjectKey, obj: Object, seen: ObservedState | None) -> bool:
         """Whether this is what was seen already, and holds what was applied."""
@@ -175,7 +176,7 @@ class Drift:
     ) -> Amiss:
         """What of an object differs, and who holds that: as far as the object tells."""
         if obj is None or obj["metadata"].get("uid") != done.uid:
-            return _TAKEN if self.going.has(done.key, done.uid) else _GONE
+            return _TAKEN if self._going.get(done.key) == done.uid else _GONE
         if lost:
             path = min(lost)
             taken_so = len(lost) == 1 and is_gathering(path, lost[path])

@@ -23,23 +23,3 @@ async def check_gone(space: Space, key: ObjectKey, uid: str) -> None:
         return
     if said := await ending_text(space, key, live):
         raise Going(uid, said)
-
-
-class GoingObjects:
-    """The uid of each object that was deleted for us and goes later."""
-
-    def __init__(self) -> None:
-        self._uids: dict[ObjectKey, str] = {}
-
-    def failed(self, key: ObjectKey, error: BaseException) -> None:
-        """Take in why an action on an object failed."""
-        if isinstance(error, Going):
-            self._uids[key] = error.uid
-
-    def has(self, key: ObjectKey, uid: str) -> bool:
-        """Whether the object of this uid goes for us."""
-        return self._uids.get(key) == uid
-
-    def forget(self, key: ObjectKey) -> None:
-        """There is another one now, or none is looked after."""
-        self._uids.pop(key, None)

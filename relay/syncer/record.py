@@ -9,9 +9,8 @@ import asyncio
 import hashlib
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from typing import Protocol
 
-from relay.ports import BusBroken, Clock
+from relay.ports import Bus, BusBroken, Clock
 from schemas.objects.objects import ObjectKey
 from schemas.reports.reports import Done
 from schemas.values.identity import short_key
@@ -22,22 +21,10 @@ GATHER_SECONDS = 0.05
 LAST_SECONDS_MAX = 2.0
 
 
-class DoneStore(Protocol):
-    """The part of relay.ports.Bus that keeps the record of what was applied."""
-
-    async def load_done(self) -> list[Done]: ...
-
-    async def store_done(self, records: Mapping[str, Done | None]) -> None: ...
-
-    async def done_is_partial(self) -> bool: ...
-
-    async def complete_done(self) -> None: ...
-
-
 class AppliedObjects:
     """What was applied, by object; `keep` writes what is new, in order for each object."""
 
-    def __init__(self, store: DoneStore, clock: Clock) -> None:
+    def __init__(self, store: Bus, clock: Clock) -> None:
         self.held: dict[ObjectKey, Done] = {}
         self.loaded = False
         # Whether the space is to be asked for what else was applied.

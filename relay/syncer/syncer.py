@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from relay.core.destination.claims import DesiredObject
 from relay.core.events import LEFT_IN_PLACE, ObjectObserved
 from relay.objects.stored_object import timestamp
-from relay.ports import Clock, Dice
+from relay.ports import Bus, Clock, Dice
 from relay.space_errors import AnotherSpace, SpaceError
 from relay.space_port import (
     KindsServed,
@@ -48,7 +48,7 @@ from relay.syncer.plan import (
     with_namespaces,
 )
 from relay.syncer.prune import NotEmpty, holders, is_let_go, kept_reason, take_back
-from relay.syncer.record import GATHER_SECONDS, AppliedObjects, DoneStore
+from relay.syncer.record import GATHER_SECONDS, AppliedObjects
 from relay.syncer.ruled import RuledObjects, RuleOf, no_rule
 from relay.syncer.stalled import StalledObjects
 from relay.syncer.surroundings import Surroundings
@@ -71,7 +71,7 @@ class Syncer:
     def __init__(  # noqa: PLR0913 - what it works on, and how objects become what they are
         self,
         space: Space,
-        bus: DoneStore,
+        bus: Bus,
         blobs: Loader,
         clock: Clock,
         dice: Dice,
@@ -265,7 +265,7 @@ class Syncer:
             why = await self._lingering.explained(key, failure_text(error))
             if not isinstance(action, ApplyObject) or action.wanted == self._wanted.get(key):
                 self._errors[key] = why
-            self._drift.going.failed(key, error)
+            self._drift.failed(key, error)
             self._pending.failed(key, action, self._clock.now().seconds, self._dice.fraction())
             self._under_way.end(key, confirmed=False)
         else:

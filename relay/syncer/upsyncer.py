@@ -10,12 +10,12 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import Protocol
 
 from relay.core.collectors.upsynced import Sources
 from relay.core.events import CopyObserved, UnservedKind, UpsyncFault, UpsyncObserved
+from relay.core.view import NodeView
 from relay.objects.upsynced_form import upsynced_form, version_of
-from relay.ports import Clock, CopiesPlace
+from relay.ports import Bus, Clock
 from relay.space_errors import AnotherSpace, SpaceError
 from relay.space_port import (
     Interest,
@@ -56,36 +56,10 @@ _VERBS_NEEDED = frozenset({"get", "list", "watch"})
 Observer = Callable[[UpsyncObserved | CopyObserved], Awaitable[None]]
 
 
-class CopiesBus(Protocol):
-    """What of a bus brings copies up; see `relay.ports.Bus`."""
-
-    async def copies_place(self) -> CopiesPlace | None: ...
-
-    async def put_copy(self, key: str, data: bytes) -> int: ...
-
-    async def erase_copies(self, *, key: str = "", before: int = 0) -> bool: ...
-
-
-class UpsyncingNode(Protocol):
-    """What of an edge's node says what comes up; see `relay.core.view`."""
-
-    @property
-    def upsync(self) -> frozenset[UpsyncClause]: ...
-
-    @property
-    def knows_upsync(self) -> bool: ...
-
-    @property
-    def upsync_sources(self) -> Sources: ...
-
-    @property
-    def session(self) -> str: ...
-
-
 class Upsyncer:
     """One space's upsyncer; `run` works until it is cancelled."""
 
-    def __init__(self, space: Space, bus: CopiesBus, clock: Clock, observe: Observer) -> None:
+    def __init__(self, space: Space, bus: Bus, clock: Clock, observe: Observer) -> None:
         self._space = space
         self._bus = bus
         self._clock = clock
@@ -143,7 +117,7 @@ class Upsyncer:
         self._wake.set()
 
     async def run(
-        self, node: Callable[[], UpsyncingNode], progress: Callable[[], Awaitable[None]]
+        self, node: Callable[[], NodeView], progress: Callable[[], Awaitable[None]]
     ) -> None:
         """Work until cancelled on what the node wants; `progress` ends when it may be another."""
         async with asyncio.TaskGroup() as group:

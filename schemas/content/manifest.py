@@ -22,7 +22,7 @@ from schemas.objects.source_objects import SourceObject
 from schemas.reports.upsync import UpsyncClause
 from schemas.values.identity import ContentHash, check_hash
 from schemas.values.refusals import RecordRefused
-from schemas.values.wire import Natural, WireRecord, astuple, decode, encode, replace
+from schemas.values.wire import Natural, WireRecord, asdict, astuple, decode, encode, replace
 
 SPLIT_FROM = 2
 """How many objects a chunk of an only one has at most; of 4**k times as many 2**k chunks have."""
@@ -326,19 +326,7 @@ def _check_unsaid(numbers: tuple[int, ...]) -> None:
 
 
 def _rest(entry: ManifestEntry) -> SealedEntry:
-    return SealedEntry(
-        entry.group,
-        entry.resource,
-        entry.namespace,
-        entry.name,
-        entry.space,
-        entry.revision,
-        entry.flags,
-        entry.order,
-        entry.created_s,
-        entry.uid,
-        entry.unsaid,
-    )
+    return SealedEntry(*(getattr(entry, field) for field in SealedEntry.__struct_fields__))
 
 
 def _owned(references: Iterable[Reference]) -> list[list[Reference]]:
@@ -357,21 +345,11 @@ def _owned(references: Iterable[Reference]) -> list[list[Reference]]:
 def _joined(rest: SealedEntry, owned: Sequence[Reference], mark: str) -> ManifestEntry:
     own, *customizers = owned
     entry = ManifestEntry(
-        group=rest.group,
-        resource=rest.resource,
-        namespace=rest.namespace,
-        name=rest.name,
+        **asdict(rest),
         address=own.address,
         size=own.size,
-        space=rest.space,
-        revision=rest.revision,
-        flags=rest.flags,
-        order=rest.order,
         mark=mark,
         customizer=customizers[0] if customizers else None,
-        created_s=rest.created_s,
-        uid=rest.uid,
-        unsaid=rest.unsaid,
     )
     if entry.reference != own:
         raise RecordRefused(f"chunk: {entry.key} leads to a {own.kind}")

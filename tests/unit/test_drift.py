@@ -43,20 +43,20 @@ class Bench:
 
 async def test_what_was_deleted_for_us_and_goes_later_is_no_repair():
     bench = Bench()
-    bench.drift.going.failed(KEY, Going("u1", "terminating"))
+    bench.drift.failed(KEY, Going("u1", "terminating"))
     for _ in range(20):
         said, done = await bench.lose()
         assert (said, done) == ("", DONE)
-        bench.drift.going.failed(KEY, Going("u1", "terminating"))
+        bench.drift.failed(KEY, Going("u1", "terminating"))
 
 
 async def test_what_others_delete_is_a_repair_though_another_of_its_name_went_for_us():
     bench = Bench()
-    bench.drift.going.failed(KEY, SpaceError("Terminating", "terminating"))
+    bench.drift.failed(KEY, SpaceError("Terminating", "terminating"))
     assert (await bench.lose())[1].repaired.count == 1
-    bench.drift.going.failed(KEY, Going("u0", "terminating"))
+    bench.drift.failed(KEY, Going("u0", "terminating"))
     assert (await bench.lose())[1].repaired.count == 1
-    bench.drift.going.failed(KEY, Going("u1", "terminating"))
+    bench.drift.failed(KEY, Going("u1", "terminating"))
     await bench.lose()
     # It was made again since: whoever takes that one is somebody else.
     assert (await bench.lose())[1].repaired.count == 1
