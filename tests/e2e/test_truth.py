@@ -174,7 +174,7 @@ def test_a_placement_made_of_files_follows_them_and_takes_nothing_else(tree, app
     done = apply("---\n".join(settings), "--place", "vendor", "--where", "nonesuch=x")
     assert "edgeplacement.edge.kubestellar.io/vendor created" in done.stdout
     assert "it goes nowhere" in done.stderr
-    done = apply("---\n".join(settings), "--place", "vendor")
+    done = apply("---\n".join(settings), "--place", "vendor", "--where", "!nonesuch")
     did(tree, "wait", "vendor", "--for", "synced")
     [site, *_] = (line.split()[0] for line in did(tree, "get", "loc").stdout.splitlines()[1:])
     site = f"/{site.replace('-site', '/site')}"
