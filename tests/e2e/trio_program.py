@@ -32,6 +32,11 @@ class TrioProgram(Program):
         found = STARTS.findall(self.log(node, member))
         return int(found[-1]) if found and alive(int(found[-1])) else 0
 
+    def starts(self, node: str) -> int:
+        """How often a member of the node became active."""
+        logs = (self.log(node, member) for member in MEMBER_NAMES)
+        return sum(role == "is active" for log in logs for *_, role in ROLES.findall(log))
+
     def active(self, node: str) -> str:
         """The member that became active last, if it is so still; "" if none is."""
         times = {}

@@ -6,6 +6,7 @@ in a header; the server has its own, and drops what fails it.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 from collections.abc import AsyncGenerator, Collection, Iterable, Iterator, Mapping
@@ -29,7 +30,7 @@ from nats.js.api import (
 from nats.js.errors import APIError, NotFoundError
 from nats.js.errors import Error as JetStreamError
 
-from relay.adapters.jetstream.backpressure_client import patient_jetstream
+from relay.adapters.jetstream.backpressure_client import PAUSE_SECONDS, patient_jetstream
 from relay.adapters.jetstream.connection import JetStreamRefused
 from relay.adapters.jetstream.fence import FencedPublisher
 from relay.adapters.jetstream.publish import (
@@ -57,6 +58,7 @@ BATCH = 256
 PULL_SECONDS, HEARTBEAT_SECONDS, SILENCE_SECONDS = 30, 10, 25.0
 SILENCE_LOOKS = 25
 CONSUMER_KEPT_SECONDS = 90.0
+UNHEARD_MAX = 30
 READS_MAX = LOOKS_MAX = 16
 PARTS_OF_DELETIONS_KEPT_SECONDS = DELETIONS_KEPT_SECONDS + 60
 STRAY_MS_MIN = 3600 * 1000
@@ -319,9 +321,7 @@ class Bucket:
             async for each in self._read_each(pattern, seen):
                 yield each
             return
-        config = ConsumerConfig(deliver_policy=DeliverPolicy.ALL)
-        async with aclosing(self._pull(config, pattern)) as pulled:
-            await anext(pulled)
+        async with aclosing(self._pull_all(pattern)) as pulled:
             async for message in pulled:
                 if message:
                     key, position = self._place(message)
@@ -374,8 +374,7 @@ class Bucket:
 
         One whose parts are gone is left out: what was written instead of it follows.
         """
-        config = ConsumerConfig(deliver_policy=DeliverPolicy.BY_START_SEQUENCE, opt_start_seq=start)
-        async with aclosing(self._pull(config, pattern)) as pulled:
+        async with aclosing(self._pull(start, pattern)) as pulled:
             async for message in pulled:
                 if message is None:
                     yield None
@@ -390,13 +389,31 @@ class Bucket:
                     said = f"the entry at {key} is not whole: list again"
                     raise SpaceError("ServiceUnavailable", said)
 
-    async def _pull(self, config: ConsumerConfig, pattern: str) -> AsyncGenerator[Msg | None, None]:
-        """Messages; None at the start and when idle."""
-        config.filter_subject = self._prefix + pattern
-        config.ack_policy = AckPolicy.NONE
-        config.mem_storage = True
-        config.num_replicas = 1
-        config.inactive_threshold = CONSUMER_KEPT_SECONDS
+    async def _pull_all(self, pattern: str) -> AsyncGenerator[Msg | None, None]:
+        """All messages, and None when idle.
+
+        On a trio a consumer may end with the server that it is at: another one goes on.
+        """
+        position = 0
+        for _ in range(self._replicas):
+            async with aclosing(self._pull(position + 1, pattern)) as pulled:
+                await anext(pulled)
+                async for message in pulled:
+                    if message:
+                        _, position = self._place(message)
+                    yield message
+
+    async def _pull(self, start: int, pattern: str) -> AsyncGenerator[Msg | None, None]:
+        """Messages from revision `start` on; None at the start and when idle."""
+        config = ConsumerConfig(
+            deliver_policy=DeliverPolicy.BY_START_SEQUENCE,
+            opt_start_seq=start,
+            filter_subject=self._prefix + pattern,
+            ack_policy=AckPolicy.NONE,
+            mem_storage=True,
+            num_replicas=1,
+            inactive_threshold=CONSUMER_KEPT_SECONDS,
+        )
         before = losses(self._connection)
         with _bus_errors():
             consumer = await self._jetstream.add_consumer(self._stream, config)
@@ -426,7 +443,7 @@ class Bucket:
         ).encode()
         inbox = self._connection.new_inbox()
         subscription = await self._connection.subscribe(inbox)
-        left = 0
+        left = unheard = 0
         try:
             while True:
                 if not left:
@@ -444,6 +461,10 @@ class Bucket:
                     case "408":
                         left = 0
                         yield None
+                    case "503" if self._replicas > 1 and unheard < UNHEARD_MAX:
+                        # The server of the consumer made it, and ours has not heard of it yet.
+                        left, unheard = 0, unheard + 1
+                        await asyncio.sleep(PAUSE_SECONDS)  # noqa: TID251 - no decision hangs on it
                     case _:
                         return
         except (nats.errors.Error, OSError):
