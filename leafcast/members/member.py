@@ -26,7 +26,13 @@ from relay.adapters.jetstream.connection import Connection
 from relay.adapters.jetstream.fence import Tenure
 from relay.adapters.jetstream.jetstream_leader import until_led
 from relay.adapters.jetstream.lease_stream import LeaseKeeper, LeaseStream
-from relay.adapters.jetstream.member_presence import MemberPresence
+from relay.adapters.jetstream.member_presence import (
+    ACTIVE,
+    HEARD,
+    ROLE,
+    STANDBY,
+    MemberPresence,
+)
 from relay.adapters.jetstream.server_watch import ServerWatch
 from relay.adapters.jetstream.state_stream import StateStream
 from relay.adapters.server.cluster_settings import MEMBERS
@@ -100,8 +106,8 @@ class Standing:
         """The same, as it is said."""
         if self.active_seconds is not None:
             times = {"activeSeconds": self.active_seconds, "hearsSeconds": self.hears_seconds}
-            return {"role": ACTIVE, **times}
-        return {"role": STANDBY, "silentSeconds": self.silent_seconds}
+            return {ROLE: ACTIVE, **times}
+        return {ROLE: STANDBY, "silentSeconds": self.silent_seconds}
 
     @property
     def is_lone(self) -> bool:
@@ -173,6 +179,7 @@ class Member:
                 self._clock,
                 lambda: {
                     **self._standing(server).facts(),
+                    HEARD: self._heard_seconds(),
                     CHILDREN: server.served,
                     STORE_FULL: server.store_failed,
                 },
@@ -229,8 +236,15 @@ class Member:
 
     def _last_heard(self) -> float:
         """When there was a sign of an active member last, or else this one began."""
-        heard_at = self._lease.heard_at if self._lease is not None else None
-        return self._heard_before if heard_at is None else heard_at
+        if self._lease is None:
+            return self._heard_before
+        return max(self._heard_before, self._lease.heard_at)
+
+    def _heard_seconds(self) -> float | None:
+        """How long ago the holder of the lease was heard in this turn; None if it was not."""
+        if self._lease is None or self._lease.heard_at == float("-inf"):
+            return None
+        return self._clock.now().seconds - self._lease.heard_at
 
     async def _take_turns(self, machine: _Machine) -> None:
         """Stand by until this member may be active, be so, and give the lease back."""
@@ -238,7 +252,7 @@ class Member:
         run = random_id(self._dice.entropy(16))
         lease = self._lease = MemberLease(self._settings.name, run)
         leases = LeaseStream(connection, path, MEMBERS)
-        keeper = LeaseKeeper(leases, lease, clock, machine.presence.clock_trouble)
+        keeper = LeaseKeeper(leases, lease, clock, machine.presence)
         stream = StateStream(connection, clock, path, MEMBERS)
         state = _State(stream, StateFiles(self._node.folder, self._node.state))
         try:

@@ -3,6 +3,10 @@
 The lease is one subject of a stream. A holder counts its time from when it *sent* the last renewal
 that succeeded, the others from when they first saw that the subject does not change any more; both
 by their own monotonic clocks, of which the rates alone must agree.
+
+An election of the stream's leader takes 4 to 9 s, and up to 17 where the first vote has no winner;
+nothing is renewed meanwhile, and who is well must stay the holder. So the members ask each other,
+too: of a holder that nobody hears of the lease is over soon, of one that is heard it goes on.
 """
 
 from __future__ import annotations
@@ -12,12 +16,16 @@ from dataclasses import dataclass
 from statistics import median_low
 
 RENEW_SECONDS = 1.0
-VALID_SECONDS = 6.0
-"""How long after it was sent a renewal is good; an election, in which none succeeds, takes five."""
-SILENT_SECONDS = 8.0
-"""For how long the lease must be seen unchanged until another member may take it."""
+VALID_SECONDS = 20.0
+"""How long after it was sent a renewal is good at most."""
+SILENT_SECONDS = 25.0
+"""For how long the lease must be seen unchanged until any other member may take it."""
+ALONE_SECONDS, GONE_SECONDS = 5.0, 6.5
+"""The same where no other member has heard of the holder since."""
 LOOKS_MIN = 4
-"""So many answers of the stream's leader that time must hold."""
+"""So many answers of the stream's leader each of these times must hold."""
+LOOK_SECONDS, QUIET_SECONDS = 0.25, 2.0
+"""How often it is looked once it was silent for so long, or nobody answered."""
 CONFIRMED_SECONDS = 1.0
 """How old a renewal may be, from when it was sent, for what no fence holds back."""
 CLOCK_SECONDS_MAX = 10.0
@@ -67,19 +75,23 @@ class MemberLease:
         self.member, self.run = member, run
         self._beat = 0
         self._is_held = False
-        self._valid_until = float("-inf")
         self._confirmed_at = float("-inf")
         # When each note was sent whose answer did not come.
         self._unanswered = dict[int, float]()
         self._seen: LeaseSeen | None = None
         self._answered_at: float | None = None
-        self._silent_seconds, self._looks = 0.0, 0
-        self._heard: LeaseSeen | None = None
-        self._heard_at: float | None = None
+        self._seen_at = 0.0
+        self._looks, self._is_answered = 0, False
+        self._heard_at = self._others_heard_at = float("-inf")
 
     def holds(self, now: float) -> bool:
         """Whether this run is the holder, for anything that a fence holds back."""
         return self._is_held and now < self._valid_until
+
+    @property
+    def _valid_until(self) -> float:
+        alone_from = max(self._confirmed_at, self._others_heard_at)
+        return min(self._confirmed_at + VALID_SECONDS, alone_from + ALONE_SECONDS)
 
     def is_confirmed(self, now: float) -> bool:
         """Whether it is so also for what no fence holds back."""
@@ -90,42 +102,69 @@ class MemberLease:
         return self._valid_until - now if self.holds(now) else 0.0
 
     @property
-    def heard_at(self) -> float | None:
-        """When a note of a holder was seen that was not seen before; None before the first."""
+    def heard_at(self) -> float:
+        """When this member heard of a holder last; minus infinity before the first time.
+
+        A holder is heard of when its note changes, and when it answers.
+        """
         return self._heard_at
 
     @property
     def silent_seconds(self) -> float:
-        """For how long the note seen last has not changed, as far as leaders answered."""
-        return self._silent_seconds
+        """For how long the note seen last had not changed when a leader answered last.
+
+        Times in which nobody answered count, too: nothing was renewed in them.
+        """
+        return self._answered_at - self._seen_at if self._answered_at is not None else 0.0
+
+    def heard(self, at: float) -> None:
+        """A member answered at this time that it is the active one."""
+        self._heard_at = max(at, self._heard_at)
+
+    def others_heard(self, at: float) -> None:
+        """Another member that stands by heard of a holder at this time.
+
+        A holder tells it by when it asked, so that it is never later than the other one heard.
+        """
+        self._others_heard_at = max(at, self._others_heard_at)
 
     # Whoever does not hold it looks.
 
     def saw(self, seen: LeaseSeen, now: float) -> None:
         """The leader of the stream answered, and this lay there."""
         if self._seen != seen:
-            self._seen, self._silent_seconds, self._looks = seen, 0.0, 0
-        elif self._answered_at is not None:
-            self._silent_seconds += now - self._answered_at
-        self._answered_at = now
+            note = seen.note
+            if self._seen is not None and note is not None and note.member and note.run:
+                self.heard(now)
+            self._seen, self._seen_at, self._looks = seen, now, 0
+        self._answered_at, self._is_answered = now, True
         self._looks += 1
-        note = seen.note
-        if seen != self._heard and note is not None and note.member and note.run:
-            self._heard, self._heard_at = seen, now
 
     def saw_nothing(self) -> None:
-        """No leader answered: until the next answer no time counts."""
-        self._answered_at = None
+        """No leader answered."""
+        self._is_answered = False
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether the lease does not change, or nobody answers: the other members are asked."""
+        return not self._is_answered or self.silent_seconds >= QUIET_SECONDS
+
+    @property
+    def look_seconds(self) -> float:
+        """How long after this look the next one is due."""
+        return LOOK_SECONDS if self.is_quiet else RENEW_SECONDS
 
     def may_take(self) -> bool:
-        """Whether whoever held it has stopped, by what was seen."""
+        """Whether whoever held it has stopped, by what was seen and heard."""
         note = self._seen.note if self._seen is not None else None
-        if note is None:
+        if note is None or self._answered_at is None:
             return False
         if not note.member or note.run == self.run:
             # Given back, or an earlier hold of this very run, which is over.
             return True
-        return self._silent_seconds >= SILENT_SECONDS and self._looks >= LOOKS_MIN
+        heard_at = max(self._seen_at, self._heard_at, self._others_heard_at)
+        is_gone = self._answered_at - heard_at >= GONE_SECONDS
+        return self._looks >= LOOKS_MIN and (is_gone or self.silent_seconds >= SILENT_SECONDS)
 
     @property
     def lacks_mark(self) -> bool:
@@ -159,7 +198,6 @@ class MemberLease:
             self.saw(LeaseSeen(sequence, write.note), now)
             return
         self._is_held, self._seen = True, LeaseSeen(sequence, write.note)
-        self._valid_until = max(self._valid_until, write.sent + VALID_SECONDS)
         self._confirmed_at = max(self._confirmed_at, write.sent)
 
     def refused(self, seen: LeaseSeen, now: float) -> None:
@@ -182,10 +220,10 @@ class MemberLease:
     def lost(self) -> None:
         """Hold it no more, whatever is answered later; the looking begins anew."""
         self._is_held = False
-        self._valid_until = self._confirmed_at = float("-inf")
+        self._confirmed_at = self._others_heard_at = float("-inf")
         self._unanswered.clear()
         self._seen, self._answered_at = None, None
-        self._silent_seconds, self._looks = 0.0, 0
+        self._looks = 0
 
     def give_back(self) -> LeaseWrite | None:
         """The note that lets others take it at once; nothing of this run may be under way then.

@@ -1,14 +1,16 @@
 """The lease on real servers: taken, renewed, confirmed, given back, and held over elections."""
 
 import asyncio
+import json
 from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
+from nats.errors import Error as NatsError
 
 from relay.adapters.clock import SystemClock
 from relay.adapters.jetstream.connection import Connection
-from relay.adapters.jetstream.lease_stream import LeaseKeeper, LeaseStream
-from relay.adapters.jetstream.member_presence import MemberPresence
+from relay.adapters.jetstream.lease_stream import UNANSWERED_SECONDS, LeaseKeeper, LeaseStream
+from relay.adapters.jetstream.member_presence import ACTIVE, HEARD, ROLE, MemberPresence
 from relay.members.lease import LeaseSeen, MemberLease
 from relay.ports import BusBroken
 from schemas.values.identity import NodePath
@@ -65,8 +67,40 @@ async def looked(stream, lease):
     return seen is not None
 
 
-def keeper_of(stream, member, hindered=lambda: ""):
-    return LeaseKeeper(stream, MemberLease(member, f"run-of-{member}"), CLOCK, hindered)
+class CountingStream(LeaseStream):
+    """A stream that counts how often the lease is written."""
+
+    puts = 0
+
+    async def put(self, write):
+        self.puts += 1
+        return await super().put(write)
+
+
+class Hindered(MemberPresence):
+    """One of a member whose clock is wrong."""
+
+    def clock_trouble(self):
+        return "its clock is wrong"
+
+
+def keeper_of(stream, member, presence=MemberPresence):
+    """One that says what a member says of itself, once its presence is started."""
+    lease = MemberLease(member, f"run-of-{member}")
+
+    def facts():
+        now = CLOCK.now().seconds
+        if lease.holds(now):
+            return {ROLE: ACTIVE}
+        return {HEARD: now - lease.heard_at if lease.heard_at > 0 else None}
+
+    said = presence(stream._connection, PATH, member, CLOCK, facts)
+    return LeaseKeeper(stream, lease, CLOCK, said)
+
+
+async def confirmed_always(keeper):
+    while True:
+        await keeper.confirm()
 
 
 async def test_one_of_two_takes_what_was_given_back_and_gives_it_to_the_other(tmp_path):
@@ -102,7 +136,7 @@ async def test_a_renewal_after_another_took_it_ends_the_hold(tmp_path):
 
 async def test_who_is_hindered_leaves_it_to_others(tmp_path):
     async with lease_alone(tmp_path) as (_, stream):
-        hindered = keeper_of(stream, "m1", lambda: "its clock is wrong")
+        hindered = keeper_of(stream, "m1", Hindered)
         taking = asyncio.create_task(hindered.take())
         await keeper_of(stream, "m2").take()
         assert not taking.done()
@@ -142,38 +176,90 @@ async def test_a_member_whose_clock_is_off_hears_of_it_from_the_others(tmp_path)
                 task.cancel()
 
 
-async def test_nobody_takes_it_from_a_holder_who_waits_for_an_election(tmp_path):
-    """An election takes 4 to 9 s, and a lease is good for 6: a healthy holder may have to stop."""
-    async with Grove(tmp_path) as grove, trio(grove, tmp_path) as members:
-        url, seed = members.url, members.seeds.relay
-        async with (
-            connection_to(url("m1"), seed) as first,
-            connection_to(url("m2"), seed) as second,
-            client_at(url("m1"), seed) as client,
-        ):
-            streams = LeaseStream(first, PATH, 3), LeaseStream(second, PATH, 3)
-            await given_back(streams[0])
-            holder, other = keeper_of(streams[0], "m1"), keeper_of(streams[1], "m2")
-            await holder.take()
-            keeping = asyncio.create_task(holder.keep())
-            taking = asyncio.create_task(other.take())
+async def test_without_a_leader_a_renewal_that_is_wanted_is_not_sent_without_a_pause(tmp_path):
+    async with lease_alone(tmp_path) as (connection, _):
+        counting = CountingStream(connection, PATH, 1)
+        holder = keeper_of(counting, "m1")
+        await holder.take()
+        await connection.api("STREAM.DELETE.LEASE")
+        counting.puts, began = 0, CLOCK.now().seconds
+        keeping = asyncio.create_task(holder.keep())
+        with pytest.raises(BusBroken, match="lease"):
+            await confirmed_always(holder)
+        await keeping
+        passed = CLOCK.now().seconds - began
+        assert 1 < counting.puts <= 1 + passed / UNANSWERED_SECONDS
 
-            async def leads_elsewhere():
-                leader = (await asked(client, "STREAM.INFO.LEASE"))["cluster"]["leader"]
-                if leader.endswith("m1"):
-                    await asked(client, "STREAM.LEADER.STEPDOWN.LEASE")
-                    return ""
-                return leader.rpartition(".")[2]
 
-            # What has a leader is left as it is.
-            await streams[1].mend()
-            assert await streams[1].look()
-            await eventually(leads_elsewhere)
-            members.kill(await leads_elsewhere())
-            await asyncio.wait([keeping, taking], timeout=ELECTION_SECONDS)
-            assert keeping.done() or not taking.done()
-            for task in (keeping, taking):
-                task.cancel()
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("kills", [1, pytest.param(20, marks=pytest.mark.long)])
+async def test_the_end_of_the_server_that_leads_it_elsewhere_costs_no_holder_the_lease(
+    tmp_path, kills
+):
+    async with (
+        Grove(tmp_path) as grove,
+        trio(grove, tmp_path) as members,
+        AsyncExitStack() as stack,
+    ):
+        keepers = []
+        for name in NAMES:
+            way = connection_to(members.url(name), members.seeds.relay)
+            stream = LeaseStream(await stack.enter_async_context(way), PATH, 3)
+            if not keepers:
+                await given_back(stream)
+            keepers.append(keeper_of(stream, name))
+            await keepers[-1]._presence.start()
+        holder, *others = keepers
+        await holder.take()
+        client = await stack.enter_async_context(client_at(members.url("m1"), members.seeds.relay))
+        tasks = [asyncio.create_task(holder.keep())]
+        tasks += [asyncio.create_task(other.take()) for other in others]
+        # What has a leader is left as it is.
+        await others[0]._stream.mend()
+        assert await others[0]._stream.look()
+        for number in range(kills):
+            leader = await until_led_elsewhere(client, members, NAMES[1 + number % 2])
+            before = holder.lease._confirmed_at
+            members.kill(leader)
+            await eventually(lambda before=before: holder.lease._confirmed_at > before + 3)
+            assert [task for task in tasks if task.done()] == []
+        for task in tasks:
+            task.cancel()
+
+
+async def until_led_elsewhere(client, members, name):
+    """Wait until all three have the lease, and have this member's server lead it; its name."""
+
+    async def is_led_there():
+        try:
+            cluster = (await asked(client, "STREAM.INFO.LEASE", 1))["cluster"]
+        except (NatsError, KeyError):
+            return False
+        if not all(its["current"] and not its.get("offline") for its in cluster["replicas"]):
+            return False
+        for each in NAMES:
+            if not await has_caught_up(members, each):
+                return False
+        leader = cluster.get("leader", "")
+        servers = [leader, *(its["name"] for its in cluster["replicas"])]
+        wanted = next(server for server in servers if server.endswith(name))
+        if leader and leader != wanted:
+            await asked(client, "STREAM.LEADER.STEPDOWN.LEASE", placement={"preferred": wanted})
+        return leader == wanted
+
+    await eventually(is_led_there, f"the server of {name} does not lead")
+    return name
+
+
+async def has_caught_up(members, name):
+    """Whether the memory of a member's server has the lease, by what that server says."""
+    want = {"accounts": True, "streams": True}
+    async with client_at(members.url(name), members.seeds.system) as system:
+        verb = f"$SYS.REQ.SERVER.{system._server_info['server_id']}.JSZ"
+        answer = await system.request(verb, json.dumps(want).encode(), timeout=10)
+    accounts = json.loads(answer.data)["data"].get("account_details") or ()
+    streams = [its for account in accounts for its in account.get("stream_detail") or ()]
+    return any(its["name"] == "LEASE" and its["state"]["messages"] for its in streams)
 
 
 @pytest.mark.long

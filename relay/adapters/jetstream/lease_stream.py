@@ -6,7 +6,6 @@ import asyncio
 import json
 import logging
 from base64 import b64decode
-from collections.abc import Callable
 
 from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
@@ -20,6 +19,7 @@ from relay.adapters.jetstream.connection import (
     checked,
     counts_in,
 )
+from relay.adapters.jetstream.member_presence import ACTIVE, HEARD, ROLE, MemberPresence
 from relay.adapters.jetstream.publish import EXPECTED_SEQUENCE, EXPECTED_SUBJECT, WRONG_SEQUENCES
 from relay.members.lease import RENEW_SECONDS, LeaseNote, LeaseSeen, LeaseWrite, MemberLease
 from relay.ports import BusBroken, Clock
@@ -29,7 +29,9 @@ from schemas.values.identity import NodePath
 
 STREAM = "LEASE"
 ANSWER_SECONDS = 1.5
-WEDGED_SECONDS = 12.0
+UNANSWERED_SECONDS = 0.2
+"""Until the next renewal where one was not answered; without a leader that is told at once."""
+WEDGED_SECONDS = 18.0
 """So long without an answer is longer than an election takes."""
 NOTES_MAX = 64
 
@@ -129,17 +131,12 @@ class LeaseKeeper:
     """Takes the lease for one run of a member, and renews it; one hold ends before the next."""
 
     def __init__(
-        self,
-        stream: LeaseStream,
-        lease: MemberLease,
-        clock: Clock,
-        hindered: Callable[[], str],
+        self, stream: LeaseStream, lease: MemberLease, clock: Clock, presence: MemberPresence
     ) -> None:
-        """`hindered` says why this member must not be active; "" if it may."""
         self.lease = lease
         self._stream = stream
         self._clock = clock
-        self._hindered, self._hindrance = hindered, ""
+        self._presence, self._hindrance = presence, ""
         self._answered_at = self._now()
         self._wanted, self._renewed = asyncio.Event(), asyncio.Event()
 
@@ -150,38 +147,46 @@ class LeaseKeeper:
             began = self._now()
             await self._step()
             if not lease.holds(self._now()):
-                await self._clock.sleep(max(0.0, began + RENEW_SECONDS - self._now()))
+                await self._clock.sleep(max(0.0, began + lease.look_seconds - self._now()))
 
     async def keep(self) -> None:
         """Renew it each second, until it is lost."""
+        try:
+            await self._keep()
+        finally:
+            # Whoever waits for a renewal finds that it is lost.
+            self._tell_renewed()
+
+    async def _keep(self) -> None:
         lease = self.lease
         while not lease.lost_if_over(self._now()):
             began = self._now()
             try:
                 async with asyncio.timeout(lease.seconds_left(began)):
-                    await self._put(lease.write(began))
+                    self._wanted.clear()
+                    is_answered = await self._put(lease.write(began))
                     if not lease.holds(self._now()):
                         return
-                    self._tell_renewed()
-                    await self._until_due(began + RENEW_SECONDS)
+                    if is_answered:
+                        self._tell_renewed()
+                        await self._until_due(began + RENEW_SECONDS)
+                    else:
+                        await self._ask_members()
+                        await self._clock.sleep(UNANSWERED_SECONDS)
             except TimeoutError:
                 continue
 
     async def confirm(self) -> None:
         """Return once a renewal that was sent less than a second ago was answered.
 
-        Raises BusBroken if there is none, since another member may be active then.
+        Raises BusBroken if the lease is lost meanwhile, since another member may be active then.
         """
         lease = self.lease
         while not lease.is_confirmed(self._now()):
             if not lease.holds(self._now()):
                 raise BusBroken("this member does not hold the lease of its node any more")
             self._wanted.set()
-            try:
-                async with asyncio.timeout(ANSWER_SECONDS):
-                    await self._renewed.wait()
-            except TimeoutError as error:
-                raise BusBroken("the lease of this node is not renewed") from error
+            await self._renewed.wait()
 
     async def give_back(self) -> None:
         """Let others take it at once; nothing of what it allowed may be under way then."""
@@ -193,12 +198,27 @@ class LeaseKeeper:
         seen = await self._stream.look()
         if seen is None:
             self.lease.saw_nothing()
+            await self._ask_members()
             await self._mend_in_time()
             return
         self._answered_at = self._now()
         self.lease.saw(seen, self._now())
+        if self.lease.is_quiet:
+            await self._ask_members()
         if self.lease.lacks_mark or (self.lease.may_take() and self._is_fit()):
             await self._put(self.lease.write(self._now()))
+
+    async def _ask_members(self) -> None:
+        """Learn from the others whether the holder is there."""
+        asked_at = self._now()
+        is_held = self.lease.holds(asked_at)
+        for facts in await self._presence.look_at_others():
+            now = self._now()
+            heard_seconds = facts.get(HEARD)
+            if facts.get(ROLE) == ACTIVE:
+                self.lease.heard(now)
+            elif isinstance(heard_seconds, float):
+                self.lease.others_heard((asked_at if is_held else now) - heard_seconds)
 
     async def _mend_in_time(self) -> None:
         if self._now() - self._answered_at > WEDGED_SECONDS:
@@ -207,22 +227,23 @@ class LeaseKeeper:
 
     def _is_fit(self) -> bool:
         """Whether this member may be active; why not is said once."""
-        hindrance = self._hindered()
+        hindrance = self._presence.clock_trouble()
         if hindrance and hindrance != self._hindrance:
             logger.warning("member %s: %s", self.lease.member, hindrance)
         self._hindrance = hindrance
         return not hindrance
 
-    async def _put(self, write: LeaseWrite) -> None:
+    async def _put(self, write: LeaseWrite) -> bool:
+        """Whether it was answered."""
         answer = await self._stream.put(write)
         if isinstance(answer, int):
             self.lease.written(write, answer, self._now())
         elif answer is not None:
             self.lease.refused(answer, self._now())
+        return answer is not None
 
     async def _until_due(self, due: float) -> None:
         """Until a renewal is due, or somebody wants one now."""
-        self._wanted.clear()
         try:
             async with asyncio.timeout(max(0.0, due - self._now())):
                 await self._wanted.wait()

@@ -23,6 +23,9 @@ LOOK_SECONDS = 0.5
 COMPARE_SECONDS, ALIKE_LOOK_SECONDS = 5.0, 0.1
 MEMBERS = 3
 MEMBER, WALL_MS = "member", "wallMs"
+ROLE, ACTIVE, STANDBY = "role", "active", "standby"
+HEARD = "heardSeconds"
+"""How long ago a member that stands by heard of the active one; not said if it did not."""
 
 logger = logging.getLogger(__name__)
 
@@ -82,6 +85,10 @@ class MemberPresence:
         except (NatsError, OSError, TimeoutError) as error:
             logger.debug("not all members answer: %s", error)
         return found
+
+    async def look_at_others(self) -> list[Facts]:
+        """What the other members say that answer in time."""
+        return [facts for name, facts in (await self.look()).items() if name != self._member]
 
     async def until_alike(self, fact: str, seconds: float) -> frozenset[str]:
         """Wait until all members that answer say the same of this fact as this one does.
