@@ -6,7 +6,7 @@ The file beside the server's data holds names and public keys; the node's record
 from __future__ import annotations
 
 import json
-from collections.abc import Container, Iterator
+from collections.abc import Awaitable, Callable, Container, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
@@ -80,15 +80,20 @@ class RememberingServer:
         self._known.put(name, None)
         await self._server.remove_child(name)
 
-    async def forget_others(self, children: Container[str]) -> None:
+    async def forget_others(
+        self, children: Container[str], confirm: Callable[[], Awaitable[None]]
+    ) -> None:
         """Close the accounts kept of children that the node's records do not know any more.
 
         A child that is added meanwhile stays: who lost its records is told of each child anew.
+        `confirm` raises BusBroken where another member of the node may be the active one.
         """
-        while self._unconfirmed:
-            name = self._unconfirmed.pop()
+        for name in sorted(self._unconfirmed):
             if name not in children:
-                await self.remove_child(name)
+                await confirm()
+                if name in self._unconfirmed:
+                    self._unconfirmed.discard(name)
+                    await self.remove_child(name)
 
 
 def _read(file: Path) -> dict[str, str]:

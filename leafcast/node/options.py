@@ -69,6 +69,11 @@ class NodeEnvironment:
         """At how many servers its streams are kept."""
         return MEMBERS if self.member is not None else 1
 
+    async def confirm(self) -> None:
+        """Be sure that this is the active member, if it is one of several; raises BusBroken."""
+        if self.member is not None:
+            await self.member.tenure.confirm()
+
 
 @dataclass(frozen=True, slots=True)
 class NodeIdentity:

@@ -284,7 +284,7 @@ class NodeRuntime:
                 is_laid_out = self._server.is_external or self._world.member is not None
                 is_told = not is_laid_out and not path.is_root
                 if is_told or driver.node.children():
-                    await server.forget_others(driver.node.children())
+                    await server.forget_others(driver.node.children(), self._world.confirm)
                 group.create_task(run.asker.run(), name=f"asker {path}")
                 if not self.attached:
                     group.create_task(self._let_in(), name=f"entrance {path}")

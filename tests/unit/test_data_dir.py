@@ -17,6 +17,7 @@ from leafcast.node.known_children import KnownChildren
 from relay.adapters.clock import SystemClock
 from relay.adapters.server.nkey_pairs import new_user_nkey
 from relay.adapters.server.port_holder import Holder
+from relay.ports import BusBroken
 from schemas.values.identity import NodePath
 
 PATH = NodePath.parse("/emea/s1")
@@ -104,6 +105,10 @@ def test_credentials_are_found_again_and_are_the_owners_alone(tmp_path):
         load_credentials(tmp_path, PATH)
 
 
+async def always():
+    """This is the active member."""
+
+
 class Server:
     """Takes down what it is told."""
 
@@ -128,8 +133,20 @@ async def test_children_are_known_at_the_next_start_and_strangers_go(tmp_path):
     told = Server()
     again = known.told_of(told)
     await again.add_child("s1", "U1")
-    await again.forget_others({"s1"})
+    await again.forget_others({"s1"}, always)
     assert told.told == [("add", "s1", "U1"), ("remove", "s3")]
+    assert KnownChildren(tmp_path).nkeys == {"s1": "U1"}
+
+
+async def test_a_member_that_may_not_be_active_any_more_removes_nobody(tmp_path):
+    async def never():
+        raise BusBroken("another member is active")
+
+    KnownChildren(tmp_path).put("s1", "U1")
+    told = Server()
+    with pytest.raises(BusBroken, match="another member"):
+        await KnownChildren(tmp_path).told_of(told).forget_others(set(), never)
+    assert told.told == []
     assert KnownChildren(tmp_path).nkeys == {"s1": "U1"}
 
 
@@ -158,7 +175,7 @@ async def test_a_child_that_is_told_of_anew_meanwhile_is_not_locked_out(tmp_path
         known.put(name, f"U{name[1:]}")
     server = SlowServer()
     server.front = front = known.told_of(server)
-    await front.forget_others(set())
+    await front.forget_others(set(), always)
     assert server.open == {"s1", "s2", "s3"}
     assert KnownChildren(tmp_path).nkeys == {"s1": "U1", "s2": "U2", "s3": "U3"}
 
