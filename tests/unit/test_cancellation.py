@@ -35,6 +35,48 @@ async def test_a_cancellation_that_comes_together_with_the_answer_is_kept(wait_f
         await task
 
 
+@pytest.mark.parametrize("group_type", [asyncio.TaskGroup, cancellation.TaskGroup])
+async def test_a_cancellation_that_comes_together_with_a_failure_is_kept(group_type):
+    begun, goes_on = asyncio.Event(), asyncio.Event()
+
+    async def fail():
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            raise OSError("the way is closed")
+
+    async def try_again():
+        while True:
+            try:
+                async with group_type() as group:
+                    group.create_task(fail())
+            except* OSError:
+                goes_on.set()
+                await asyncio.Event().wait()
+
+    task = asyncio.create_task(try_again())
+    await begun.wait()
+    task.cancel()
+    waiting = asyncio.create_task(goes_on.wait())
+    await asyncio.wait([task, waiting], return_when=asyncio.FIRST_COMPLETED)
+    waiting.cancel()
+    assert task.cancelled()
+
+
+async def test_a_group_that_is_cut_by_a_timeout_says_so_and_its_task_goes_on():
+    async def fail():
+        try:
+            await asyncio.Event().wait()
+        finally:
+            raise OSError("the way is closed")
+
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.01), asyncio.TaskGroup() as group:
+            group.create_task(fail())
+    await asyncio.sleep(0)
+
+
 @pytest.mark.parametrize("wait_for", WAITS)
 async def test_what_does_not_come_in_time_is_cancelled(wait_for):
     answer = asyncio.get_running_loop().create_future()

@@ -1,8 +1,9 @@
-"""A cancellation that comes together with an answer is not lost, on Python 3.11 either.
+"""A cancellation that comes together with an answer or a failure is not lost, whatever the Python.
 
-There `asyncio.wait_for` returns the answer and forgets the cancellation (mended in 3.12, cpython
-issue 86296), and nats-py waits that way for everything: a task cancelled at that moment runs on for
-ever. So below 3.12 this package has `asyncio.wait_for` behave as it does from 3.12 on.
+`asyncio.wait_for` of 3.11 returns the answer and forgets the cancellation (mended in 3.12, cpython
+issue 86296), and nats-py waits that way for everything. A task group, up to 3.12, raises what its
+tasks failed with and forgets it, too: whoever handles that runs on for ever. So this package has
+both keep it there.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Awaitable
+from types import TracebackType
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -30,7 +32,27 @@ async def wait_for(what: Awaitable[T], timeout: float | None) -> T:  # noqa: ASY
         return await what
 
 
+class TaskGroup(asyncio.TaskGroup):
+    """Raises CancelledError if it was cancelled from outside, also if a task of it failed."""
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            await super().__aexit__(kind, error, trace)
+        except BaseExceptionGroup as failed:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise asyncio.CancelledError from failed
+            raise
+
+
 def install() -> None:
-    """Put it in place where the interpreter needs it; again is harmless."""
+    """Put both in place where the interpreter needs them; again is harmless."""
     if sys.version_info < (3, 12):
         asyncio.wait_for = wait_for  # type: ignore[assignment] # the overloads for futures
+    if sys.version_info < (3, 13):
+        asyncio.TaskGroup = TaskGroup  # type: ignore[misc]
