@@ -125,8 +125,11 @@ class Session:
         except QuestionUnanswered as error:
             if not self.data_dir.in_use():
                 raise NotRunning(self.data_dir.folder, "the tree was stopped") from error
-            if silent := (await self._standing()).get("silentSeconds"):
+            standing = await self._standing()
+            if silent := standing.get("silentSeconds"):
                 raise _none_active(verb, silent, is_taken=not error.nobody) from error
+            if stuck := standing.get("stuck"):
+                raise _stuck(verb, stuck) from error
             if error.nobody:
                 remedy = f"wait a moment; if it stays so, see {self.data_dir.log}"
                 raise CallFailed(verb, "NotServed", "the tree is not up yet", remedy) from error
@@ -183,6 +186,16 @@ def _none_active(verb: str, seconds: float, *, is_taken: bool) -> CallFailed:
     message = f"no member is active since {seconds:.0f} s; {accepted}"
     remedy = "see that two members of the centre run and reach each other, then ask again"
     return CallFailed(verb, "NotServed", message, remedy)
+
+
+def _stuck(verb: str, stuck: Mapping[str, str]) -> CallFailed:
+    """Streams take no writes, of which these servers say that all is well."""
+    said = " and ".join(
+        f"stream {name}, led by {it}, takes no writes" for name, it in stuck.items()
+    )
+    message = f"{said}; whether {verb} was carried out is not known"
+    remedy = "start the process of that member anew, and its server with it; then ask again"
+    return CallFailed(verb, "Stuck", message, remedy)
 
 
 def _lost(verb: str, why: str) -> CallFailed:

@@ -35,6 +35,11 @@ def _lost(node: NodeFacts, member: Mapping[str, Any]) -> Check | None:
     if member["server"] == "full":
         said = f"the disk of {who} is full, so its server keeps nothing"
         remedy = "make room there: the server is started again by itself then"
+    elif member["server"] == "stuck":
+        said = f"the server of {who} leads a stream that takes no writes, and calls it healthy"
+        remedy = (
+            "start the process of that member anew: its server starts with it, and loses nothing"
+        )
     elif member["server"] == "down":
         said = f"the server of {who} is not reached by the others"
         remedy = "start it where it runs, and see that the routes between the members are open"

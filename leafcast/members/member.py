@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
@@ -20,10 +20,10 @@ from leafcast.members.settings import MemberSettings
 from leafcast.members.state_files import StateFiles
 from leafcast.node.credentials.account_seeds import account_seeds
 from leafcast.node.kept_store import keep_store
-from leafcast.node.member_forms import ACTIVE, CHILDREN, STANDBY, STORE_FULL
+from leafcast.node.member_forms import CHILDREN, STORE_FULL, STUCK
 from leafcast.node.options import ActiveMember
 from relay.adapters.jetstream.connection import Connection
-from relay.adapters.jetstream.fence import Tenure
+from relay.adapters.jetstream.fence import FencedPublisher, Tenure, stuck_streams
 from relay.adapters.jetstream.jetstream_leader import until_led
 from relay.adapters.jetstream.lease_stream import LeaseKeeper, LeaseStream
 from relay.adapters.jetstream.member_presence import (
@@ -50,6 +50,7 @@ SETTLE_SECONDS = 0.5
 """How often it is looked for files that changed, beside each write that waits for them."""
 AGAIN_SECONDS, AGAIN_SECONDS_MAX = 0.25, 5.0
 """After a turn: what ended it at once may do so again and again."""
+PROBE_SECONDS = 30.0
 LONE_SECONDS, DOOR_LOOK_SECONDS = 30.0, 1.0
 """So long without a word of an active member: children are better served at another one's."""
 
@@ -95,18 +96,20 @@ class Standing:
 
     `active_seconds` is for how long it is the active one, None if it is not, and `hears_seconds`
     for how long it has heard all that is asked; `silent_seconds` for how long, as it stands by, it
-    has heard nothing of an active one.
+    has heard nothing of an active one. `stuck` names of each stream that takes no writes, though
+    its servers call it healthy, the server that leads it.
     """
 
     active_seconds: float | None = None
     silent_seconds: float = 0.0
     hears_seconds: float = 0.0
+    stuck: Mapping[str, str] = field(default_factory=dict)
 
     def facts(self) -> dict[str, Any]:
         """The same, as it is said."""
         if self.active_seconds is not None:
             times = {"activeSeconds": self.active_seconds, "hearsSeconds": self.hears_seconds}
-            return {ROLE: ACTIVE, **times}
+            return {ROLE: ACTIVE, STUCK: dict(self.stuck), **times}
         return {ROLE: STANDBY, "silentSeconds": self.silent_seconds}
 
     @property
@@ -144,6 +147,7 @@ class Member:
         self._settling = asyncio.Lock()
         self._lease: MemberLease | None = None
         self._active_since: float | None = None
+        self._stuck: Mapping[str, str] = {}
         # In the turns before this one.
         self._heard_before = clock.now().seconds
 
@@ -232,7 +236,11 @@ class Member:
             return Standing(silent_seconds=now - self._last_heard())
         active = now - self._active_since
         # What was asked, and its answer, are lost with the server that had them.
-        return Standing(active_seconds=active, hears_seconds=min(active, server.up_seconds))
+        return Standing(
+            active_seconds=active,
+            hears_seconds=min(active, server.up_seconds),
+            stuck=self._stuck,
+        )
 
     def _last_heard(self) -> float:
         """When there was a sign of an active member last, or else this one began."""
@@ -267,7 +275,7 @@ class Member:
             log.warning("member %s of %s: %s", self._settings.name, path, why)
         finally:
             self._heard_before = clock.now().seconds if self._active_since else self._last_heard()
-            self._active_since = None
+            self._active_since, self._stuck = None, {}
             # Whatever ended it: nothing that the lease allowed is under way any more.
             await keeper.give_back()
 
@@ -320,17 +328,18 @@ class Member:
         async def needs_nothing() -> None:
             """What is written to the state waits for no file."""
 
-        token = keeper.lease.run
+        token, publishers = keeper.lease.run, dict[str, FencedPublisher]()
         await keeper.confirm()
         await state.stream.make()
-        kept = await state.stream.take(Tenure(token, keeper.confirm, needs_nothing))
+        kept = await state.stream.take(Tenure(token, keeper.confirm, needs_nothing, publishers))
         if kept:
             texts = {name: self._opened(name, data) for name, data in kept.items()}
             state.files.lay_all(texts)
         await settled()
-        tenure = Tenure(token, keeper.confirm, settled)
+        tenure = Tenure(token, keeper.confirm, settled, publishers)
         async with asyncio.TaskGroup() as group:
             group.create_task(self._keep_settled(state), name="settling")
+            group.create_task(self._probe(machine.connection, publishers), name="probes")
             member = ActiveMember(
                 tenure,
                 machine.server,
@@ -341,6 +350,21 @@ class Member:
             )
             await self._node.run(member)
         raise BusBroken("the node ended its run")
+
+    async def _probe(
+        self, connection: Connection, publishers: Mapping[str, FencedPublisher]
+    ) -> None:
+        """Look, by writing, whether each stream takes what is written."""
+        while True:
+            await self._clock.sleep(PROBE_SECONDS)
+            stuck = await stuck_streams(connection, publishers)
+            for stream in stuck.keys() - self._stuck.keys():
+                log.warning(
+                    "stream %s of %s takes no writes, and its leader %s calls it healthy: start "
+                    "the process of that member anew, and its server with it",
+                    *(stream, self._settings.path, stuck[stream]),
+                )
+            self._stuck = stuck
 
     async def _keep_settled(self, state: _State) -> None:
         while True:

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from relay.adapters.jetstream.member_presence import ACTIVE, ROLE
 from relay.adapters.jetstream.member_servers import MemberServer
 
-ACTIVE, STANDBY, SILENT = "active", "standby", "silent"
+SILENT = "silent"
 LEADS, FOLLOWS, BEHIND, DOWN, FULL = "leads", "follows", "behind", "down", "full"
 CHILDREN = "children"
 """The fact of a member that says which children its server lets in, by which keys."""
 STORE_FULL = "storeFull"
 """What a member says of itself: its server cannot write, for want of room on the disk."""
+STUCK = "stuck"
+"""What the active one says of streams that take no writes: the servers that lead them, by name."""
 MEMBERS_ASKED = "members"
 """The argument with which a node is asked for them."""
 
@@ -26,10 +29,15 @@ def member_forms(
 
     A member whose process does not answer is `silent`; `seconds` is for how long it is active, or
     has heard nothing of one that is; `sameChildren` is whether its server lets in whom the active
-    one's does, by the same keys.
+    one's does, by the same keys. A server is `stuck` that leads a stream that takes no writes.
     """
+    stuck = {
+        str(server).rpartition(".")[2]
+        for said in facts.values()
+        for server in (said.get(STUCK) or {}).values()
+    }
     standing = {server.member: server for server in servers}
-    active = next((it for it in facts.values() if it.get("role") == ACTIVE), {})
+    active = next((it for it in facts.values() if it.get(ROLE) == ACTIVE), {})
     forms = []
     for name in sorted(facts.keys() | standing.keys()):
         said, server = facts.get(name, {}), standing.get(name)
@@ -37,9 +45,9 @@ def member_forms(
         forms.append(
             {
                 "name": name,
-                "role": str(said.get("role", SILENT)),
+                "role": str(said.get(ROLE, SILENT)),
                 "seconds": int(seconds) if isinstance(seconds, (int, float)) else 0,
-                "server": FULL if said.get(STORE_FULL) is True else _server(server),
+                "server": _server(server, said, is_stuck=name in stuck),
                 "lag": server.lag if server is not None else 0,
                 "sameChildren": CHILDREN in said and said[CHILDREN] == active.get(CHILDREN),
             }
@@ -47,7 +55,11 @@ def member_forms(
     return forms
 
 
-def _server(server: MemberServer | None) -> str:
+def _server(server: MemberServer | None, said: Mapping[str, Any], *, is_stuck: bool) -> str:
+    if said.get(STORE_FULL) is True:
+        return FULL
+    if is_stuck:
+        return STUCK
     if server is None or not server.is_reached:
         return DOWN
     if server.leads:

@@ -9,7 +9,11 @@ from leafcast.show.durations import span_text
 from leafcast.show.layout import Group, Table, Text, View
 
 NONE_HAS = "No node has several members."
-_STYLES = {"active": "green", "silent": "red", "down": "red", "full": "red", "behind": "yellow"}
+_STYLES = {
+    "active": "green",
+    "behind": "yellow",
+    **dict.fromkeys(("silent", "down", "full", "stuck"), "red"),
+}
 
 
 def members_view(form: Mapping[str, Any], _now_ms: int) -> View:

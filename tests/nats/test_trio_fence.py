@@ -10,7 +10,7 @@ from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.jetstream import fence
 from relay.adapters.jetstream.bus import BusAddress, JetStreamBus
 from relay.adapters.jetstream.connection import Connection
-from relay.adapters.jetstream.fence import Tenure
+from relay.adapters.jetstream.fence import Tenure, stuck_streams
 from relay.adapters.spaces.bucket import Bucket, Kept, fence_of, stream_of
 from relay.adapters.spaces.embedded_space import EmbeddedSpace
 from relay.core.effects import StoreOwn, WriteMail
@@ -241,3 +241,22 @@ async def space_of(members, member, token, stack):
 def config_map(name, value=""):
     metadata = {"name": name, "namespace": "default"}
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"v": value}}
+
+
+async def test_a_stream_that_calls_itself_healthy_and_answers_no_write_is_found(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(fence, "ANSWER_SECONDS", 1.0)
+    async with Grove(tmp_path) as grove, trio(grove, tmp_path) as members:
+        bus = bus_of(members, "m1", "one")
+        await bus.start()
+        tenure, connection = bus._fenced.tenure, bus._relay
+        assert await stuck_streams(connection, tenure.publishers) == {}
+        # What lies behind the fence is written as before.
+        await bus.write(own=[StoreOwn(KEY, b"1")])
+        async with client_at(members.url("m1"), members.seeds.relay) as client:
+            told = await asked(client, "STREAM.INFO.OWN")
+            await asked(client, "STREAM.UPDATE.OWN", **{**told["config"], "no_ack": True})
+            leader = (await asked(client, "STREAM.INFO.OWN"))["cluster"]["leader"]
+        assert await stuck_streams(connection, tenure.publishers) == {"OWN": leader}
+        await bus.close()

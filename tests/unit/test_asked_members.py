@@ -95,6 +95,14 @@ async def test_without_an_active_member_it_says_what_was_accepted(place, is_ther
         await asked.call("apply")
 
 
+async def test_of_a_stream_that_takes_no_writes_it_names_the_server_and_the_remedy(place):
+    standing = {"role": "active", "stuck": {"OWN": "lc.m2"}}
+    said = "stream OWN, led by lc.m2, takes no writes; whether apply was carried out is not known"
+    with pytest.raises(CallFailed, match=f"^{said}") as failure:
+        await opened(place, standing, nobody(is_there=True)).call("apply")
+    assert "start the process of that member anew" in str(failure.value)
+
+
 async def test_a_centre_that_is_alone_says_what_it_said(place):
     with pytest.raises(CallFailed, match="the tree is not up yet"):
         await opened(place, None, nobody(is_there=False)).call("apply")

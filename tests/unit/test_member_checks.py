@@ -51,6 +51,11 @@ def test_nodes_that_run_once_are_not_told_of():
             [*SERVERS[:2], MemberServer("m3", lag=LAG_MESSAGES_MAX + 1)],
             "the server of member m3 of /emea lacks 1001 messages",
         ),
+        (
+            {**ROLES, "m1": {"role": "active", "stuck": {"OWN": "lc_emea.m2"}}},
+            SERVERS,
+            "the server of member m2 of /emea leads a stream that takes no writes",
+        ),
     ],
 )
 def test_a_lost_member_is_a_failure_with_its_remedy(roles, servers, said):

@@ -10,7 +10,8 @@ from __future__ import annotations
 import asyncio
 from base64 import b64decode
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 
 from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
@@ -61,6 +62,8 @@ class Tenure:
     token: str
     confirm: Callable[[], Awaitable[None]]
     settled: Callable[[], Awaitable[None]]
+    # Of each stream that is probed the one that was made last.
+    publishers: dict[str, FencedPublisher] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +137,18 @@ class FencedPublisher:
         self._count = 0
         # A cluster refuses a batch that expects what another one under way expects, too.
         self._one_at_a_time = asyncio.Lock()
+
+    async def probe(self) -> None:
+        """Write the fence once more, and nothing else; raises as `publish`.
+
+        What calls itself healthy may take no writes all the same. Not for buckets: who follows one
+        waits for all that was written there, and is not told of fences.
+        """
+        lines = header_lines(REPLACES if self._fence.replaces else {})
+        message = Outgoing(self._fence.subject, self._tenure.token.encode(), lines)
+        async with self._one_at_a_time:
+            last = await self._publish([message])
+            self._fence = replace(self._fence, sequence=last)
 
     async def publish(self, messages: Sequence[Outgoing]) -> list[int]:
         """The sequences at which the stream keeps them, in order.
@@ -214,3 +229,29 @@ class FencedPublisher:
 def is_erased(stored: Stored) -> bool:
     """Whether a message says that what lay at its subject is erased."""
     return ERASED in stored.headers
+
+
+async def stuck_streams(
+    connection: Connection, publishers: Mapping[str, FencedPublisher]
+) -> dict[str, str]:
+    """Of each stream that takes no writes though it has a leader, the server that leads it."""
+    stuck = {}
+    for stream, publisher in tuple(publishers.items()):
+        # The first may have come amid an election.
+        if await _is_silent(publisher) and await _is_silent(publisher):
+            with suppress(BusBroken):
+                info = await connection.api(f"STREAM.INFO.{stream}")
+                if leader := (info.get("cluster") or {}).get("leader"):
+                    stuck[stream] = str(leader)
+    return stuck
+
+
+async def _is_silent(publisher: FencedPublisher) -> bool:
+    """Whether its stream does not answer; what is refused is answered, too."""
+    try:
+        await publisher.probe()
+    except (Deposed, JetStreamRefused):
+        return False
+    except BusBroken:
+        return True
+    return False

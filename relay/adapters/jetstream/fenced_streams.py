@@ -43,7 +43,8 @@ class FencedStreams:
             fence = self._fences[stream] = await take_fence(
                 self._connection, self.tenure, stream, subject, replaces=stream in REPLACING
             )
-            self._publishers[stream] = FencedPublisher(self._connection, fence, self.tenure)
+            publisher = FencedPublisher(self._connection, fence, self.tenure)
+            self._publishers[stream] = self.tenure.publishers[stream] = publisher
 
         await each(take_one, _FENCED)
 
