@@ -74,6 +74,7 @@ class Member:
         self.settings = {**settings, **{name: str(file) for name, file in told.items()}}
         self.process: subprocess.Popen | None = None
         self.wire: Wire | None = None
+        self.group: int | None = None
         self.log = folder.with_name(f"{folder.name}.log")
 
     @property
@@ -96,6 +97,7 @@ class Member:
                 stderr=output,
                 cwd=ROOT,
                 start_new_session=True,
+                group=self.group,
             )
 
     def kill(self, number: int = KILLED) -> None:

@@ -10,6 +10,7 @@ set before anyone has read it, and names of files for what else is other than it
 - `counts` gets, at each SIGUSR2, what the process holds once all garbage is collected, as JSON;
 - `lies`: while it exists, the relay lies to its children in the ways that stand in it
   (tests.nats.chaos_lies).
+- `stops`: where the process stops itself (tests.nats.chaos_stops).
 - `deaf`: while it exists, the node says hello and reads nothing of its mailbox.
 
 `unsynced` has files of the program's own be written and never synced. `dies_rekeying` kills the
@@ -39,6 +40,7 @@ from relay.shell.inbox import Inbox
 from schemas.objects.objects import ObjectKey
 from tests.awaiting import LOOK_SECONDS
 from tests.nats.chaos_lies import lie
+from tests.nats.chaos_stops import stop_at
 
 
 def use_clock(file: Path) -> None:
@@ -155,6 +157,7 @@ TOLD = {
     "tally": keep_tally,
     "counts": count_what_is_held,
     "lies": lie,
+    "stops": stop_at,
 }
 
 

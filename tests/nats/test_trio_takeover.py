@@ -5,7 +5,7 @@ import json
 import os
 import re
 import signal
-from contextlib import asynccontextmanager
+from itertools import product
 
 import pytest
 
@@ -13,83 +13,54 @@ from leafcast.members.settings import FILE
 from relay.adapters.server.admin import cut_links
 from relay.adapters.server.ports import free_port
 from tests.awaiting import eventually
-from tests.nats.chaos_member import GOES_ON, PAUSED, until
+from tests.nats.chaos_member import GOES_ON, until
+from tests.nats.chaos_stops import BATCH, ERASURE, RELOAD
+from tests.nats.trio_changes import EDGE, changing_tree
+from tests.nats.trio_leaders import LINK, META, arrange
 from tests.nats.trio_tree import TrioTree, daemon_log
 
 pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(240)]
 
-EDGE = "/edge"
+# Whether each is at the active member: the leader of the lease, the ledger, the cluster; the link.
+AWAY, AT_HOME = (False,) * 4, (True,) * 4
+MIXED = [its for its in product((True, False), repeat=4) if its not in (AWAY, AT_HOME)]
 
 
-class Applies:
-    """Puts object after object, and knows which of them were acknowledged."""
-
-    def __init__(self, tree: TrioTree) -> None:
-        self._tree = tree
-        self._put = asyncio.Event()
-        self.acknowledged: list[str] = []
-        self.attempted: list[str] = []
-
-    async def run(self) -> None:
-        while True:
-            name = f"o{len(self.attempted)}"
-            self.attempted.append(name)
-            await self._tree.put("web", **{name: name})
-            self.acknowledged.append(name)
-            put, self._put = self._put, asyncio.Event()
-            put.set()
-
-    async def more(self, count: int) -> None:
-        """Wait for so many more to be acknowledged."""
-        for _ in range(count):
-            await self._put.wait()
-
-
-@asynccontextmanager
-async def changing_tree(tmp_path):
-    """A tree with an edge, under changes without a pause; at the end all of it has to be exact."""
-    tree = TrioTree(tmp_path)
-    try:
-        await tree.start()
-        await tree.join(EDGE)
-        await tree.place("web")
-        applies = Applies(tree)
-        changing = asyncio.create_task(applies.run())
-        await applies.more(5)
-        began = (await tree.look([EDGE]))[EDGE]
-        yield tree, applies
-        await applies.more(5)
-        changing.cancel()
-        await asyncio.wait([changing])
-        await nothing_is_lost(tree, applies, began)
-    finally:
-        await tree.close()
-
-
-async def nothing_is_lost(tree, applies, began):
-    """The edge holds what the centre does, and that has all that was acknowledged."""
-    values = await tree.centre_values()
-    assert set(applies.acknowledged) <= values.keys() <= set(applies.attempted)
-    tree.wanted["web"] = values
-    held = (await tree.exact([EDGE]))[EDGE]
-    assert {name: held.objects[name].uid for name in began.objects} == {
-        name: stored.uid for name, stored in began.objects.items()
-    }
-    assert not [name for name in held.asked if name.startswith("-")]
-
-
-async def test_a_killed_member_is_followed_by_another(tmp_path):
+@pytest.mark.parametrize(
+    "arrangements", [[AT_HOME, AWAY], pytest.param(MIXED, marks=pytest.mark.long)]
+)
+@pytest.mark.timeout(900)
+async def test_a_lost_machine_is_followed_wherever_leaders_and_links_were(tmp_path, arrangements):
     async with changing_tree(tmp_path) as (tree, applies):
-        first = tree.active()
-        tree.centres[first].kill()
-        second = await tree.until_active(beside=first)
-        await applies.more(3)
-        # It comes back and stands by, so that another one can be lost.
-        tree.centres[first].start()
-        await until(lambda: tree.stands_by(first), lambda: str(tree.said()))
-        await applies.more(3)
-        tree.centres[second].kill()
-        await tree.until_active(beside=second)
+        for at_active in arrangements:
+            active = tree.active()
+            other = min(tree.centres.keys() - {active})
+            whats = ("LEASE", "OWN", META, LINK)
+            where = {
+                what: active if is_here else other
+                for what, is_here in zip(whats, at_active, strict=True)
+            }
+            try:
+                await arrange(tree, where, EDGE.strip("/"))
+                await machine_is_lost(tree, applies, active)
+            except AssertionError as error:
+                error.add_note(f"{active} was active, and each was at: {where}")
+                raise
+
+
+async def machine_is_lost(tree, applies, name):
+    """Kill a member and its server at once, and have it come back to stand by."""
+    member = tree.centres[name]
+    servers = member.server_pids()
+    member.kill()
+    for pid in servers:
+        os.kill(pid, signal.SIGKILL)
+    await tree.until_active(beside=name)
+    await applies.more(3)
+    await member.ended()
+    member.start()
+    await until(lambda: tree.stands_by(name), lambda: str(tree.said()))
+    await applies.more(3)
 
 
 @pytest.mark.long
@@ -189,21 +160,40 @@ async def test_what_a_dead_member_handed_out_and_changed_is_good_at_the_next_one
             await until(lambda first=first: tree.stands_by(first), lambda: str(tree.said()))
 
 
-async def test_a_stopped_member_that_goes_on_later_changes_nothing(tmp_path):
+async def a_record_is_erased(tree):
+    """That of a placement that selects no object, and is withdrawn."""
+    await tree.place("empty")
+    await tree.counted("empty", synced=1)
+    await tree.withdraw("empty")
+
+
+@pytest.mark.parametrize(
+    "point",
+    [BATCH, *(pytest.param(point, marks=pytest.mark.long) for point in (RELOAD, ERASURE))],
+)
+async def test_a_member_that_stops_at_a_point_and_goes_on_later_changes_nothing(tmp_path, point):
     async with changing_tree(tmp_path) as (tree, applies):
         spare = await tree.join("/spare", labels={})
         await until(lambda: "is in session" in spare.said, lambda: spare.said)
         first = tree.active()
-        tree.centres[first].kill(PAUSED)
-        await tree.until_active(beside=first)
-        await applies.more(5)
-        revoked = await tree.call("node-revoke", path="/spare")
-        assert (revoked["cut"], revoked["unconfirmed"]) == (True, [first])
-        tree.centres[first].kill(GOES_ON)
-        await until(lambda: tree.stands_by(first), lambda: str(tree.said()))
-        await applies.more(5)
+        async with asyncio.TaskGroup() as group:
+            if point == RELOAD:
+                group.create_task(tree.join("/late"))
+            elif point == ERASURE:
+                group.create_task(a_record_is_erased(tree))
+            await tree.stopped_at(first, point)
+            await tree.until_active(beside=first)
+            await applies.more(5)
+            revoked = await tree.call("node-revoke", path="/spare")
+            assert (revoked["cut"], revoked["unconfirmed"]) == (True, [first])
+            tree.centres[first].kill(GOES_ON)
+            await until(lambda: tree.stands_by(first), lambda: str(tree.said()))
+            await applies.more(5)
         revoked = await tree.call("node-revoke", path="/spare")
         assert (revoked["cut"], revoked["unconfirmed"]) == (True, [])
+        if point == RELOAD:
+            late = tree.members["/late"]
+            await until(lambda: "is in session" in late.said, lambda: late.said)
 
 
 async def test_a_member_that_cannot_open_the_state_says_so_and_leaves_it_to_others(tmp_path):
@@ -229,4 +219,4 @@ async def test_a_member_that_is_told_to_end_hands_over_at_once(tmp_path):
         first = tree.active()
         await tree.centres[first].stop()
         # Sooner than the others would see that the lease is silent.
-        await tree.until_active(beside=first, seconds=7)
+        await tree.until_active(beside=first, seconds=5)

@@ -1,4 +1,4 @@
-"""A chaos tree whose centre has three members: three processes, each with a server beside it."""
+"""A chaos tree whose centre, and region, has three members: processes, each with a server."""
 
 import asyncio
 import re
@@ -7,58 +7,72 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from controllers.issuing.keys import load_or_make_keys
 from leafcast.ask.session import open_session
-from leafcast.daemon.centre_member import CENTRE_STATE
+from leafcast.daemon.trios import MEMBER_NAMES as NAMES
+from leafcast.daemon.trios import TrioPlaces
 from leafcast.data_dir import DataDir
-from leafcast.members.layout import PortPool, copy_state, lay_out_members
-from leafcast.node.credentials.account_seeds import account_seeds
+from leafcast.local.views import TreeShape
 from relay.adapters.clock import SystemDice
-from schemas.values.identity import NodePath
 from tests.nats.chaos_member import Member, until
 from tests.nats.chaos_tree import ChaosTree
-
-NAMES = ("m1", "m2", "m3")
-ROOT_PATH = NodePath()
 
 
 @dataclass
 class TrioTree(ChaosTree):
-    """The tree; `centres` are the centre's members by name."""
+    """The tree; `trios` are the members of its centre and relays by path, then by name."""
 
-    centres: dict[str, Member] = field(default_factory=dict)
+    trios: dict[str, dict[str, Member]] = field(default_factory=dict)
+    groups: Mapping[str, int] = field(default_factory=dict)
+    """By name the groups that the members of the region, or else of the centre, are in."""
+    cut_off: set[str] = field(default_factory=set)
+    """Members of the centre that are not asked."""
 
-    async def start(self) -> None:
-        """Start the centre's members alone, and wait until one is active."""
-        dice = SystemDice()
-        places = {name: DataDir(self.folder / name) for name in NAMES}
-        first = places[NAMES[0]]
-        first.folder.mkdir()
-        tree = load_or_make_keys(first.keys, dice).tree
-        account_seeds(first.node(ROOT_PATH), dice)
-        for place in places.values():
-            if place is not first:
-                copy_state(first.folder, place.folder, CENTRE_STATE)
-        folders = {name: place.folder for name, place in places.items()}
-        lay_out_members(folders, "centre", tree, ROOT_PATH, dice, PortPool())
-        for name, place in places.items():
-            command = ["leafcast.daemon", str(place.folder), "0", "1", "3"]
-            self.centres[name] = Member("/", place.folder, command, dict(self.settings))
-            self.centres[name].start()
+    async def start(self, *, region: bool = False) -> None:
+        """Start the centre's members, and a region's, and wait until one is active."""
+        dice, grouped = SystemDice(), "/region-1" if region else "/"
+        places = TrioPlaces(DataDir(self.folder), TreeShape(int(region), 0))
+        places.lay_out(dice)
+        for place in places.each():
+            command = ["leafcast.daemon", str(place.folder)]
+            settings = {**self.settings, "stops": str(self.stops(place.name, str(place.path)))}
+            member = Member(str(place.path), place.folder, command, settings)
+            self.trios.setdefault(str(place.path), {})[place.name] = member
+            if grouped == str(place.path):
+                member.group = self.groups.get(place.name)
+            member.start()
         self.members["/"] = self.centres[NAMES[0]]
         await self.serving()
+
+    @property
+    def centres(self) -> dict[str, Member]:
+        """The centre's members by name."""
+        return self.trios["/"]
+
+    def stops(self, name: str, path: str = "/") -> Path:
+        """The file that says where a member's process stops itself."""
+        return self.folder / f"{path.strip('/')}{name}.stops"
+
+    async def stopped_at(self, name: str, point: str) -> None:
+        """Have a member's process stop at a point, and wait until it has."""
+        self.stops(name).write_text(point)
+        said = f"{name} did not come to the point {point}"
+        await until(lambda: not self.stops(name).exists(), lambda: said)
 
     async def close(self) -> None:
         await super().close()
         async with asyncio.TaskGroup() as group:
-            for member in self.centres.values():
+            for member in (it for trio in self.trios.values() for it in trio.values()):
                 group.create_task(member.stop())
 
     @asynccontextmanager
     async def session(self):
         """A session by way of a member whose process runs."""
-        alive = [it for it in self.centres.values() if it.process.poll() is None]
-        async with open_session(alive[0].folder) as session:
+        alive = (
+            member
+            for name, member in self.centres.items()
+            if name not in self.cut_off and member.process.poll() is None
+        )
+        async with open_session(next(alive).folder) as session:
             yield session
 
     def joined_with(self, path: str, token: Path) -> Member:
@@ -73,27 +87,36 @@ class TrioTree(ChaosTree):
         for name in names:
             self.centres[name].start()
 
-    def active(self) -> str:
+    def active(self, path: str = "/") -> str:
         """The member that became active last, if it is so still; "" if none is."""
         times = {
-            name: role[0]
-            for name, member in self.centres.items()
-            if member.process.poll() is None and (role := role_of(member))[1] == "is active"
+            name: role_of(member)[0]
+            for name, member in self.trios[path].items()
+            if name not in self.cut_off and self.is_active(name, path)
         }
         return max(times, key=times.__getitem__, default="")
 
-    def stands_by(self, name: str) -> bool:
+    def is_active(self, name: str, path: str = "/") -> bool:
+        """Whether a member's process runs, and said last that it is active."""
+        return self._says(name, path, "is active")
+
+    def stands_by(self, name: str, path: str = "/") -> bool:
         """Whether a member's process runs, and said last that it stands by."""
-        member = self.centres[name]
-        return member.process.poll() is None and role_of(member)[1] == "stands by"
+        return self._says(name, path, "stands by")
 
-    async def until_active(self, *, beside: str = "", seconds: float = 60) -> str:
+    def _says(self, name: str, path: str, what: str) -> bool:
+        member = self.trios[path][name]
+        return member.process.poll() is None and role_of(member)[1] == what
+
+    async def until_active(self, path: str = "/", *, beside: str = "", seconds: float = 60) -> str:
         """Wait until a member is active other than the one named; its name."""
-        await until(lambda: self.active() not in ("", beside), lambda: str(self.said()), seconds)
-        return self.active()
+        await until(
+            lambda: self.active(path) not in ("", beside), lambda: str(self.said(path)), seconds
+        )
+        return self.active(path)
 
-    def said(self) -> Mapping[str, str]:
-        return {name: daemon_log(member)[-2000:] for name, member in self.centres.items()}
+    def said(self, path: str = "/") -> Mapping[str, str]:
+        return {name: daemon_log(member)[-2000:] for name, member in self.trios[path].items()}
 
 
 def role_of(member: Member) -> tuple[str, str]:
