@@ -25,7 +25,6 @@ from controllers.workloads.workload_space import WorkloadSpace
 from relay.ports import Clock, Dice
 from relay.space_errors import SpaceError
 from relay.space_port import FinalizingSpace, Space
-from relay.waiting import end_if_cancelled
 from schemas.objects.objects import ObjectKey
 from schemas.records.placements import placement_of
 from schemas.records.placing import grace_seconds, move_seconds
@@ -267,7 +266,6 @@ class Controllers:
             except* (SpaceError, TimeoutError):
                 # What is not known in time goes on, too.
                 log.warning("what an apply wrote is not seen yet, and goes out as it is known")
-            end_if_cancelled()
             for name in names:
                 self.issuer.resume(name)
                 for queue in self._queues:

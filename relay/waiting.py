@@ -33,17 +33,6 @@ async def happens(event: asyncio.Event, seconds: float | None) -> bool:
         return False
 
 
-def end_if_cancelled() -> None:
-    """Raise CancelledError if this task is cancelled; for who goes on after a group that failed.
-
-    Below Python 3.13 a group of tasks that fails as its task is cancelled tells of its failure
-    alone, and whoever begins again after that would run for ever.
-    """
-    task = asyncio.current_task()
-    if task is not None and task.cancelling():
-        raise asyncio.CancelledError
-
-
 T = TypeVar("T")
 R = TypeVar("R")
 

@@ -43,7 +43,6 @@ from relay.adapters.server.nats_server import EmbeddedServer
 from relay.core.effects import Noted
 from relay.members.lease import MemberLease
 from relay.ports import BusBroken, Clock, Dice, first_of
-from relay.waiting import end_if_cancelled
 from schemas.values.identity import random_id
 
 SETTLE_SECONDS = 0.5
@@ -203,7 +202,6 @@ class Member:
                 while True:
                     began = clock.now().seconds
                     await self._take_turns(machine)
-                    end_if_cancelled()
                     is_short = clock.now().seconds - began < AGAIN_SECONDS_MAX
                     pause = min(2 * pause, AGAIN_SECONDS_MAX) if is_short else AGAIN_SECONDS
                     await clock.sleep(pause)

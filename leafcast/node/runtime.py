@@ -46,7 +46,6 @@ from relay.ports import BusBroken, first_of
 from relay.shell.asker import Asker, AskFailed
 from relay.shell.driver import Driver
 from relay.syncer.customized_content import customized_address
-from relay.waiting import end_if_cancelled
 from schemas.records.asks import AskFault
 from schemas.values.identity import random_id
 
@@ -255,7 +254,6 @@ class NodeRuntime:
                 await self._run_once()
             except* (BusBroken, OSError) as broken:  # The disk of its folder may be full, or gone.
                 log.warning("node %s starts again: %s", self.path, first_of(broken))
-            end_if_cancelled()
             self._running.clear()
             await self._server.restore_wiped()
             if self._world.clock.now().seconds - began > RESTART_SECONDS_MAX:

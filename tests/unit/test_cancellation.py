@@ -16,7 +16,6 @@ from relay.adapters.jetstream.request_reply import brief_connection
 from relay.adapters.server.nkey_pairs import new_user_nkey
 from relay.adapters.spaces.connection import space_connection
 from relay.ports import BusBroken
-from relay.waiting import end_if_cancelled
 from schemas.values.identity import NodePath
 
 WAITS = [asyncio.wait_for, cancellation.wait_for]
@@ -33,35 +32,6 @@ async def test_a_cancellation_that_comes_together_with_the_answer_is_kept(wait_f
 
     with pytest.raises(asyncio.CancelledError):
         await task
-
-
-@pytest.mark.parametrize("group_type", [asyncio.TaskGroup, cancellation.TaskGroup])
-async def test_a_cancellation_that_comes_together_with_a_failure_is_kept(group_type):
-    begun, goes_on = asyncio.Event(), asyncio.Event()
-
-    async def fail():
-        begun.set()
-        try:
-            await asyncio.Event().wait()
-        finally:
-            raise OSError("the way is closed")
-
-    async def try_again():
-        while True:
-            try:
-                async with group_type() as group:
-                    group.create_task(fail())
-            except* OSError:
-                goes_on.set()
-                await asyncio.Event().wait()
-
-    task = asyncio.create_task(try_again())
-    await begun.wait()
-    task.cancel()
-    waiting = asyncio.create_task(goes_on.wait())
-    await asyncio.wait([task, waiting], return_when=asyncio.FIRST_COMPLETED)
-    waiting.cancel()
-    assert task.cancelled()
 
 
 async def test_a_group_that_is_cut_by_a_timeout_says_so_and_its_task_goes_on():
@@ -128,7 +98,6 @@ async def test_who_begins_again_ends_if_it_is_cancelled_as_a_group_of_its_fails(
                     group.create_task(fail())
             except* BusBroken:
                 pass
-            end_if_cancelled()
 
     task = asyncio.get_running_loop().create_task(begin_again())
     await failing.wait()

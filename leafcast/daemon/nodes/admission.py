@@ -39,7 +39,7 @@ from leafcast.node.certificate_lists import overlap
 from relay.adapters.server.nkey_pairs import BadNkey, check_public_nkey
 from relay.ports import BusBroken, Clock, Dice, first_of
 from relay.space_errors import SpaceError
-from relay.waiting import end_if_cancelled, in_turns
+from relay.waiting import in_turns
 from schemas.enrolment.enrolment import (
     DENIED,
     GRANTED,
@@ -126,7 +126,6 @@ class JoinApproval:
                 log.warning("requests that are approved in advance wait: %s", first)
                 self._to_grant.set()
                 await self._clock.sleep(AGAIN_SECONDS)
-            end_if_cancelled()
 
     async def decide(self, data: bytes) -> bytes:
         """The answer to a request, whoever made it; never raises."""
