@@ -225,14 +225,10 @@ class Downstream(RoomsPart):
             held.record.rollout_since,
             lambda: names_in(gates),
             self._content.refused_since(mail_owner(key)) is not None,
-            lambda: self._waves(child, key, gates),
+            lambda: self._waves_of(self._profiles(child, key), gates),
             edge and self._children.has_answered(child, key, held.version),
             lambda: self._waves_of(self._maintained(child, key), gates),
         )
-
-    def _waves(self, child: str, key: MailKey, gates: Sequence[Gate]) -> Waves:
-        """The waves of those for whom a placement is meant at and below a child."""
-        return self._waves_of(self._profiles(child, key), gates)
 
     def _waves_of(self, profiles: Iterable[Profile], gates: Sequence[Gate]) -> Waves:
         return Counter(wave_of(gates, Candidate(it, self._locations)) for it in profiles)

@@ -47,7 +47,8 @@ def with_end(done: Done, sight: ObservedState) -> Done:
     """The record once its object was seen: whether it ended."""
     if done.uid != sight.uid or done.left:
         return done
-    return replace(done, ended=_ended(sight.status) if sight.ended else None)
+    status = sight.status if len(sight.status or b"") <= STATUS_MAX_BYTES else None
+    return replace(done, ended=Ended(status) if sight.ended else None)
 
 
 def completed(done: Done) -> Done:
@@ -81,7 +82,3 @@ def _tells_of(event: Object, done: Done) -> bool:
     if not isinstance(about, Mapping) or event.get("reason") != _COMPLETED:
         return False
     return bool(about.get("uid") == done.uid)
-
-
-def _ended(status: bytes | None) -> Ended:
-    return Ended(status if status is None or len(status) <= STATUS_MAX_BYTES else None)

@@ -37,7 +37,8 @@ class Repairs:
         if now - held.lately[-1] >= 2 * max(held.pause, FREE_SECONDS):
             del self._by_object[key]
             return now
-        if not held.pause and _spent(held, now):
+        is_spent = len(held.lately) == FREE and now - held.lately[0] < FREE_SECONDS
+        if not held.pause and is_spent:
             held.pause = PAUSE_SECONDS_MIN
         return max(now, held.lately[-1] + held.pause)
 
@@ -51,7 +52,3 @@ class Repairs:
     def forget(self, key: ObjectKey) -> None:
         """The object is not looked after any more."""
         self._by_object.pop(key, None)
-
-
-def _spent(held: _Repaired, now: float) -> bool:
-    return len(held.lately) == FREE and now - held.lately[0] < FREE_SECONDS

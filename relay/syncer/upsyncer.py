@@ -187,7 +187,7 @@ class Upsyncer:
                 kinds |= {
                     name
                     for name, kind in self._served.items()
-                    if clause.admits_kind(*name) and _can_be_followed(kind)
+                    if clause.admits_kind(*name) and (not kind.verbs or kind.verbs >= _VERBS_NEEDED)
                 }
         scopes = {(*kind, part) for kind in kinds for part in self._parts(kind)}
         self._listed &= scopes
@@ -370,7 +370,3 @@ class Upsyncer:
 
     def _now(self) -> float:
         return self._clock.now().seconds
-
-
-def _can_be_followed(kind: Kind) -> bool:
-    return not kind.verbs or kind.verbs >= _VERBS_NEEDED

@@ -205,19 +205,18 @@ class SealedChunk(WireRecord, frozen=True):
     @property
     def references(self) -> tuple[Reference, ...]:
         """What the entries lead to."""
-        told = zip(self.kinds.ljust(len(self.sizes), b"\0"), self.sizes, strict=True)
+        kinds = self.kinds.ljust(len(self.sizes), b"\0")
+        starts = range(0, len(self.addresses), ADDRESS_BYTES)
+        addresses = (self.addresses[at : at + ADDRESS_BYTES] for at in starts)
         return tuple(
-            Reference(KINDS[kind], ContentHash(self._address(at)), size)
-            for at, (kind, size) in enumerate(told)
+            Reference(KINDS[kind], ContentHash(address.hex()), size)
+            for kind, address, size in zip(kinds, addresses, self.sizes, strict=True)
         )
 
     @property
     def bound(self) -> bytes:
         """What the sealed part can be opened with alone."""
         return encode([self.kinds, self.addresses, self.sizes])
-
-    def _address(self, at: int) -> str:
-        return self.addresses[at * ADDRESS_BYTES : (at + 1) * ADDRESS_BYTES].hex()
 
 
 @dataclass(frozen=True, slots=True)
@@ -377,14 +376,10 @@ def _bits(count: int) -> int:
     return bits
 
 
-def _leading(raw: bytes, bits: int) -> int:
-    return int.from_bytes(raw[:4], "big") >> (32 - bits) if bits else 0
-
-
 def _split(items: Sequence[tuple[bytes, T]], bits: int) -> list[list[T]]:
     split: list[list[T]] = [[] for _ in range(1 << bits)]
     for raw, item in items:
-        split[_leading(raw, bits)].append(item)
+        split[int.from_bytes(raw[:4], "big") >> 32 - bits].append(item)
     return split
 
 

@@ -149,7 +149,8 @@ def _faults(value: Any, schema: Schema, path: str) -> Iterator[Fault]:
         yield Fault(path, f"Unsupported value: {_shown(value)}: supported values: {listed}")
     for keyword, holds, words in _LIMITS:
         if keyword in schema and not holds(value, schema[keyword]):
-            yield Fault(path, f"Invalid value: {_shown(value)}: {_about(path, words, schema)}")
+            told = f"{path} in body {words.format_map(schema)}"
+            yield Fault(path, f"Invalid value: {_shown(value)}: {told}")
     yield from _inner_faults(value, schema, path)
     yield from _logical_faults(value, schema, path)
 
@@ -266,10 +267,6 @@ _LIMITS: Sequence[tuple[str, Callable[[Any, Any], bool], str]] = (
         "should have at most {maxProperties} properties",
     ),
 )
-
-
-def _about(path: str, words: str, schema: Schema) -> str:
-    return f"{path} in body {words.format_map(schema)}"
 
 
 def _mistyped(value: Any, expected: str, path: str) -> Fault:

@@ -55,7 +55,8 @@ class Token:
     def text(self) -> str:
         """What is handed over; as good as a password until it is used."""
         path = str(self.path).encode() if self.path else b""
-        body = self.secret + _tree_bytes(self.tree) + self.pin + path
+        tree = base64.b32decode(self.tree.upper() + "=" * 6)
+        body = self.secret + tree + self.pin + path
         digits = base64.b32encode(body + _checksum(body)).decode()
         return MARK + digits.rstrip("=").lower()
 
@@ -136,10 +137,6 @@ def entrance_entropy(tree: TreeId) -> bytes:
     It opens an account that can do nothing but ask, and keeps out who knows nothing of the tree.
     """
     return hashlib.sha256(b"leafcast/entrance/1\0" + check_id(tree).encode()).digest()
-
-
-def _tree_bytes(tree: TreeId) -> bytes:
-    return base64.b32decode(tree.upper() + "=" * 6)
 
 
 def _checksum(body: bytes) -> bytes:

@@ -216,10 +216,6 @@ def _read_expression(form: object) -> Requirement:
     if not isinstance(operator, str):
         remedy = "use In, NotIn, Exists or DoesNotExist"
         raise BadSelector(Fault("operator", "not a string", remedy))
-    if not isinstance(values, (list, tuple)) or not _all_strings(values):
+    if not isinstance(values, (list, tuple)) or not all(isinstance(it, str) for it in values):
         raise BadSelector(Fault("values", "not a list of strings", "quote the values"))
     return Requirement(key, operator, tuple(values))
-
-
-def _all_strings(values: Sequence[object]) -> bool:
-    return all(isinstance(value, str) for value in values)

@@ -235,11 +235,10 @@ class Mailbox:
             self._begun.clear()
             self._accepted_at = None
             self._torn.set()
-        elif self._accepted_at is not None and self._begin_is_overdue(self._accepted_at):
+        elif self._accepted_at is not None and (
+            self._clock.now().seconds >= self._accepted_at + BEGIN_SECONDS
+        ):
             self._torn.set()
-
-    def _begin_is_overdue(self, accepted_at: float) -> bool:
-        return self._clock.now().seconds >= accepted_at + BEGIN_SECONDS
 
     async def mend(self) -> None:
         """Set the consumer back after each gap, without end."""

@@ -43,7 +43,8 @@ class Silence:
             if await self._answers():
                 await self._clock.sleep(QUIET_SECONDS)
                 continue
-            await self._tell(ServerUnanswered(_said(asked_ms)))
+            why = f"Timeout: its API server gives no answer; since {timestamp(asked_ms)}"
+            await self._tell(ServerUnanswered(why))
             while not await self._answers():
                 await self._clock.sleep(RETRY_SECONDS)
             await self._tell(ServerUnanswered(""))
@@ -68,7 +69,3 @@ class Silence:
             waited = self._clock.now().seconds - asked >= WAITED_SECONDS
             return error.reason != UNAVAILABLE or not waited
         return True
-
-
-def _said(since_ms: int) -> str:
-    return f"Timeout: its API server gives no answer; since {timestamp(since_ms)}"

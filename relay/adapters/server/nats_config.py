@@ -145,7 +145,7 @@ def render(settings: ServerSettings) -> str:
     """
     _check_users(settings, settings.children)
     _check_hosts(settings)
-    prefix = settings.path.prefix
+    prefix, web_port = settings.path.prefix, settings.websocket_port
     tls = "" if settings.tls is None else _tls(settings.tls)
     return _fill(
         "node",
@@ -159,7 +159,7 @@ def render(settings: ServerSettings) -> str:
         leaf_port=str(settings.leaf_port),
         leaf_tls=tls,
         cluster=_cluster(settings.cluster, settings.path),
-        websocket=_websocket(settings.websocket_port),
+        websocket=_fill("websocket", port=str(web_port)) if web_port else "",
         store_dir=_quotable("store_dir", str(settings.store_dir)),
         cipher=_cipher(settings.store_key_variable),
         sync=SYNC_ALWAYS if settings.durable else "",
@@ -326,10 +326,6 @@ def _cipher(variable: str) -> str:
         rule = "it is the name of an environment variable, as in LEAFCAST_STORE_KEY"
         raise BadServerSettings("store_key_variable", rule)
     return _fill("cipher", variable=variable)
-
-
-def _websocket(port: int) -> str:
-    return _fill("websocket", port=str(port)) if port else ""
 
 
 def _check_users(settings: ServerSettings, children: Mapping[str, str]) -> None:

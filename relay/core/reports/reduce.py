@@ -6,7 +6,7 @@ exact: whoever dropped an entry held k smaller ones, and so the merge drops it, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from schemas.objects.objects import ObjectKey
 from schemas.reports.reports import (
@@ -81,26 +81,23 @@ def merge_all(summaries: Iterable[Summary]) -> Summary:
 
 def fit_arms(arms: Mapping[str, int]) -> dict[str, int]:
     """The first ARMS_MAX arms, words before addresses; the rest are added up as `other`."""
-    if len(arms) < ARMS_MAX:
-        return dict(arms)
-    ranked = sorted(arms.keys() - {ARM_OTHER}, key=lambda arm: (arm not in ARM_WORDS, arm))
-    fitted = {arm: arms[arm] for arm in ranked[: ARMS_MAX - 1]}
-    rest = sum(arms[arm] for arm in ranked[ARMS_MAX - 1 :]) + arms.get(ARM_OTHER, 0)
-    if rest:
-        fitted[ARM_OTHER] = min(rest, COUNT_MAX)
-    return fitted
+    return _fitted(arms, ARMS_MAX, ARM_OTHER, lambda arm: (arm not in ARM_WORDS, arm))
 
 
 def fit_cells(cells: Mapping[str, int]) -> dict[str, int]:
     """The first CELLS_MAX cells, the newest revision's before others; the rest are `other`."""
-    if len(cells) < CELLS_MAX:
-        return dict(cells)
-    ranked = sorted(cells.keys() - {CELL_OTHER}, key=_cell_rank)
-    fitted = {each: cells[each] for each in ranked[: CELLS_MAX - 1]}
-    rest = sum(cells[each] for each in ranked[CELLS_MAX - 1 :]) + cells.get(CELL_OTHER, 0)
-    if rest:
-        fitted[CELL_OTHER] = min(rest, COUNT_MAX)
-    return fitted
+    return _fitted(cells, CELLS_MAX, CELL_OTHER, _cell_rank)
+
+
+def _fitted(
+    counts: Mapping[str, int], most: int, other: str, rank: Callable[[str], tuple[int, str]]
+) -> dict[str, int]:
+    if len(counts) < most:
+        return dict(counts)
+    ranked = sorted(counts.keys() - {other}, key=rank)
+    fitted = {name: counts[name] for name in ranked[: most - 1]}
+    rest = sum(counts[name] for name in ranked[most - 1 :]) + counts.get(other, 0)
+    return fitted | ({other: min(rest, COUNT_MAX)} if rest else {})
 
 
 def _cell_rank(text: str) -> tuple[int, str]:
