@@ -11,13 +11,10 @@ from relay.syncer.lesser import is_another
 from schemas.content import blobs
 from schemas.content.blobs import Reference
 from schemas.content.manifest import CREATE_ONLY
-from schemas.objects.objects import NAMESPACES, ObjectKey, apply_order
+from schemas.objects.objects import ALWAYS_THERE, NAMESPACES, ObjectKey, apply_order
 from schemas.objects.order import place_of
 from schemas.reports.reports import Done
 from schemas.values import codec
-
-# These are there in every cluster, and no one's to make or to remove.
-BUILT_IN_NAMESPACES = frozenset({"default", "kube-node-lease", "kube-public", "kube-system"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +43,7 @@ Action = ApplyObject | PruneObject | InspectObject
 
 def with_namespaces(wanted: Mapping[ObjectKey, DesiredObject]) -> dict[ObjectKey, DesiredObject]:
     """The wants, and with them the Namespaces that they need and do not bring."""
-    needed = {key.namespace for key in wanted} - {""} - BUILT_IN_NAMESPACES
+    needed = {key.namespace for key in wanted} - {""} - ALWAYS_THERE
     implied = (implied_namespace(name) for name in sorted(needed))
     return {**{want.key: want for want in implied}, **wanted}
 

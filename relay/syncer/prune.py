@@ -14,9 +14,8 @@ from relay.syncer.going import check_gone
 from relay.syncer.object_marks import MANAGER, MARKS, POLICY_MANAGER, is_adopted, is_ours
 from relay.syncer.owned_objects import each_kind, instances
 from relay.syncer.ownership import is_shared
-from relay.syncer.plan import BUILT_IN_NAMESPACES
 from schemas.objects.annotations import DELETE, ON_REMOVAL, ORPHAN, OVERWRITE
-from schemas.objects.objects import DEFINITIONS, NAMESPACES, ObjectKey
+from schemas.objects.objects import ALWAYS_THERE, DEFINITIONS, NAMESPACES, ObjectKey
 from schemas.objects.source_objects import uid_of
 from schemas.reports.reports import Done
 from schemas.values.wire import replace
@@ -121,7 +120,7 @@ async def _holds(
     space: Space, done: Done, records: Mapping[ObjectKey, Done], tree: str
 ) -> KeptObject | None:
     """Why a Namespace or a definition stays; None if it may go."""
-    shared = done.key.name in BUILT_IN_NAMESPACES
+    shared = done.key.name in ALWAYS_THERE
     if not shared and (why := await _content(space, done.key, records)):
         return KeptObject(f"{KEPT}{why}", is_temporary=True)
     live = await space.get(done.key)

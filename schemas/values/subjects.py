@@ -6,6 +6,7 @@ so the streams of different tiers never overlap (protocol.md, "Subjects and stre
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from schemas.values.identity import NodePath
@@ -50,16 +51,19 @@ def parse(subject: str) -> Subject:
     return Subject(NodePath(tuple(tokens[1:-2])), tokens[-2], tokens[-1])
 
 
-def mail(path: NodePath, key: str) -> str:
-    return f"{path.prefix}._mail.{key}"
+def _slots(tail: str) -> Callable[[NodePath, str], str]:
+    """Makes the subject `lc.<path>.<tail>.<key>` of a path and a key."""
+    return lambda path, key: f"{path.prefix}.{tail}.{key}"
 
 
-def blob(path: NodePath, address: str) -> str:
-    return f"{path.prefix}._blob.{address}"
-
-
-def stat(path: NodePath, key: str) -> str:
-    return f"{path.prefix}._stat.{key}"
+mail, blob, stat, own = _slots("_mail"), _slots("_blob"), _slots("_stat"), _slots("_own")
+done, answer = _slots("_done"), _slots("_answer")
+copy = _slots("_up")
+"""Where the node's copy of an object of its space lies at its parent."""
+lease = _slots("_lease")
+"""Where the notes of the members of a node lie that say who is active."""
+state = _slots("_state")
+"""Where something lies that is the node's, and not one of its members'."""
 
 
 def node_self(path: NodePath) -> str:
@@ -71,26 +75,9 @@ def children_selves(path: NodePath) -> str:
     return f"{path.prefix}.*._node.{NODE_SELF}"
 
 
-def own(path: NodePath, key: str) -> str:
-    return f"{path.prefix}._own.{key}"
-
-
-def done(path: NodePath, key: str) -> str:
-    return f"{path.prefix}._done.{key}"
-
-
-def copy(path: NodePath, key: str) -> str:
-    """Where the node's copy of an object of its space lies at its parent."""
-    return f"{path.prefix}._up.{key}"
-
-
 def children_copies(path: NodePath) -> str:
     """What matches each `copy` of each child."""
     return f"{path.prefix}.*._up.*"
-
-
-def answer(path: NodePath, ask_id: str) -> str:
-    return f"{path.prefix}._answer.{ask_id}"
 
 
 def child_answers(path: NodePath) -> str:
@@ -117,19 +104,9 @@ def child_mail(path: NodePath) -> str:
     return mail(path, "*")
 
 
-def lease(path: NodePath, mark: str) -> str:
-    """Where the notes of the members of a node lie that say who is active."""
-    return f"{path.prefix}._lease.{mark}"
-
-
 def members(path: NodePath) -> str:
     """Where the members of a node are asked what they are."""
     return f"{path.prefix}._members"
-
-
-def state(path: NodePath, name: str) -> str:
-    """Where something lies that is the node's, and not one of its members'."""
-    return f"{path.prefix}._state.{name}"
 
 
 FENCE_KEY = "_fence"

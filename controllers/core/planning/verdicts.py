@@ -16,9 +16,9 @@ from controllers.core.planning.states import NOTHING, Delivery, State
 from relay.core.destination.claims import Claim, DesiredObject, choose
 from relay.core.destination.customized_forms import Form
 from relay.objects.policies import on_removal
-from relay.syncer.plan import BUILT_IN_NAMESPACES, implied_namespace
+from relay.syncer.plan import implied_namespace
 from schemas.content.manifest import ManifestEntry
-from schemas.objects.objects import DEFINITIONS, NAMESPACES, ObjectKey
+from schemas.objects.objects import ALWAYS_THERE, DEFINITIONS, NAMESPACES, ObjectKey
 from schemas.records.properties import properties_of
 from schemas.records.records import LocationRecord, Profile
 from schemas.values.identity import ContentHash, MailKey
@@ -114,7 +114,7 @@ class _Side:
     def namespaces(self) -> AbstractSet[str]:
         """The Namespaces that are needed there."""
         needed = {key.namespace for it in self.holding.values() for key in it.entries}
-        return needed - {""} - BUILT_IN_NAMESPACES
+        return needed - {""} - ALWAYS_THERE
 
     def _form(self, delivery: Delivery, entry: ManifestEntry) -> Form | None:
         if delivery.key in self.frozen:
