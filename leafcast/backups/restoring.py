@@ -285,12 +285,15 @@ async def restore_pending(
     server: CentreServer,
     clock: Clock,
     progress: Callable[[str], None] = lambda _: None,
+    replicas: int = 1,
+    *,
+    is_copy: bool = False,
 ) -> list[RestoredStream] | None:
     """Make the streams of a backup that waits in the data directory; None if there is none.
 
-    What was made is read again and compared. From then on each space counts as one that lost some:
-    what it does not show is held until a person lets it go. Raises BackupUnusable, BusBroken; then
-    it waits on.
+    What was made is read again and compared; `replicas` is at how many servers it lies. From then
+    on each space counts as one that lost some: what it does not show is held until a person lets it
+    go. Not so of a copy, which lost nothing. Raises BackupUnusable, BusBroken; then it waits on.
     """
     file = place.folder / PENDING
     if not file.exists():
@@ -312,11 +315,12 @@ async def restore_pending(
                 messages = partial(stream_messages, file, tar, name)
                 state = found.streams[name]
                 form = StreamForm(state["config"], "", int(state["state"]["last_seq"]))
-                making = _Restoring(connection, clock, name, progress)
+                making = _Restoring(connection, clock, name, progress, replicas)
                 restored.append(await making.restore(form, messages))
-    older = frozenset[str]() if found.one_moment else await _space_keys(server, clock, found)
-    async with account(server, RELAY, "doubting") as connection:
-        await doubt_spaces(connection, clock, older)
+    if not is_copy:
+        older = frozenset[str]() if found.one_moment else await _space_keys(server, clock, found)
+        async with account(server, RELAY, "doubting") as connection:
+            await doubt_spaces(connection, clock, older)
     file.unlink()
     # Found again after a loss of power, it would replace all that was written since.
     sync_folder(place.folder)
@@ -347,20 +351,22 @@ class _Restoring:
     # Of its account, and its own.
     name: str
     progress: Callable[[str], None]
+    replicas: int
 
     async def restore(
         self, form: StreamForm, messages: Callable[[], Iterator[Stored]]
     ) -> RestoredStream:
         """Make it, read it again and compare; raises BusBroken if it is another one.
 
-        What members of a node said to each other is left out: it runs once now.
+        What members of a node said to each other is left out: each tenure says it anew.
         """
         newest = {it.subject: it.sequence for it in messages()}
         lying = (it for it in messages() if newest[it.subject] == it.sequence)
         kept = (it for it in lying if not is_of_members(it))
         said, made = MessagesDigest(), MessagesDigest()
         stream = self.name.partition("/")[2]
-        await make_anew(self.connection, stream, form, self._counted(kept, said))
+        lying_at = self.replicas
+        await make_anew(self.connection, stream, form, self._counted(kept, said), lying_at)
 
         async def take(stored: Stored) -> None:
             self._count(made, stored, "read again")

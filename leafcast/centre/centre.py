@@ -18,6 +18,7 @@ from leafcast.ask.session import INVENTORY_BUCKET, USER_MANAGER, WORKLOADS_BUCKE
 from leafcast.backups.centre_streams import RELAY, SPACE, CentreServer
 from leafcast.backups.restoring import RestoredStream, end_placing, restore_pending
 from leafcast.centre.centre_spaces import HeldSpaces, centre_identity
+from leafcast.centre.copying import end_copying, kept_copying
 from leafcast.centre.planned_nodes import register_planned
 from leafcast.data_dir import DataDir
 from leafcast.node.credentials.authorities import Authorities, load_or_make_authorities
@@ -29,6 +30,7 @@ from leafcast.node.options import ActiveMember, Listening, NodeEnvironment, Node
 from leafcast.node.runtime import NodeRuntime
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.jetstream.entrance import Decide
+from relay.adapters.server.cluster_settings import MEMBERS
 from relay.adapters.server.durability import DEFAULT_STORE
 from relay.adapters.server.external_server import ExternalServer, ServerPlace
 from relay.adapters.server.guard import ProcessGuard
@@ -281,10 +283,21 @@ class Centre:
         self.progress("the centre is running")
 
     async def _restore(self) -> None:
-        """Make the centre's streams of a backup that `leafcast restore` put here."""
+        """Make the centre's streams of a backup that `leafcast restore` put here, or of a copy."""
+        is_copy, member = kept_copying(self.place.folder) is not None, self.options.member
         self.restored = await restore_pending(
-            self.place, self.streams(), self._clock, self.progress
+            self.place,
+            self.streams(),
+            self._clock,
+            self.progress,
+            MEMBERS if member is not None else 1,
+            is_copy=is_copy,
         )
+        if is_copy:
+            # Before anything is written that the former store has not: then it is a copy no more.
+            end_copying(self.place.folder)
+            if member is not None:
+                await member.tenure.settled()
         if self.restored is not None:
             self.progress("the centre's streams are those of the backup")
 

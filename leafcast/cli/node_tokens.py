@@ -83,6 +83,27 @@ def add_token(
     tell_if_only_here(one["url"])
 
 
+def add_member_token(
+    data_dir: Path | None, path: str, file: Path | None, valid_seconds: int, *, replace: bool
+) -> None:
+    """Hand out a token for a machine to be a member of a node, and say what to run there."""
+    check_writable(file)
+    one = call(
+        data_dir,
+        "member-token-add",
+        seconds=ADD_SECONDS,
+        path=path,
+        replace=replace,
+        valid_seconds=valid_seconds,
+    )
+    until = dt.datetime.fromtimestamp(one["untilMs"] // 1000, dt.UTC)
+    what = f"One machine may ask to be {one['name']} of {path}"
+    click.echo(f"{what}, until {until:%Y-%m-%d %H:%M:%S} UTC.")
+    tell_how_to_join(one, file, "")
+    click.echo(f"Once all have asked, here: leafcast node grow {path}")
+    tell_if_only_here(one["url"])
+
+
 def tell_how_to_join(added: dict[str, Any], file: Path | None, more: str) -> None:
     """Write a token into the file if there is one, and say what to run where the node is."""
     if file is None:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Awaitable, Callable
 
-from controllers.issuing.keys import load_or_make_keys
 from leafcast.ask.session import API_PREFIX, STANDING
 from leafcast.backups.backup_settings import FILE as BACKUP_FILE
 from leafcast.backups.backup_settings import STANDING_FILE
+from leafcast.backups.centre_files import KEYS_FILE
+from leafcast.centre.copying import FILE as COPYING_FILE
+from leafcast.centre.copying import RunsAlone, bring_home, kept_copying
 from leafcast.centre.planned_nodes import FILE as PLANNED_FILE
 from leafcast.data_dir import DataDir
 from leafcast.members.member import Standing
+from leafcast.members.seats import FILE as SEATS_FILE
 from leafcast.members.settings import MemberSettings
-from leafcast.node.credentials.account_seeds import SEEDS_FILE
+from leafcast.node.credentials.account_seeds import SEEDS_FILE, account_seeds
 from leafcast.node.credentials.authorities import AUTHORITY_FILES
 from leafcast.node.known_children import FILE as CHILDREN_FILE
 from leafcast.node.known_children import KnownChildren
@@ -24,7 +28,7 @@ from relay.adapters.server.nats_config import AccountSeeds, Neighbours
 from relay.adapters.server.nats_server import EmbeddedServer
 from relay.adapters.server.nkey_pairs import entrance_pair
 from relay.adapters.spaces.connection import space_connection
-from relay.ports import Dice
+from relay.ports import Clock, Dice
 from schemas.values.identity import NodePath
 
 SAID_SECONDS = 3.0
@@ -39,6 +43,8 @@ CENTRE_STATE = (
     PLANNED_FILE,
     BACKUP_FILE,
     STANDING_FILE,
+    COPYING_FILE,
+    SEATS_FILE,
     f"centre/{SEEDS_FILE}",
     f"centre/{CHILDREN_FILE}",
 )
@@ -54,19 +60,28 @@ class CentreMember:
         self,
         place: DataDir,
         settings: MemberSettings,
+        clock: Clock,
         dice: Dice,
         start: Callable[[ActiveMember], Awaitable[None]],
     ) -> None:
         self.folder = place.folder
         self.server_folder = place.node(NodePath())
-        self._place, self._settings, self._dice = place, settings, dice
+        self._place, self._settings, self._clock, self._dice = place, settings, clock, dice
         self._start = start
 
     def neighbours(self) -> Neighbours:
+        cluster, copying = self._settings.cluster, kept_copying(self.folder)
+        if copying is not None and copying.alone and copying.member != cluster.member:
+            # Children are to dial where the node runs now.
+            return Neighbours(cluster=cluster)
         children = KnownChildren(self.server_folder).nkeys
-        tree = load_or_make_keys(self._place.keys, self._dice).tree
-        entrance = entrance_pair(tree)[1]
-        return Neighbours(None, children, entrance, self._settings.cluster)
+        return Neighbours(None, children, entrance_pair(cluster.tree)[1], cluster)
+
+    def why_not(self) -> str:
+        if not (self.folder / KEYS_FILE).exists():
+            return "it waits for the state of its node"
+        copying = kept_copying(self.folder)
+        return copying.why_not(self._settings.name) if copying is not None else ""
 
     async def stand(
         self, server: EmbeddedServer, seeds: AccountSeeds, standing: Callable[[], Standing]
@@ -76,6 +91,7 @@ class CentreMember:
         What they ask is answered by the active member, wherever they ask.
         """
         self._place.write_admin({"url": server.url, "seed": seeds.commands})
+        self._say_up()
 
         async def answer(_subject: str, _question: bytes) -> bytes | None:
             its = standing()
@@ -88,4 +104,16 @@ class CentreMember:
             await serve(client, f"{API_PREFIX}{STANDING}", answer, f"{ANSWERS}.")
 
     async def run(self, member: ActiveMember) -> None:
-        await self._start(member)
+        copying = kept_copying(self.folder)
+        if copying is not None and copying.alone:
+            seeds = account_seeds(self.server_folder, self._dice)
+            await bring_home(self._place, member, seeds, self._clock)
+            raise RunsAlone
+        try:
+            await self._start(member)
+        finally:
+            self._say_up()
+
+    def _say_up(self) -> None:
+        """Have `leafcast up` and `down` see that it runs, also while another one is active."""
+        self._place.write_daemon({"pid": os.getpid(), "ready": True, "doing": "standing by"})

@@ -28,6 +28,7 @@ from leafcast.daemon.nodes.authority_change import AuthorityChange
 from leafcast.daemon.nodes.certificate_renewal import CertificateRenewal, certificates, troubles
 from leafcast.daemon.nodes.enrolment import Enrolment
 from leafcast.daemon.nodes.former_bundles import FormerBundles
+from leafcast.daemon.nodes.member_growth import MemberGrowth
 from leafcast.daemon.nodes.membership import Membership
 from leafcast.daemon.nodes.moving import NodeMoves
 from leafcast.daemon.nodes.node_keys import NodeKeys
@@ -58,6 +59,14 @@ from schemas.values.identity import NodePath, random_id
 from schemas.values.wording import many
 
 log = logging.getLogger("leafcast.daemon")
+
+
+ANSWERED_SECONDS = 1.0
+"""So long after a change of its kind the daemon ends: whoever asked for it is answered by then."""
+
+
+class KindChanged(Exception):
+    """The data directory is of the other kind now, of a centre alone or of a member."""
 
 
 class Below(Protocol):
@@ -108,6 +117,10 @@ class Daemon:
         self._admission = JoinApproval(
             centre, enrolling, changing, TokenFiles(place.folder), self._clock, dice, note
         )
+        self._kind_changed = asyncio.Event()
+        self._growth = MemberGrowth(
+            centre, place, enrolling, self._clock, dice, self._kind_changed.set
+        )
         self._bundles = FormerBundles(centre, enrolling, changing, self._clock, note)
         self._authority = self._changes_authority(centre, asks)
         self.api.register(STANDING, self._standing)
@@ -121,6 +134,7 @@ class Daemon:
             ContentKeys(centre, dice),
             members,
             self._admission,
+            self._growth,
             NodeMoves(centre, enrolling, self._admission, changing, self._clock),
             NodeKeys(centre, enrolling, changing, asks, self._clock),
             self._authority,
@@ -139,6 +153,8 @@ class Daemon:
         self._note(NodePath(), Noted(reason, about, detail))
 
     async def _decide(self, request: bytes) -> bytes:
+        if self._growth.decides(request):
+            return self._growth.decide(request)
         answer = await self._admission.decide(request)
         if (member := self.centre.options.member) is not None:
             # Who is let in may dial any member's server.
@@ -177,7 +193,10 @@ class Daemon:
         return AuthorityChange(centre, asks, place, self._clock, self._renewal, leave, renew_here)
 
     async def run(self) -> None:
-        """Keep the tree running until cancelled; raises what ends it, in groups."""
+        """Keep the tree running until cancelled, or until the kind of its directory changed.
+
+        Raises what ends it, in groups.
+        """
         self._say()
         try:
             async with asyncio.TaskGroup() as group:
@@ -192,13 +211,21 @@ class Daemon:
                 group.create_task(self._bundles.run(), name="bundles")
                 group.create_task(self._back_up(), name="backups")
                 group.create_task(give_back_freed(self._clock), name="memory")
+                group.create_task(self._until_kind_changed(), name="kind")
                 if (health := self._health) is not None:
                     endpoint = HealthEndpoint(
                         self.centre.unready, self._clock, health.port, health.host, self._warnings
                     )
                     group.create_task(endpoint.run(), name="health")
+        except* KindChanged:
+            log.info("the centre changes over")
         finally:
             self._place.forget_daemon()
+
+    async def _until_kind_changed(self) -> None:
+        await self._kind_changed.wait()
+        await self._clock.sleep(ANSWERED_SECONDS)
+        raise KindChanged
 
     async def _answer(self) -> None:
         """Let the commands in as soon as the centre runs."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import sys
@@ -12,6 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from leafcast.centre.centre import Centre, CentreOptions
+from leafcast.centre.copying import (
+    RunsAlone,
+    bring_over,
+    end_broken_change,
+    end_membership,
+    is_moving_in,
+)
 from leafcast.daemon.centre_member import CentreMember
 from leafcast.daemon.daemon import Daemon
 from leafcast.daemon.logs import set_up_logs
@@ -72,7 +80,7 @@ def centre_member(place: DataDir, settings: MemberSettings, *, take_over: bool =
     async def start(member: ActiveMember) -> None:
         await Daemon(place, CentreOptions(take_over=take_over, member=member)).run()
 
-    return Member(settings, CentreMember(place, settings, dice, start), clock, dice)
+    return Member(settings, CentreMember(place, settings, clock, dice, start), clock, dice)
 
 
 def relay_member(folder: Path, settings: MemberSettings) -> Member:
@@ -101,12 +109,37 @@ def run_daemon(
             place.write_tree(form | ({"members": MEMBERS} if trios else {}))
         if trios:
             return TrioDaemon(place, shape).run()
-        settings = kept_member(place.folder)
-        if settings is not None:
-            return centre_member(place, settings, take_over=take_over).run()
-        return local_daemon(place, shape, kube, take_over=take_over).run()
+        return _run_centre(place, shape, kube, take_over=take_over)
 
     return _run_logged(place, run)
+
+
+async def _run_centre(
+    place: DataDir, shape: TreeShape, kube: str | None, *, take_over: bool
+) -> None:
+    """Run what the directory is of, a centre alone or a member; it may become the other."""
+    while True:
+        end_broken_change(place)
+        settings = kept_member(place.folder)
+        if settings is None:
+            run = local_daemon(place, shape, kube, take_over=take_over).run()
+        else:
+            run = run_centre_member(place, settings, take_over=take_over)
+        # A task of its own: below Python 3.13 one counts as cancelled once a group of it failed.
+        async with asyncio.TaskGroup() as group:
+            group.create_task(run, name=str(place.folder))
+
+
+async def run_centre_member(
+    place: DataDir, settings: MemberSettings, *, take_over: bool = False
+) -> None:
+    """Run a member of a centre until cancelled, or until the centre is to run here alone."""
+    if is_moving_in(place.folder, settings.name):
+        await bring_over(place, SystemClock(), SystemDice())
+    try:
+        await centre_member(place, settings, take_over=take_over).run()
+    except* RunsAlone:
+        end_membership(place)
 
 
 def run_member(place: DataDir) -> int:
@@ -117,13 +150,23 @@ def run_member(place: DataDir) -> int:
         if settings is None:
             reason, remedy = f"it has no {MEMBER_FILE}", "name the data directory of a member"
             raise DataDirUnusable(place.folder, reason, remedy)
-        if not settings.path.is_root:
-            return relay_member(place.folder, settings).run()
-        if place.tree() is None:
-            place.write_tree({"shape": [0, 1, DEPTH_MIN]})
-        return centre_member(place, settings).run()
+        return run_here(place)
 
     return _run_logged(place, run)
+
+
+async def run_here(place: DataDir) -> None:
+    """Run the member whose directory it is, which must be locked, until cancelled.
+
+    A centre may be told meanwhile to run here alone. Raises MemberUnusable and what ends it.
+    """
+    settings = kept_member(place.folder)
+    if settings is not None and not settings.path.is_root:
+        await relay_member(place.folder, settings).run()
+        return
+    if place.tree() is None:
+        place.write_tree({"shape": [0, 1, DEPTH_MIN]})
+    await _run_centre(place, TreeShape(0, 1, DEPTH_MIN), None, take_over=False)
 
 
 def _run_logged(place: DataDir, run: Callable[[], Coroutine[Any, Any, None]]) -> int:

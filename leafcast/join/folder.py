@@ -33,7 +33,8 @@ GRANT_FILE = "bundle.json"
 """As former releases call it, whose folders go on."""
 CLUSTER_FILE = "cluster.json"
 REQUEST_FILE, REQUEST_FOLDER = "request.json", "asking"
-ASKING = frozenset({REQUEST_FILE, REQUEST_FOLDER, LOCK_FILE, GRANT_FILE})
+MEMBER_REQUEST_FILE = "member-request.json"
+ASKING = frozenset({REQUEST_FILE, REQUEST_FOLDER, LOCK_FILE, GRANT_FILE, MEMBER_REQUEST_FILE})
 """What lies in the folder of a node that asked to be let in, and did not run yet."""
 IN_POD = "KUBERNETES_SERVICE_HOST"
 """Set in every Pod, and nowhere else."""

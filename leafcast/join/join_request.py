@@ -14,6 +14,7 @@ from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 from leafcast.data_dir import DataDir, DataDirUnusable, make_private
 from leafcast.join.default_folder import folder_of_token
@@ -58,7 +59,6 @@ from schemas.enrolment.enrolment import (
     NO_WAY_UP,
     REFUSED,
     UNKNOWN_TOKEN,
-    Grant,
     JoinAnswer,
     JoinRequest,
     NoAnswer,
@@ -66,6 +66,7 @@ from schemas.enrolment.enrolment import (
     open_answer,
     sign_request,
 )
+from schemas.enrolment.member_requests import MemberAnswer
 from schemas.enrolment.tokens import Token
 from schemas.values.codec import from_json
 from schemas.values.identity import NodePath, random_id
@@ -78,7 +79,12 @@ RETRY_SECONDS = 1.0
 DOUBTS_MAX = 4
 """So often an answer that no one vouches for is doubted before it is believed."""
 
+_ASKING = "asking"
 _NOT_REACHED, _NO_WAY, _WAITS = "not reached", "no way", "waits"
+
+Answer = TypeVar("Answer", JoinAnswer, MemberAnswer)
+Opened = Callable[[Token, SignedRequest, bytes], Answer]
+"""What the centre answered to a request; raises NoAnswer or RecordRefused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,14 +174,13 @@ class JoinRequester:
         request = JoinRequest(self._path, self._key, said if said.isprintable() else "")
         signed = sign_request(self._token, request, seed_entropy(asked.seed))
         try:
-            grant = await self._ask(signed)
+            answer = await self.ask(lambda: signed, open_answer)
         except JoinFailed as failed:
             if former is not None and self._path in former.former:
                 raise DataDirUnusable(place.folder, *misfit(former, self._path)) from failed
             raise
-        finally:
-            shutil.rmtree(self._folder / REQUEST_FOLDER, ignore_errors=True)
-        return kept_grant(grant, asked.seed, self._token.token_id)
+        assert answer.grant is not None
+        return kept_grant(answer.grant, asked.seed, self._token.token_id)
 
     def _former_node(self, place: DataDir) -> JoinedFolder | None:
         """The node whose folder this is already; raises DataDirUnusable if no token leads there."""
@@ -210,14 +215,25 @@ class JoinRequester:
             write_grant(folder / GRANT_FILE, kept)
             (self._folder / REQUEST_FILE).unlink(missing_ok=True)
 
-    async def _ask(self, request: SignedRequest) -> Grant:
+    async def ask(self, request: Callable[[], SignedRequest], opened: Opened[Answer]) -> Answer:
+        """Ask until it is granted, with what `request` says each time; the answer.
+
+        Raises JoinFailed.
+        """
+        try:
+            return await self._ask(request, opened)
+        finally:
+            shutil.rmtree(self._folder / REQUEST_FOLDER, ignore_errors=True)
+
+    async def _ask(self, request: Callable[[], SignedRequest], opened: Opened[Answer]) -> Answer:
         seed, _ = entrance_pair(self._token.tree)
         accounts = AccountSeeds(*(new_user_nkey(self._dice.entropy(32))[0] for _ in range(4)))
         # A parent keeps one link of each name, the newest.
         name = f"asking.{random_id(self._dice.entropy(16))[:12]}"
         server = EmbeddedServer(
             self._folder / REQUEST_FOLDER,
-            self._path,
+            # The centre's own name is for the centre's servers.
+            self._path if not self._path.is_root else NodePath((_ASKING,)),
             accounts,
             # Whom it believes is told by the answer: whoever else is there can answer nothing.
             Neighbours(ParentRemote(self._urls, seed, name, unchecked=True, proxy=self._proxy)),
@@ -225,18 +241,22 @@ class JoinRequester:
             clock=self._clock,
         )
         async with guard, server, space_connection(server.url, accounts.uplink, name) as client:
-            return await self._until_granted(server, client, request)
+            return await self._until_granted(server, client, request, opened)
 
     async def _until_granted(
-        self, server: EmbeddedServer, client: Client, request: SignedRequest
-    ) -> Grant:
+        self,
+        server: EmbeddedServer,
+        client: Client,
+        request: Callable[[], SignedRequest],
+        opened: Opened[Answer],
+    ) -> Answer:
         doubts, patient_until = 0, self._clock.now().seconds + REFUSED_SECONDS
         while True:
             pause = RETRY_SECONDS
-            answer = await self._answer(client, request)
-            if isinstance(answer, JoinAnswer):
-                if answer.grant is not None and answer.state == GRANTED:
-                    return answer.grant
+            answer = await self._answer(client, request(), opened)
+            if answer is not None and not isinstance(answer, (NoAnswer, RecordRefused)):
+                if answer.state == GRANTED:
+                    return answer
                 if answer.state in (DENIED, REFUSED):
                     raise JoinFailed(self._path, answer.reason, answer.remedy)
                 self._tell(_WAITS, self._waiting(answer))
@@ -258,15 +278,15 @@ class JoinRequester:
             await self._clock.sleep(pause)
 
     async def _answer(
-        self, client: Client, request: SignedRequest
-    ) -> JoinAnswer | NoAnswer | RecordRefused | None:
+        self, client: Client, request: SignedRequest, opened: Opened[Answer]
+    ) -> Answer | NoAnswer | RecordRefused | None:
         """The centre's answer, what there is in its place, or None: nobody took the request."""
         try:
             answer = await ask(client, "enrol.ask", encode(request), ANSWER_SECONDS)
         except QuestionUnanswered:
             return None
         try:
-            return open_answer(self._token, request, answer)
+            return opened(self._token, request, answer)
         except (NoAnswer, RecordRefused) as fault:
             return fault
 
@@ -285,7 +305,7 @@ class JoinRequester:
             "see whether the address is the one that `leafcast node add` printed",
         )
 
-    def _waiting(self, answer: JoinAnswer) -> str:
+    def _waiting(self, answer: JoinAnswer | MemberAnswer) -> str:
         if answer.reason:
             return f"{self._path} waits to be let in: {answer.reason}"
         return f"{self._path} asked to be let in; at the centre: leafcast node approve {self._path}"

@@ -62,13 +62,19 @@ class RelayMember:
         secret = self._settings.cluster.password.encode()
         return blake2b(secret, digest_size=_HOME_BYTES, person=b"home").hexdigest()
 
+    def why_not(self) -> str:
+        return "" if (self.folder / GRANT_FILE).exists() else "it waits for the state of its node"
+
     def neighbours(self) -> Neighbours:
+        cluster = self._settings.cluster
+        if self.why_not():
+            return Neighbours(cluster=cluster)
         grant = self._grant
         return Neighbours(
             ParentRemote(grant.parents, grant.seed),
             KnownChildren(self.server_folder).nkeys,
             entrance_pair(grant.tree)[1],
-            self._settings.cluster,
+            cluster,
         )
 
     async def stand(

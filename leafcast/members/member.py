@@ -78,6 +78,10 @@ class MemberNode(Protocol):
         """Whom its server links to, by the files as they are now."""
         ...
 
+    def why_not(self) -> str:
+        """Why this member may not be active, by the files as they are now; "" if it may."""
+        ...
+
     async def stand(
         self, server: EmbeddedServer, seeds: AccountSeeds, standing: Callable[[], Standing]
     ) -> None:
@@ -144,6 +148,7 @@ class Member:
         self._settings, self._node = settings, node
         self._clock, self._dice = clock, dice
         self._settling = asyncio.Lock()
+        self._laid = asyncio.Event()
         self._lease: MemberLease | None = None
         self._active_since: float | None = None
         self._stuck: Mapping[str, str] = {}
@@ -291,9 +296,20 @@ class Member:
                 group.create_task(state.stream.follow(changed), name="state"),
                 group.create_task(self._lay_changes(server, state.files, changes), name="files"),
             )
+            await self._until_admitted()
             await keeper.take()
             for task in following:
                 task.cancel()
+
+    async def _until_admitted(self) -> None:
+        """Wait for files by which this member may be active; why not is said once."""
+        told = ""
+        while why := self._node.why_not():
+            if why != told:
+                log.info("member %s of %s: %s", self._settings.name, self._settings.path, why)
+            told = why
+            self._laid.clear()
+            await self._laid.wait()
 
     async def _lay_changes(
         self,
@@ -305,6 +321,7 @@ class Member:
         while True:
             name, data = await changes.get()
             files.lay(name, None if data is None else self._opened(name, data))
+            self._laid.set()
             if changes.empty():
                 await server.become(self._node.neighbours())
 
@@ -333,6 +350,8 @@ class Member:
         if kept:
             texts = {name: self._opened(name, data) for name, data in kept.items()}
             state.files.lay_all(texts)
+        if why := self._node.why_not():
+            raise BusBroken(why)
         await settled()
         tenure = Tenure(token, keeper.confirm, settled, publishers)
         async with asyncio.TaskGroup() as group:
@@ -347,7 +366,7 @@ class Member:
                 machine.servers,
             )
             await self._node.run(member)
-        raise BusBroken("the node ended its run")
+            raise BusBroken("the node ended its run")
 
     async def _probe(
         self, connection: Connection, publishers: Mapping[str, FencedPublisher]

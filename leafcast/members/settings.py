@@ -6,13 +6,18 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from relay.adapters.server.cluster_settings import BadClusterSettings, ClusterSettings
+from relay.adapters.server.cluster_settings import BadClusterSettings, ClusterSettings, RouteTls
+from relay.adapters.server.leaf_address import LOOPBACK, TlsFiles
 from relay.atomic_file import atomic_write
 from schemas.values.codec import from_json
 from schemas.values.identity import NodePath, TreeId
 
 FILE = "member.json"
+ROUTES = "routes"
+CERTIFICATE_FILE, KEY_FILE, AUTHORITY_FILE = "certificate.pem", "key.pem", "authority.pem"
+"""In the folder `routes` of a member whose routes have certificates of the members' own."""
 _KEY_BYTES = 32
 
 
@@ -58,18 +63,7 @@ def kept_member(folder: Path) -> MemberSettings | None:
     """What the folder says; None if it is no member's. Raises MemberUnusable."""
     file = folder / FILE
     try:
-        form = from_json(file.read_bytes())
-        cluster = ClusterSettings(
-            TreeId(form["tree"]),
-            form["member"],
-            form["port"],
-            tuple(form["routes"]),
-            form["password"],
-        )
-        keys = {name: _key(text) for name, text in form["keys"].items()}
-        path, leaf_urls = NodePath.parse(form["path"]), tuple(form["leafUrls"])
-        clients = {str(name): str(url) for name, url in form["clientUrls"].items()}
-        return MemberSettings(path, cluster, leaf_urls, clients, keys, _key(form["key"]))
+        return read_member(from_json(file.read_bytes()), folder)
     except FileNotFoundError:
         return None
     except KeyError as error:
@@ -78,22 +72,47 @@ def kept_member(folder: Path) -> MemberSettings | None:
         raise MemberUnusable(file, str(error)) from error
 
 
+def read_member(form: dict[str, Any], folder: Path) -> MemberSettings:
+    """What a form says of the member in a folder; raises as what it is made of."""
+    routes = folder / ROUTES
+    files = TlsFiles(routes / CERTIFICATE_FILE, routes / KEY_FILE)
+    cluster = ClusterSettings(
+        TreeId(form["tree"]),
+        form["member"],
+        form["port"],
+        tuple(form["routes"]),
+        form["password"],
+        form.get("host", LOOPBACK),
+        RouteTls(files, routes / AUTHORITY_FILE) if form.get("tls") else None,
+    )
+    keys = {name: _key(text) for name, text in form["keys"].items()}
+    path, leaf_urls = NodePath.parse(form["path"]), tuple(form["leafUrls"])
+    clients = {str(name): str(url) for name, url in form["clientUrls"].items()}
+    return MemberSettings(path, cluster, leaf_urls, clients, keys, _key(form["key"]))
+
+
 def keep_member(folder: Path, settings: MemberSettings) -> None:
     """Make the folder this member's; raises OSError."""
+    form = {**member_form(settings), "key": settings.key.hex()}
+    atomic_write(folder / FILE, json.dumps(form, indent=2) + "\n")
+
+
+def member_form(settings: MemberSettings) -> dict[str, Any]:
+    """What `read_member` reads, but for the private key."""
     cluster = settings.cluster
-    form = {
+    return {
         "tree": cluster.tree,
         "path": str(settings.path),
         "member": cluster.member,
+        "host": cluster.host,
         "port": cluster.port,
         "routes": list(cluster.routes),
         "password": cluster.password,
+        "tls": cluster.tls is not None,
         "leafUrls": list(settings.leaf_urls),
         "clientUrls": dict(settings.client_urls),
         "keys": {name: key.hex() for name, key in settings.keys.items()},
-        "key": settings.key.hex(),
     }
-    atomic_write(folder / FILE, json.dumps(form, indent=2) + "\n")
 
 
 def _key(text: str) -> bytes:

@@ -82,13 +82,19 @@ class SignedRequest(WireRecord, frozen=True):
 
     def verified(self, tree: TreeId, public: bytes) -> JoinRequest | None:
         """What is asked, if the token's holder asks it of this tree; raises RecordRefused."""
-        if token_id(public) != self.token:
+        if not self.is_by(tree, public):
             return None
+        return decode(JoinRequest, self.payload, REQUEST_MAX_BYTES)
+
+    def is_by(self, tree: TreeId, public: bytes) -> bool:
+        """Whether the holder of the token with this public key asks it of this tree."""
+        if token_id(public) != self.token:
+            return False
         try:
             VerifyKey(public).verify(_signed(tree, self.token, self.payload), self.signature)
         except (BadSignatureError, ValueError, TypeError):
-            return None
-        return decode(JoinRequest, self.payload, REQUEST_MAX_BYTES)
+            return False
+        return True
 
     def holds(self, tree: TreeId, nkey: str) -> bool:
         """Whether who asks has the private half of the nkey, too."""
@@ -162,12 +168,17 @@ class NoAnswer(Exception):
 def sign_request(token: Token, request: JoinRequest, entropy: bytes) -> SignedRequest:
     """The request, as the token's holder makes it, who has the nkey: 32 bytes, as its seed says."""
     payload = encode(request)
-    signature = token.key.sign(_signed(token.tree, token.token_id, payload)).signature
     proof = nkey_signature(entropy, _proven(token.tree, token.token_id, payload))
+    return sign_payload(token, payload, proof)
+
+
+def sign_payload(token: Token, payload: bytes, proof: bytes = b"") -> SignedRequest:
+    """What the token's holder asks, by its key."""
+    signature = token.key.sign(_signed(token.tree, token.token_id, payload)).signature
     return SignedRequest(VERSION, token.token_id, payload, signature, proof)
 
 
-def seal_answer(public: bytes, answer: JoinAnswer, nonce: bytes) -> bytes:
+def seal_answer(public: bytes, answer: WireRecord, nonce: bytes) -> bytes:
     """The bytes of an answer; the nonce (24 bytes) must never come again."""
     box = SecretBox(answer_key(public))
     return encode(SealedAnswer(VERSION, bytes(box.encrypt(encode(answer), nonce))))
@@ -180,19 +191,23 @@ def plain_answer(word: str) -> bytes:
 
 def open_answer(token: Token, request: SignedRequest, data: bytes) -> JoinAnswer:
     """What the centre answered to this very request; raises NoAnswer or RecordRefused."""
-    found = decode(SealedAnswer, data, ANSWER_MAX_BYTES)
-    if found.word or not found.sealed:
-        raise NoAnswer(found.word or UNREADABLE)
-    try:
-        plain = SecretBox(answer_key(token.public)).decrypt(found.sealed)
-    except (CryptoError, ValueError, TypeError) as error:
-        raise RecordRefused("the answer was not made by the centre of this token") from error
-    answer = decode(JoinAnswer, plain, ANSWER_MAX_BYTES)
+    answer = decode(JoinAnswer, unseal_answer(token, data), ANSWER_MAX_BYTES)
     if answer.digest != request.digest:
         raise RecordRefused("the answer is one to another request")
     if answer.grant is not None and not answer.grant.fits(token):
         raise RecordRefused("the answer has other keys, or another place, than the token pins")
     return answer
+
+
+def unseal_answer(token: Token, data: bytes) -> bytes:
+    """The bytes that the centre answered a token's holder; raises NoAnswer or RecordRefused."""
+    found = decode(SealedAnswer, data, ANSWER_MAX_BYTES)
+    if found.word or not found.sealed:
+        raise NoAnswer(found.word or UNREADABLE)
+    try:
+        return bytes(SecretBox(answer_key(token.public)).decrypt(found.sealed))
+    except (CryptoError, ValueError, TypeError) as error:
+        raise RecordRefused("the answer was not made by the centre of this token") from error
 
 
 def read_request(data: bytes) -> SignedRequest:

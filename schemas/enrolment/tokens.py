@@ -1,8 +1,9 @@
 """Tokens: one line of text with which a node asks to be let in, and what both sides derive of it.
 
 `lc1` and base32 of: the secret (16 bytes), the tree id (16), a pin (16), the path if it is for one
-path, and a checksum (4). From the secret follows an ed25519 key pair: the centre keeps the public
-half alone, so who reads what it keeps cannot ask with it. The public half is shown to nobody else,
+path, and a checksum (4). One that begins with `lcm1` asks to be a member of the node at its path.
+From the secret follows an ed25519 key pair: the centre keeps the public half alone, so who reads
+what it keeps cannot ask with it. The public half is shown to nobody else,
 so that both sides can derive from it the key under which answers travel.
 """
 
@@ -22,7 +23,7 @@ from schemas.values.identity import NodePath, TreeId, check_id, random_id
 from schemas.values.refusals import BadIdentity, WireRefused
 from schemas.values.wire import encode
 
-MARK = "lc1"
+MARK, MEMBER_MARK = "lc1", "lcm1"
 SECRET_BYTES, PIN_BYTES, ID_BYTES = 16, 16, 10
 TEXT_MAX = 2_048
 """Above the text of the longest path there can be."""
@@ -50,6 +51,8 @@ class Token:
     pin: bytes
     # None if it is for several paths.
     path: NodePath | None = None
+    # Whether its holder asks to be one of the machines of that node.
+    member: bool = False
 
     @property
     def text(self) -> str:
@@ -58,7 +61,7 @@ class Token:
         tree = base64.b32decode(self.tree.upper() + "=" * 6)
         body = self.secret + tree + self.pin + path
         digits = base64.b32encode(body + _checksum(body)).decode()
-        return MARK + digits.rstrip("=").lower()
+        return (MEMBER_MARK if self.member else MARK) + digits.rstrip("=").lower()
 
     @cached_property
     def key(self) -> SigningKey:
@@ -78,14 +81,15 @@ class Token:
 def read_token(text: str) -> Token:
     """The token that a person typed or pasted; raises TokenRefused."""
     plain = text.strip().lower()
-    if not plain.startswith(MARK):
+    mark = next((it for it in (MARK, MEMBER_MARK) if plain.startswith(it)), None)
+    if mark is None:
         raise TokenRefused(f"begins with {MARK!r}, and this does not")
-    digits = plain.removeprefix(MARK)
+    digits = plain.removeprefix(mark)
     if len(digits) > TEXT_MAX:
         raise TokenRefused("is far too long")
     odd = next((at for at, digit in enumerate(digits) if not _DIGIT.match(digit)), None)
     if odd is not None:
-        at = len(MARK) + odd + 1
+        at = len(mark) + odd + 1
         raise TokenRefused(f"has letters and the digits 2 to 7 only, and another at place {at}")
     try:
         raw = base64.b32decode(digits.upper() + "=" * (-len(digits) % 8))
@@ -96,19 +100,21 @@ def read_token(text: str) -> Token:
         raise TokenRefused("is cut short")
     if _checksum(body) != check:
         raise TokenRefused("is mistyped or cut short: its checksum does not fit")
-    return _token(body)
+    return _token(body, member=mark == MEMBER_MARK)
 
 
-def _token(body: bytes) -> Token:
+def _token(body: bytes, *, member: bool) -> Token:
     secret, rest = body[:SECRET_BYTES], body[SECRET_BYTES:]
     tree, pin, path = rest[:16], rest[16 : 16 + PIN_BYTES], rest[16 + PIN_BYTES :]
     try:
         said = NodePath.parse(path.decode()) if path else None
     except (UnicodeDecodeError, BadIdentity) as error:
         raise TokenRefused(f"names no path ({error})") from error
-    if said is not None and said.is_root:
+    if said is None and member:
+        raise TokenRefused("names no node of which to be a member")
+    if said is not None and said.is_root and not member:
         raise TokenRefused("names the centre, which joins nothing")
-    return Token(secret, TreeId(random_id(tree)), pin, said)
+    return Token(secret, TreeId(random_id(tree)), pin, said, member)
 
 
 def token_id(public: bytes) -> str:

@@ -38,12 +38,14 @@ class Program:
             check=False,
         )
 
-    def start(self, *arguments: str, stdout: int | IO[str] = PIPE) -> subprocess.Popen[str]:
+    def start(
+        self, *arguments: str, stdout: int | IO[str] = PIPE, stderr: int | IO[str] = PIPE
+    ) -> subprocess.Popen[str]:
         return subprocess.Popen(
             [sys.executable, "-m", "leafcast", *arguments],
             env=self.environment,
             stdout=stdout,
-            stderr=subprocess.PIPE,
+            stderr=stderr,
             text=True,
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # noqa: PLW1509
         )

@@ -19,6 +19,7 @@ GROUPS = (
     "customizing",
     "fields",
     "enrolling",
+    "members",
     "sealing",
     "certificates",
     "backups",

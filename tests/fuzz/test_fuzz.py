@@ -19,6 +19,7 @@ RUNS, SECONDS_EACH, SECONDS_MAX = 1_000, 120, 500
 EXEMPT = {
     "controllers/spaces/space_marks.py::SpaceContinuity.read_at": "it reads nothing",
     "leafcast/join/join_request.py::_pending_in": "read_pending reads it",
+    "leafcast/join/joining_member.py::JoiningMember.run": "read_member_note read it",
     "relay/adapters/jetstream/stream_mending.py::_brought_back": "of the own server",
     "relay/adapters/jetstream/stream_mending.py::_note_of_whole": "of the own server",
     "schemas/kind_check.py::parse_own_kind": "parse_kind reads it",

@@ -35,6 +35,16 @@ RUN_ELSEWHERE = {
     ),
     "leafcast up --kube=all": "tests/kube/test_up.py",
     "leafcast up --members 3": "tests/e2e/test_trios.py",
+    **dict.fromkeys(
+        (
+            "leafcast node add / --member",
+            "leafcast join URL --token TOKEN",
+            "leafcast node grow /",
+            "leafcast tree --members",
+            "leafcast node shrink / --to m1",
+        ),
+        "tests/e2e/test_growth.py",
+    ),
     "kubectl annotate rollout shop --overwrite leafcast.io/rollout-request='"
     '{"id": "7f3a", "action": "approve", "wave": "rest", "user": "jane"}\'': (
         "tests/kube/test_rollout_kind.py"

@@ -21,6 +21,7 @@ RECORD_MODULES = (
     "content.blobs",
     "content.manifest",
     "enrolment.enrolment",
+    "enrolment.member_requests",
     "records.asks",
     "records.health_rules",
     "records.records",

@@ -11,7 +11,7 @@ from leafcast.join.folder import joined_folder
 from leafcast.join.join_request import JoinRequester
 from leafcast.join.joined_node import JoinFailed
 from relay.adapters.clock import SystemClock, SystemDice
-from schemas.enrolment.enrolment import GRANTED, PENDING, Grant
+from schemas.enrolment.enrolment import GRANTED, PENDING, Grant, JoinAnswer
 from schemas.enrolment.tokens import Token, pin_of
 from schemas.values.identity import NodePath
 from tests.unit.test_kept_grant import GRANT
@@ -29,15 +29,16 @@ class Asking(JoinRequester):
         super().__init__(("tls://a:1",), token, NEW, folder, clock, dice, print)
         self.centre, self.keys = centre, []
 
-    async def _ask(self, request):
-        asked = request.verified(TOKEN.tree, TOKEN.public)
+    async def ask(self, request, opened):
+        asked = request().verified(TOKEN.tree, TOKEN.public)
         self.keys.append(asked.nkey)
         verdict = self.centre.judge(TOKEN.token_id, asked, 1)
         if verdict.state == PENDING:
             self.centre.decide(TOKEN.token_id, {NEW}, GRANTED, 2)
         elif verdict.state != GRANTED:
             raise JoinFailed(NEW, verdict.reason, verdict.remedy)
-        return Grant(TOKEN.tree, NEW, False, ("tls://a:1",), GRANT.roots, b"", {}, (OLD,))
+        grant = Grant(TOKEN.tree, NEW, False, ("tls://a:1",), GRANT.roots, b"", {}, (OLD,))
+        return JoinAnswer(GRANTED, request().digest, grant=grant)
 
 
 @pytest.fixture
@@ -85,8 +86,8 @@ async def test_a_request_that_waits_is_asked_again_from_the_folder_that_is_named
     had = ran(tmp_path / "had", OLD)
 
     class Ended(Asking):
-        async def _ask(self, request):
-            await super()._ask(request)
+        async def ask(self, request, opened):
+            await super().ask(request, opened)
             raise KeyboardInterrupt
 
     first, again = Ended(default, centre), Asking(had, centre)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Coroutine
+from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -20,6 +21,7 @@ from leafcast.cli.options.serving import health_options, listen_options
 from leafcast.cli.options.store import StoreOptions, store_options
 from leafcast.daemon.logs import log_format_option, set_up_logs
 from leafcast.daemon.process import OTHERS
+from leafcast.data_dir import DataDir, make_private
 from leafcast.join.default_folder import folder_of_token, take_along
 from leafcast.join.folder import (
     cluster_of,
@@ -27,9 +29,10 @@ from leafcast.join.folder import (
     kept_if_refused,
 )
 from leafcast.join.former_bundle import joined_by
-from leafcast.join.invitation import TOKEN_VARIABLE, invitation_of
+from leafcast.join.invitation import TOKEN_VARIABLE, Invitation, invitation_of
 from leafcast.join.join_request import JoinRequester
 from leafcast.join.joined_node import JoinedNode, JoinOptions
+from leafcast.join.joining_member import JoiningMember, default_member_folder
 from leafcast.join.kept_grant import KeptGrant
 from leafcast.node.attached_cluster import attachment
 from leafcast.node.credentials.kept_store import KeptStore, keep_store, kept_store
@@ -41,6 +44,7 @@ from leafcast.signals import EndedBySignal, run_until_signal
 from leafcast.space_settings import SIMULATED, SpaceSetting
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.server.durability import StoreSettings
+from relay.adapters.server.leaf_address import LOOPBACK
 
 PROXY_VARIABLE = "LEAFCAST_PROXY"
 _ON_COMMAND_LINE = click.core.ParameterSource.COMMANDLINE
@@ -48,6 +52,8 @@ _READABLE_BY_OTHERS = (
     "Note: other users of this machine can read a token on a command line; they read none in "
     f"{TOKEN_VARIABLE}, or in the file that `leafcast node add -o FILE` writes"
 )
+_MEMBERS = "leafcast.daemon.local_daemon"
+"""It loads a whole centre, which other nodes do without."""
 T = TypeVar("T")
 
 
@@ -90,6 +96,13 @@ def _tell_who_reads(ctx: click.Context, param: click.Parameter, token: str | Non
     metavar="URL",
     help=f"An HTTP proxy to go out through, to a wss:// address.  [environment: {PROXY_VARIABLE}]",
 )
+@click.option(
+    "--member-host",
+    metavar="HOST",
+    default=LOOPBACK,
+    show_default=True,
+    help="With the token of a member: the address at which the other members reach this machine.",
+)
 @listen_options
 @store_options
 @log_format_option
@@ -104,6 +117,7 @@ def join(  # noqa: PLR0913, PLR0917 - click passes options by name
     simulated: bool,  # noqa: FBT001 - click
     take_over: bool,  # noqa: FBT001 - click
     proxy: str,
+    member_host: str,
     listens: ListenSettings | None,
     store: StoreOptions,
     log_format: str,
@@ -121,29 +135,25 @@ def join(  # noqa: PLR0913, PLR0917 - click passes options by name
     A relay whose children are elsewhere says with --listen where they dial in. It gets its
     certificate from the centre when the first of them is added.
 
+    With the token of `leafcast node add PATH --member` this machine becomes a member of that node
+    once it grows: it waits for `leafcast node grow PATH`, and then runs as one.
+
     With --store-key-file what the node stores is encrypted; each start needs it then. With
     --durability disk it is on the disk once it is acknowledged, from this start on.
     """
     named = _named(kubeconfig, context, simulated=simulated)
     os.umask(OTHERS)
-    clock, dice = SystemClock(), SystemDice()
     say = say_plainly if log_format == "text" else _logging(log_format)
     again = _again(source, path, data_dir)
     invited = invitation_of(source, token, path)
-    if invited is None:
-        folder, grant = joined_by(Path(source), data_dir)
-    else:
-        folder = (data_dir or folder_of_token(invited.token, invited.path)).absolute()
-        requester = JoinRequester(
-            invited.urls, invited.token, invited.path, folder, clock, dice, say, proxy=proxy
-        )
-        grant = requester.granted_before() or _until_ended(requester.run(), again)
-        folder = folder if data_dir else take_along(folder, grant)
-    with joined_folder(folder, grant, dice) as place, kept_if_refused(place):
-        role = "relay" if grant.relay else "edge"
+    if invited is not None and invited.token.member:
+        _run_member(invited, data_dir, member_host, proxy, log_format, say, again)
+        return
+    granted = _granted(invited, data_dir, proxy, say, again) if invited is not None else None
+    folder, grant = granted or joined_by(Path(source), data_dir)
+    with joined_folder(folder, grant, SystemDice()) as place, kept_if_refused(place):
         cluster = None if grant.relay else cluster_of(place, named)
-        on = f" of {cluster.title}" if cluster is not None and cluster.is_kubernetes else ""
-        say(f"Joining as {role} {grant.path}{on}; its state is in {folder}. Ctrl-C ends it.")
+        say(f"Joining as {_role(grant, cluster)}; its state is in {folder}. Ctrl-C ends it.")
         if grant.former and not (place.former or place.admitted):
             say(_anew(grant))
         if listens is not None and not grant.relay:
@@ -153,7 +163,61 @@ def join(  # noqa: PLR0913, PLR0917 - click passes options by name
         keep_store(place.folder, kept)
         settings = StoreSettings(store.key, kept.durability)
         options = JoinOptions(works_on, health, proxy, listens, settings)
-        _until_ended(JoinedNode(grant, place, options, clock, dice, say).run(), again)
+        _until_ended(
+            JoinedNode(grant, place, options, SystemClock(), SystemDice(), say).run(), again
+        )
+
+
+def _role(grant: KeptGrant, cluster: SpaceSetting | None) -> str:
+    """What the node is, and where it works."""
+    on = f" of {cluster.title}" if cluster is not None and cluster.is_kubernetes else ""
+    return f"{'relay' if grant.relay else 'edge'} {grant.path}{on}"
+
+
+def _granted(
+    invited: Invitation,
+    data_dir: Path | None,
+    proxy: str,
+    say: Callable[[str], None],
+    again: str,
+) -> tuple[Path, KeptGrant]:
+    """The folder of the node of a token, and what it was granted now, or at an earlier start."""
+    folder = (data_dir or folder_of_token(invited.token, invited.path)).absolute()
+    requester = JoinRequester(
+        invited.urls,
+        invited.token,
+        invited.path,
+        folder,
+        SystemClock(),
+        SystemDice(),
+        say,
+        proxy=proxy,
+    )
+    grant = requester.granted_before() or _until_ended(requester.run(), again)
+    return folder if data_dir else take_along(folder, grant), grant
+
+
+def _run_member(
+    invited: Invitation,
+    data_dir: Path | None,
+    host: str,
+    proxy: str,
+    log_format: str,
+    say: Callable[[str], None],
+    again: str,
+) -> None:
+    """Become a member of the node, unless this machine is one already, and run as one."""
+    folder = (data_dir or default_member_folder(invited.token, invited.path)).absolute()
+    member = JoiningMember(invited, folder, host, proxy, SystemClock(), SystemDice(), say)
+    make_private(folder)
+    with DataDir(folder).locked():
+        if member.settled() is None:
+            _until_ended(member.run(), again)
+        settings = member.settled()
+        assert settings is not None
+        say(f"This is member {settings.name} of {settings.path}; its state is in {folder}.")
+        set_up_logs(log_format)
+        _until_ended(import_module(_MEMBERS).run_here(DataDir(folder)), again)
 
 
 def _anew(grant: KeptGrant) -> str:

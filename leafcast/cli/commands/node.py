@@ -14,6 +14,7 @@ from leafcast.cli.commands.node_requests import approve, deny, requests, tokens
 from leafcast.cli.commands.node_table import list_
 from leafcast.cli.node_tokens import (
     TokenOptions,
+    add_member_token,
     add_token,
     check_writable,
     labels_text,
@@ -23,6 +24,7 @@ from leafcast.cli.node_tokens import (
 from leafcast.cli.options.common import SPAN, NodeAt, NodesAt, data_dir_option
 from leafcast.cli.session_calls import call
 from leafcast.show.sanitize import sanitize
+from relay.adapters.server.leaf_address import LOOPBACK
 from schemas.values.identity import NodePath
 
 REMOVE_SECONDS = 90.0
@@ -60,7 +62,7 @@ def _refuse_bundle(_ctx: click.Context, _param: click.Parameter, given: bool) ->
 
 
 @node.command()
-@click.argument("path", type=NodesAt(), required=False)
+@click.argument("path", type=NodesAt(root=True), required=False)
 @_token_file_option
 @click.option(
     "-f",
@@ -91,6 +93,11 @@ def _refuse_bundle(_ctx: click.Context, _param: click.Parameter, given: bool) ->
     help="What a former release had.",
 )
 @click.option("--replace", is_flag=True, help="Also if it exists: its key is void then.")
+@click.option(
+    "--member",
+    is_flag=True,
+    help="A machine to be a member of the centre (/) or the relay at PATH, which runs on three.",
+)
 @click.option("--relay", is_flag=True, help="A relay: it has nodes below it, and no cluster.")
 @click.option(
     "--labels",
@@ -112,6 +119,7 @@ def add(  # noqa: PLR0913, PLR0917 - click passes options by name
     *,
     approved: bool,
     replace: bool,
+    member: bool,
     relay: bool,
 ) -> None:
     """Add a node at PATH: prints the line to run where it is.
@@ -122,6 +130,10 @@ def add(  # noqa: PLR0913, PLR0917 - click passes options by name
     is approved. PATH may be a pattern such as /emea/store-*: then as many as --uses says may ask
     with one token, and each names its path with `leafcast join --path`.
 
+    With --member the line makes a machine one of three on which the centre, or a relay, is to run:
+    see `leafcast node grow`. A token each for two machines beside the centre's own, and for all
+    three of a relay.
+
     With -f FILE it adds all edges that a CSV file lists, or none if one line is wrong. The first
     line names the columns: `path`, then a label key each. Labels given with --labels are for all.
     """
@@ -130,6 +142,12 @@ def add(  # noqa: PLR0913, PLR0917 - click passes options by name
         raise click.UsageError("a relay has no labels; leave out --labels or --relay")
     if (path is None) == (sites is None):
         raise click.UsageError("name a PATH, or a file with -f")
+    if member:
+        if path is None or relay or labels or folder or approved or uses > 1:
+            raise click.UsageError("with --member say PATH, -o, --valid, --replace and no more")
+        return add_member_token(data_dir, path, file, valid, replace=replace)
+    if path == "/":
+        raise click.UsageError("/ is the centre; with --member a machine becomes one of its own")
     options = TokenOptions(valid, approved=approved, replace=replace)
     if sites is not None:
         if relay or file or folder is None or uses > 1:
@@ -213,6 +231,42 @@ def remove(path: str, data_dir: Path | None, *, force: bool) -> None:
         click.echo(f"node {gone} removed")
     for left in answer["left"]:
         click.echo(f"still there: {left}")
+
+
+@node.command()
+@click.argument("path", type=NodeAt(root=True), shell_complete=shell_completion.paths)
+@click.option(
+    "--host",
+    metavar="HOST",
+    default=LOOPBACK,
+    show_default=True,
+    help="If it is the centre: the address at which the other members reach this machine.",
+)
+@data_dir_option
+def grow(path: str, host: str, data_dir: Path | None) -> None:
+    """Have the centre (/), or a relay, run on the three machines that asked with member tokens.
+
+    The centre stops for that: what it holds is copied to three new stores and compared, and it
+    goes on from there. Its former store is kept, in the folder store-alone of the data directory.
+    """
+    answer = _call(data_dir, "node-grow", path=path, host=host)
+    for it in answer["members"]:
+        click.echo(f"{it['name']}: {it['hostName']} at {it['host']}")
+    click.echo(f"{path} grows; see: leafcast tree --members")
+
+
+@node.command()
+@click.argument("path", type=NodeAt(root=True), shell_complete=shell_completion.paths)
+@click.option("--to", required=True, metavar="MEMBER", help="The member where it is to run.")
+@data_dir_option
+def shrink(path: str, to: str, data_dir: Path | None) -> None:
+    """Have the centre (/), which runs on three machines, run once again, at one of them.
+
+    It stops for that: what it holds is copied to a new store there, and compared. The stores of the
+    members are kept; end the other two, and remove their data directories when you are content.
+    """
+    _call(data_dir, "node-shrink", path=path, to=to)
+    click.echo(f"{path} goes on alone at {to}; end the other two members.")
 
 
 @node.command()

@@ -65,8 +65,8 @@ SHOP = Path(__file__).resolve().parents[2] / "shop"
 @click.command()
 @click.option(
     "--regions",
-    type=click.IntRange(1, REGIONS_MAX),
-    help="Relays below the centre.  [default: 2]",
+    type=click.IntRange(0, REGIONS_MAX),
+    help="Relays below the centre; 0: the centre alone.  [default: 2]",
 )
 @click.option(
     "--sites",
@@ -296,7 +296,7 @@ def _shape(
     """The shape of the tree there is, or the one asked for."""
     if kept is None:
         regions, sites, depth = asked.values()
-        return TreeShape(regions or 2, sites or 3, depth or 3)
+        return TreeShape(2 if regions is None else regions, sites or 3, depth or 3)
     figures = kept["shape"]
     assert isinstance(figures, list)
     for (option, wanted), had in zip(asked.items(), figures, strict=True):

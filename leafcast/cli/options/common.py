@@ -65,8 +65,8 @@ class NodeAt(click.ParamType[str]):
 class NodesAt(NodeAt):
     """The path of a new node, or a pattern of such with stars in the last name: `/emea/store-*`."""
 
-    def __init__(self) -> None:
-        super().__init__(new=True)
+    def __init__(self, *, root: bool = False) -> None:
+        super().__init__(root=root, new=True)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         if "*" not in value:

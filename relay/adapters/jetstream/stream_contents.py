@@ -15,7 +15,7 @@ from relay.adapters.jetstream.fence import is_erased
 from relay.adapters.jetstream.publish import Outgoing, header_lines, kept_headers
 from relay.adapters.jetstream.stream_copy import StreamCopy
 from relay.adapters.jetstream.stream_reader import Stored, StreamReader, Take
-from relay.adapters.jetstream.streams import delete_stream, last_message
+from relay.adapters.jetstream.streams import at_members, delete_stream, last_message
 from relay.ports import BusBroken, Clock
 from schemas.values import subjects
 
@@ -95,16 +95,20 @@ async def read_from(
 
 
 async def make_anew(
-    connection: Connection, stream: str, form: StreamForm, messages: Iterable[Stored]
+    connection: Connection,
+    stream: str,
+    form: StreamForm,
+    messages: Iterable[Stored],
+    replicas: int = 1,
 ) -> None:
     """Make a stream of these messages in the place of the one that is there; raises BusBroken.
 
-    It lies at this server alone, wherever the one was that it is made of. Messages come in the
-    order of their sequences, and expect nothing.
+    It lies at so many servers, wherever the one was that it is made of. Messages come in the order
+    of their sequences, and expect nothing.
     """
     await delete_stream(connection, stream)
     config = {name: value for name, value in form.config.items() if name not in _AT_SEVERAL}
-    config["first_seq"] = form.last + 1
+    config |= {"first_seq": form.last + 1, **at_members(replicas)}
     await connection.api(f"STREAM.CREATE.{stream}", **config)
     copy = await StreamCopy.begun(connection, _as_it_was)
     for stored in messages:

@@ -89,7 +89,7 @@ async def make_stream(
         "max_consumers": CONSUMERS_MAX,
         "allow_direct": True,
         "duplicate_window": int(DUPLICATE_WINDOW_SECONDS * _SECOND),
-        **_at_members(replicas),
+        **at_members(replicas),
     }
     if name in REPLACING:
         config |= {"max_msgs_per_subject": REPLACED_MAX, "allow_rollup_hdrs": True}
@@ -100,7 +100,7 @@ async def make_stream(
         await _make(connection, name, config)
 
 
-def _at_members(replicas: int) -> dict[str, Any]:
+def at_members(replicas: int) -> dict[str, Any]:
     """What a stream is told that is kept at several servers: batches are taken whole there."""
     return {"num_replicas": replicas, "allow_atomic": True} if replicas > 1 else {}
 
@@ -125,7 +125,7 @@ async def make_copies(
         "max_consumers": COPIES_CONSUMERS_MAX,
         "allow_direct": True,
         "duplicate_window": int(DUPLICATE_WINDOW_SECONDS * _SECOND),
-        **_at_members(replicas),
+        **at_members(replicas),
     }
     await _make_bounded(connection, child, config, EDGE_MAX_BYTES)
 

@@ -1,0 +1,159 @@
+"""A machine asks to be a member of a node, and becomes one once a person lets the node grow."""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+
+from nacl.public import PrivateKey
+
+from leafcast.centre.copying import put_store_aside
+from leafcast.data_dir import DataDir, DataDirUnusable, make_private
+from leafcast.join.folder import MEMBER_REQUEST_FILE, node_in
+from leafcast.join.invitation import Invitation
+from leafcast.join.join_request import JoinRequester
+from leafcast.members.founding import GRANT, read_founding, settle
+from leafcast.members.sealed_state import opened
+from leafcast.members.settings import MemberSettings, kept_member
+from relay.adapters.server.ports import ServerPorts, free_port, free_ports, keep_ports
+from relay.atomic_file import atomic_write, make_folder
+from relay.ports import Clock, Dice
+from schemas.enrolment.enrolment import HOST_NAME_MAX, SignedRequest
+from schemas.enrolment.member_requests import (
+    MemberRequest,
+    open_member_answer,
+    sign_member_request,
+)
+from schemas.enrolment.tokens import Token
+from schemas.values.codec import from_json
+from schemas.values.identity import NodePath
+
+_ROUTE_ATTEMPT = 7
+"""Where the port for routes is looked for: behind those for the server's clients and children."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeptMemberRequest:
+    """What a folder remembers of its request: the private key, and the ports of its server."""
+
+    token: str
+    key: str = field(repr=False)
+    client_port: int
+    leaf_port: int
+    route_port: int
+
+
+class JoiningMember:
+    """One machine that is to be a member of the node of a token; `say` tells how that goes."""
+
+    def __init__(
+        self,
+        invited: Invitation,
+        folder: Path,
+        host: str,
+        proxy: str,
+        clock: Clock,
+        dice: Dice,
+        say: Callable[[str], None],
+    ) -> None:
+        self._token, self._path, self._folder = invited.token, invited.path, folder
+        self._host, self._clock, self._dice = host, clock, dice
+        self._requester = JoinRequester(
+            invited.urls, invited.token, invited.path, folder, clock, dice, say, proxy=proxy
+        )
+
+    @property
+    def server_folder(self) -> Path:
+        """Where this member's server keeps its data."""
+        return DataDir(self._folder).node(self._path)
+
+    def settled(self) -> MemberSettings | None:
+        """What an earlier start came to here; None if it is no member yet.
+
+        Raises DataDirUnusable if it is another's, and MemberUnusable.
+        """
+        settings = kept_member(self._folder)
+        if settings is None:
+            return None
+        if (settings.cluster.tree, settings.path) != (self._token.tree, self._path):
+            reason = f"it is that of member {settings.name} of {settings.path}"
+            if settings.cluster.tree != self._token.tree:
+                reason += " of another tree"
+            raise DataDirUnusable(self._folder, reason, "name another --data-dir")
+        return settings
+
+    async def run(self) -> None:
+        """Ask until this machine is a member; the folder, which is locked, says so then.
+
+        Raises JoinFailed, DataDirUnusable, OSError.
+        """
+        make_private(self._folder)
+        has_state = self._has_state()
+        asked = self._remembered()
+        key = PrivateKey(bytes.fromhex(asked.key))
+
+        def request() -> SignedRequest:
+            said = platform.node()[:HOST_NAME_MAX]
+            return sign_member_request(
+                self._token,
+                MemberRequest(
+                    self._path,
+                    bytes(key.public_key),
+                    version("leafcast"),
+                    self._clock.now().wall_ms,
+                    self._host,
+                    asked.route_port,
+                    asked.leaf_port,
+                    asked.client_port,
+                    said if said.isprintable() else "",
+                    has_state,
+                ),
+            )
+
+        answer = await self._requester.ask(request, open_member_answer)
+        founding = read_founding(opened(GRANT, answer.settings, GRANT, bytes(key)))
+        make_folder(self.server_folder)
+        if has_state:
+            put_store_aside(self._folder, self.server_folder)
+        keep_ports(self.server_folder, ServerPorts(asked.client_port, asked.leaf_port))
+        settle(founding, bytes(key), self._folder, self.server_folder)
+        (self._folder / MEMBER_REQUEST_FILE).unlink(missing_ok=True)
+
+    def _has_state(self) -> bool:
+        """Whether the node runs in this folder; raises DataDirUnusable for another's."""
+        found = node_in(DataDir(self._folder), self._token.tree)
+        if found is not None and found.path != self._path:
+            reason = f"it belongs to {found.path}, not {self._path}"
+            raise DataDirUnusable(self._folder, reason, "name another --data-dir")
+        return found is not None
+
+    def _remembered(self) -> KeptMemberRequest:
+        """The request of an earlier start with this token, or a new one, written down."""
+        file = self._folder / MEMBER_REQUEST_FILE
+        kept = read_member_note(file)
+        if kept is None or kept.token != self._token.token_id:
+            ports = free_ports(self.server_folder, 0)
+            route = free_port(self.server_folder, _ROUTE_ATTEMPT)
+            key = self._dice.entropy(PrivateKey.SIZE).hex()
+            kept = KeptMemberRequest(self._token.token_id, key, ports.client, ports.leaf, route)
+            atomic_write(file, json.dumps(asdict(kept), indent=2) + "\n")
+        return kept
+
+
+def read_member_note(file: Path) -> KeptMemberRequest | None:
+    """What a file of a request says; None if it says nothing: then another one is made."""
+    try:
+        kept = KeptMemberRequest(**from_json(file.read_bytes()))
+        bytes.fromhex(kept.key)
+    except (OSError, ValueError, TypeError):
+        return None
+    return kept
+
+
+def default_member_folder(token: Token, path: NodePath) -> Path:
+    """Where a member keeps its state unless it is told."""
+    return DataDir.default().folder / "members" / f"{token.tree[:8]}-{path.domain}"
