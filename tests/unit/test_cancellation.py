@@ -74,6 +74,27 @@ async def test_without_time_left_nothing_is_waited_for(wait_for):
         await wait_for(answer, 0)
 
 
+@pytest.mark.parametrize("has_ended", [True, False])
+async def test_a_group_of_which_a_task_fails_leaves_nobody_cancelled(has_ended):
+    """Whether its block has ended, or waits for something."""
+
+    async def fail():
+        await asyncio.sleep(0)
+        raise BusBroken("the bus is gone")
+
+    async def break_off():
+        async with asyncio.TaskGroup() as group:
+            group.create_task(fail())
+            if not has_ended:
+                await asyncio.Event().wait()
+
+    for _ in range(3):
+        with pytest.raises(BaseExceptionGroup) as raised:
+            await break_off()
+        assert isinstance(raised.value.exceptions[0], BusBroken)
+        assert not asyncio.current_task().cancelling()
+
+
 async def test_who_begins_again_ends_if_it_is_cancelled_as_a_group_of_its_fails():
     begun, failing = 0, asyncio.Event()
 

@@ -12,7 +12,7 @@ import asyncio
 import sys
 from collections.abc import Awaitable
 from types import TracebackType
-from typing import TypeVar
+from typing import Self, TypeVar
 
 T = TypeVar("T")
 
@@ -33,7 +33,18 @@ async def wait_for(what: Awaitable[T], timeout: float | None) -> T:  # noqa: ASY
 
 
 class TaskGroup(asyncio.TaskGroup):
-    """Raises CancelledError if it was cancelled from outside, also if a task of it failed."""
+    """Raises CancelledError if it was cancelled from outside, also if a task of it failed.
+
+    The library's cancels its own task when another one fails, and takes that back only if it was
+    still in its block then: so that is taken back here, or the task counts as cancelled for ever.
+    """
+
+    _parent_cancel_requested: bool
+
+    async def __aenter__(self) -> Self:
+        await super().__aenter__()
+        self._cancelled_before = _current_task().cancelling()
+        return self
 
     async def __aexit__(
         self,
@@ -41,13 +52,22 @@ class TaskGroup(asyncio.TaskGroup):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        is_taken_back = self._parent_cancel_requested
         try:
             await super().__aexit__(kind, error, trace)
         except BaseExceptionGroup as failed:
-            task = asyncio.current_task()
-            if task is not None and task.cancelling():
+            task = _current_task()
+            if self._parent_cancel_requested and not is_taken_back:
+                task.uncancel()
+            if task.cancelling() > self._cancelled_before:
                 raise asyncio.CancelledError from failed
             raise
+
+
+def _current_task() -> asyncio.Task[object]:
+    task = asyncio.current_task()
+    assert task is not None, "a group of tasks is made in a task"
+    return task
 
 
 def install() -> None:
