@@ -27,9 +27,12 @@ from leafcast.node.options import (
 from leafcast.node.runtime import NodeRuntime
 from relay.adapters.jetstream.stream_rekey import rekey_streams
 from relay.adapters.server.durability import DEFAULT_STORE, StoreSettings
+from relay.adapters.server.external_server import ExternalServer
 from relay.adapters.server.guard import ProcessGuard
 from relay.adapters.server.link_trouble import NOT_LET_IN, LinkNews
 from relay.adapters.server.nats_config import ParentRemote
+from relay.adapters.server.nats_server import EmbeddedServer
+from relay.adapters.server.process import ReloadRefused
 from relay.adapters.server.upgrade_probe import cause_at
 from relay.atomic_file import atomic_write
 from relay.claims.edge_claim import UNCLAIMED, EdgeClaim
@@ -132,9 +135,9 @@ class JoinedNode:
         """The way to the parent; whom to believe there lies in a file for the server."""
         grant, file = self.grant, self._place.folder / AUTHORITIES_FILE
         if not grant.authorities:
-            return ParentRemote(grant.parents, grant.seed, proxy=self._options.proxy)
+            return ParentRemote(grant.dialled, grant.seed, proxy=self._options.proxy)
         atomic_write(file, grant.authorities)
-        return ParentRemote(grant.parents, grant.seed, authorities=file, proxy=self._options.proxy)
+        return ParentRemote(grant.dialled, grant.seed, authorities=file, proxy=self._options.proxy)
 
     def _listening(self) -> Listening:
         """How children get to a relay: by a certificate of the tree's or the user's, or a proxy."""
@@ -187,6 +190,8 @@ class JoinedNode:
                 unclaimed = self._tell_of_cluster(claim, unclaimed)
             if ready and not admitted:
                 admitted = self._keep(replace(self._place, admitted=True))
+            if ready and runtime.node is not None:
+                await self._learn(runtime.server, runtime.node.parent_addresses)
             cause = ("", "") if stopped else link.cause
             news = trouble + cause[0]
             if news != told and (trouble or ready) and not patient:
@@ -225,6 +230,21 @@ class JoinedNode:
         if noted.reason in (EXPIRED_VIEW, STALE_VIEW, FRESH_VIEW):
             self._say(f"{self.grant.path}: {noted.detail}")
 
+    async def _learn(
+        self, server: EmbeddedServer | ExternalServer, addresses: tuple[str, ...]
+    ) -> None:
+        """Dial the parent also where it says that it listens, now and from the next start on."""
+        learnt = self.grant.learnt(addresses)
+        if learnt == self.grant or not isinstance(server, EmbeddedServer):
+            return
+        try:
+            write_grant(self._place.folder / GRANT_FILE, learnt)
+            await server.dial(learnt.dialled)
+        except (OSError, ReloadRefused) as error:
+            logger.debug("addresses of the parent are not taken up yet: %s", error)
+        else:
+            self.grant = learnt
+
     def _keep_seed(self, seed: str) -> None:
         """Start with another key next time; raises OSError."""
         self.grant = replace(self.grant, seed=seed)
@@ -252,7 +272,7 @@ class JoinedNode:
             return f"{_void(self.grant)}; until then it keeps what it has"
         if trouble == _STOPPED:
             return _other_run(self.grant)
-        why = await cause_at(self.grant.parents, cause, remedy, self._options.proxy)
+        why = await cause_at(self.grant.dialled, cause, remedy, self._options.proxy)
         return f"its parent {self.grant.path.parent} is not reached{why}; trying again"
 
 

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import SplitResult, urlsplit
 
 from leafcast.pinned_roots import roots_form, roots_from
+from relay.adapters.server.leaf_address import is_loopback
+from relay.adapters.server.nats_config import TLS_SCHEMES
 from relay.adapters.server.nkey_pairs import BadNkey, public_nkey
 from relay.atomic_file import atomic_write
 from schemas.enrolment.enrolment import Grant
@@ -56,6 +59,19 @@ class KeptGrant:
     authorities: str = field(default="", repr=False)
     # The id of the token by which it was granted; "" of a bundle.
     token: str = ""
+    # Where its parent listens besides, as that said last.
+    told: tuple[str, ...] = ()
+
+    @property
+    def dialled(self) -> tuple[str, ...]:
+        """Where it looks for its parent: nobody vouches for what that told, so the others stay."""
+        return tuple(dict.fromkeys((*self.parents, *self.told)))
+
+    def learnt(self, addresses: Sequence[str]) -> KeptGrant:
+        """The same, as its parent tells where it listens; in clear to this machine only."""
+        parts = urlsplit(self.parents[0])
+        told = tuple(it for it in addresses if it not in self.parents and _fits(it, parts))
+        return replace(self, told=told) if addresses else self
 
     def to_text(self) -> str:
         """The file's content, with its hash."""
@@ -65,6 +81,7 @@ class KeptGrant:
             **asdict(self),
             "path": str(self.path),
             "parents": list(self.parents),
+            "told": list(self.told),
             **roots_form(self.roots),
             "labels": dict(self.labels),
             "former": [str(path) for path in self.former],
@@ -139,7 +156,18 @@ def _grant(form: Mapping[str, Any]) -> KeptGrant:
         former=tuple(map(NodePath.parse, form.get("former", ()))),
         authorities=str(form.get("authorities", "")),
         token=str(form.get("token", "")),
+        told=tuple(map(str, form.get("told", ()))),
     )
+
+
+def _fits(url: str, granted: SplitResult) -> bool:
+    """Whether a link may be dialled there, as it is where it was granted."""
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname or ""
+    except ValueError:
+        return False
+    return parts.scheme == granted.scheme and (parts.scheme in TLS_SCHEMES or is_loopback(host))
 
 
 def _digest(form: Mapping[str, Any]) -> str:

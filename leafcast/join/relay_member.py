@@ -71,7 +71,7 @@ class RelayMember:
             return Neighbours(cluster=cluster)
         grant = self._grant
         return Neighbours(
-            ParentRemote(grant.parents, grant.seed),
+            ParentRemote(grant.dialled, grant.seed),
             KnownChildren(self.server_folder).nkeys,
             entrance_pair(grant.tree)[1],
             cluster,
@@ -91,7 +91,7 @@ class RelayMember:
             runtime = NodeRuntime(
                 world,
                 NodeIdentity(grant.path, self.server_folder, self._home, grant.former),
-                ParentAccess(ParentRemote(grant.parents, grant.seed), self._keep_seed),
+                ParentAccess(ParentRemote(grant.dialled, grant.seed), self._keep_seed),
                 hooks=NodeHooks(note=self._note),
             )
             await runtime.run()

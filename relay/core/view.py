@@ -89,6 +89,11 @@ class NodeView(RoomsPart):
         return self._upstream is not None and self._upstream.link.stopped
 
     @property
+    def parent_addresses(self) -> tuple[str, ...]:
+        """Where its parent listens, as that said last in this run; nobody vouches for it."""
+        return self._upstream.link.addresses if self._upstream is not None else ()
+
+    @property
     def records(self) -> Mapping[MailKey, AcceptedRecord]:
         """What the node holds, by mail key; not to be changed."""
         return self._book.by_key

@@ -1,6 +1,8 @@
 """A centre that runs once goes on on three machines, and back; nothing is lost on the way."""
 
 import json
+import os
+import signal
 
 import pytest
 
@@ -41,8 +43,12 @@ class GrowingTree:
         found = json.loads(done.stdout)["items"] if done.returncode == 0 else ()
         return {it["metadata"]["name"]: it["metadata"]["uid"] for it in found}
 
-    def roles(self):
-        done = self.centre.run("tree", "--members", "-o", "json")
+    def kill_centre(self):
+        """End the first machine at once: its process, and its server with that."""
+        os.kill(self.centre.place.daemon()["pid"], signal.SIGKILL)
+
+    def roles(self, at=None):
+        done = (at or self.centre).run("tree", "--members", "-o", "json")
         if done.returncode:
             return []
         (centre,) = [it for it in json.loads(done.stdout)["nodes"] if it["path"] == "/"]
@@ -80,7 +86,13 @@ def test_a_centre_grows_to_three_and_back_and_all_that_was_acknowledged_stays(tr
         did(tree.centre, "node", "grow", "/")
         until(lambda: tree.roles() == ["active", "standby", "standby"], lambda: str(tree.roles()))
         applies.more()
-    did(tree.centre, "wait", "shop", "--for", "synced")
+    tree.kill_centre()
+    other = Program(tree.folder / "m2")
+    lost = ["active", "silent", "standby"]
+    until(lambda: tree.roles(other) == lost, lambda: str(tree.roles(other)))
+    did(other, "wait", "shop", "--for", "synced")
+    did(tree.centre, "up")
+    until(lambda: tree.roles() == ["active", "standby", "standby"], lambda: str(tree.roles()))
     held = tree.uids()
     assert {name: held.get(name) for name in before} == before
     assert set(applies.acknowledged) <= held.keys()

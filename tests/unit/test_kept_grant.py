@@ -85,3 +85,20 @@ def test_a_folder_serves_one_node_of_one_tree_and_one_process(tmp_path):
         use(tmp_path / "full", GRANT),
     ):
         pass
+
+
+def test_a_node_dials_its_parent_also_where_that_says_that_it_listens():
+    more = ("nats://127.0.0.1:7422", "nats://127.0.0.1:7423")
+    learnt = GRANT.learnt(more)
+    assert learnt.dialled == more
+    assert learnt.learnt(()) == learnt
+    assert learnt.learnt(more[:1]).dialled == GRANT.parents
+    assert learnt.learnt(("tls://127.0.0.1:7423", "nats://far.example:1", "[")) == GRANT
+    away = replace(GRANT, parents=("tls://a.example:7422",))
+    assert away.learnt(("tls://b.example:7422",)).dialled == (*away.parents, "tls://b.example:7422")
+
+
+def test_what_a_parent_said_is_kept_with_the_grant(file):
+    learnt = GRANT.learnt(("nats://127.0.0.1:7423",))
+    write_grant(file, learnt)
+    assert read_grant(file) == learnt

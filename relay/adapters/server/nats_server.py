@@ -276,6 +276,12 @@ class EmbeddedServer:
         self._parent = replace(self._parent, seed=seed)
         await self.reload()
 
+    async def dial(self, urls: tuple[str, ...]) -> None:
+        """Dial the parent at any of these: the link is made anew. Raises as `reload`."""
+        assert self._parent is not None
+        self._parent = replace(self._parent, urls=urls)
+        await self.reload()
+
     async def become(self, neighbours: Neighbours) -> None:
         """Link to these from now on, if they are others; what it is a member of stays.
 
