@@ -17,12 +17,12 @@ from controllers.inventory.mailbox_controller import InventoryKey, MailboxContro
 from controllers.inventory.moves import Moves
 from controllers.issuing.issuer import Issuer, open_issuer
 from controllers.issuing.keys import CentreKeys, KeysUnusable, load_or_make_keys
-from controllers.ports import CentreRelay
 from controllers.spaces.informer import SpaceReconciler
 from controllers.work_queue import PlacementQueues, WorkQueue
 from controllers.workloads.placement_translator import Note, PlacementTranslator
 from controllers.workloads.workload_space import WorkloadSpace
 from relay.ports import Clock, Dice
+from relay.shell.publisher import CentrePublisher
 from relay.space_errors import SpaceError
 from relay.space_port import FinalizingSpace, Space
 from schemas.objects.objects import ObjectKey
@@ -50,7 +50,7 @@ class Controllers:
 
     def __init__(
         self,
-        relay: CentreRelay,
+        relay: CentrePublisher,
         issuer: Issuer,
         keys: CentreKeys,
         wds: Sequence[tuple[Space, PlacementQueues]],
@@ -96,7 +96,7 @@ class Controllers:
     @classmethod
     async def open(
         cls,
-        relay: CentreRelay,
+        relay: CentrePublisher,
         wds: Space | Sequence[Space],
         inventory: Space | Sequence[Space],
         clock: Clock,

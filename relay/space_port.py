@@ -280,3 +280,12 @@ class FinalizingSpace(Space, Protocol):
     async def release(self, key: ObjectKey, finalizer: str, uid: str) -> None:
         """Take a finalizer off the object of this uid, whoever set it; raises SpaceError."""
         ...
+
+
+@runtime_checkable
+class RecordingSpace(Space, Protocol):
+    """A space that keeps a record of what was deleted, for a while."""
+
+    async def absence(self, keys: Collection[ObjectKey]) -> Absence:
+        """Why these objects are not there, as far as it can tell; raises SpaceError."""
+        ...

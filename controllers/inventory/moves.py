@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from controllers.core.inventory.make_before_break import GATHER_SECONDS, GuardIndex, HealthBaseline
 from controllers.inventory.mailbox_controller import MailboxController
-from controllers.ports import CentreRelay
 from controllers.work_queue import WorkQueue
 from relay.ports import Clock
+from relay.shell.publisher import CentrePublisher
 from schemas.records.records import DeltaHead, Record
 from schemas.values.identity import MailKey
 
@@ -18,7 +18,7 @@ from schemas.values.identity import MailKey
 class Moves:
     """The reconciler of placements that move so, by mail key; `HealthBaseline` decides."""
 
-    _relay: CentreRelay
+    _relay: CentrePublisher
     _holds: GuardIndex
     _inventories: Sequence[MailboxController]
     # How long a placement's move may take; None of what does not move so. It raises LookupError

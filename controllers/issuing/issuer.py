@@ -27,10 +27,10 @@ from controllers.core.ledger.rivals import Rival, judge_shown, new_term
 from controllers.core.ledger.start import read_stored_ledger
 from controllers.core.ledger.weighing import Confirmations
 from controllers.issuing.keys import CentreKeys, KeysUnusable
-from controllers.ports import CentreRelay
 from controllers.spaces.space_marks import SpaceContinuity
 from relay.core.records.trust import RootsRefused, Trust
 from relay.ports import BusBroken, Clock, Dice
+from relay.shell.publisher import CentrePublisher
 from relay.waiting import until_due
 from schemas.records.records import KeysRecord, Record
 from schemas.records.signed_records import SignedRecord
@@ -62,7 +62,7 @@ class Issuer:
 
     def __init__(
         self,
-        relay: CentreRelay,
+        relay: CentrePublisher,
         core: LedgerIssuer,
         keys: CentreKeys,
         clock: Clock,
@@ -348,7 +348,7 @@ class Issuer:
 
 
 async def open_issuer(
-    relay: CentreRelay,
+    relay: CentrePublisher,
     keys: CentreKeys,
     clock: Clock,
     dice: Dice,
@@ -367,7 +367,7 @@ def _signed_at(time_ms: int) -> str:
     return f"another centre of this tree signed at {moment:%F %T} UTC"
 
 
-async def read_all(relay: CentreRelay, reading: Reading[T]) -> T:
+async def read_all(relay: CentrePublisher, reading: Reading[T]) -> T:
     """Load what a reading asks for, until it is done; raises BusBroken."""
     found: dict[ContentHash, bytes] = {}
     try:

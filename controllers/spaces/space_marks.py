@@ -9,8 +9,8 @@ from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING
 
-from controllers.ports import CentreRelay, RecordingSpace
-from relay.space_port import ObjectChange, Space
+from relay.shell.publisher import CentrePublisher
+from relay.space_port import ObjectChange, RecordingSpace, Space
 from schemas.objects.objects import BUILT_IN_KINDS, GroupResource, ObjectKey
 from schemas.objects.source_objects import number_of
 from schemas.records.records import SpaceMark
@@ -24,7 +24,7 @@ _BUILT_IN = frozenset((group, entry.resource) for (group, _), entry in BUILT_IN_
 class SpaceContinuity:
     """Of one space; the ledger notes how far it was known."""
 
-    def __init__(self, relay: CentreRelay, identity: str) -> None:
+    def __init__(self, relay: CentrePublisher, identity: str) -> None:
         self._relay = relay
         self._identity = identity
         # None if the ledger never noted any, which says nothing.

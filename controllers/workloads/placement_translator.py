@@ -29,7 +29,6 @@ from controllers.core.workloads.space import (
 )
 from controllers.core.workloads.undenatured import undenatured, undenatured_text
 from controllers.issuing.issuer import Issuer, read_all
-from controllers.ports import CentreRelay
 from controllers.spaces.following import CONTROL, EVERYTHING, interests_of, kinds_of, listed_objects
 from controllers.spaces.informer import SpaceInformer, SpaceReconciler, identity_of
 from controllers.work_queue import PlacementQueues
@@ -38,6 +37,7 @@ from controllers.workloads.rollout_notes import RolloutNotes
 from controllers.workloads.unread_kinds import KindReading
 from controllers.workloads.vanishing import Definitions, Vanishing
 from relay.ports import Clock
+from relay.shell.publisher import CentrePublisher
 from relay.space_errors import NOT_FOUND, SpaceError
 from relay.space_port import FinalizingSpace, Interests, Kind, Object, ObjectChange, Space, Unserved
 from relay.waiting import in_turns
@@ -62,7 +62,7 @@ class PlacementTranslator(SpaceReconciler[str]):
     def __init__(
         self,
         issuer: Issuer,
-        relay: CentreRelay,
+        relay: CentrePublisher,
         space: Space,
         clock: Clock,
         queues: PlacementQueues,

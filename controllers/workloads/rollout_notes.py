@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from controllers.core.rollout.rejection import Rejection
 from controllers.core.translation.placements import Placements
 from controllers.core.translation.work import Work
-from controllers.ports import CentreRelay
+from relay.shell.publisher import CentrePublisher
 from schemas.records.records import FormerRollout
 from schemas.values.identity import MailKey
 
@@ -15,7 +15,7 @@ from schemas.values.identity import MailKey
 class RolloutNotes:
     """Of the placements of one workload description space; each raises BusBroken."""
 
-    def __init__(self, relay: CentreRelay, placements: Placements) -> None:
+    def __init__(self, relay: CentrePublisher, placements: Placements) -> None:
         self._relay = relay
         self._placements = placements
         # What the ledger says of former Rollouts.

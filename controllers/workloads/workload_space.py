@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping
 from controllers.core.workloads.own_statuses import own_status
 from controllers.inventory.inventories import Inventories
 from controllers.issuing.issuer import Issuer
-from controllers.ports import CentreRelay
 from controllers.spaces.status_writing import write_status
 from controllers.work_queue import PlacementQueues
 from controllers.workloads.finalizers import Finalizers
@@ -18,6 +17,7 @@ from controllers.workloads.rollouts import RolloutController
 from controllers.workloads.status_summarizer import StatusSummarizer
 from controllers.workloads.where_resolver import WhereResolver
 from relay.ports import Clock
+from relay.shell.publisher import CentrePublisher
 from relay.space_port import FinalizingSpace, Space
 from schemas.objects.objects import ObjectKey
 from schemas.records.placements import title
@@ -29,7 +29,7 @@ class WorkloadSpace:
 
     def __init__(
         self,
-        relay: CentreRelay,
+        relay: CentrePublisher,
         issuer: Issuer,
         clock: Clock,
         space: Space,

@@ -34,7 +34,10 @@ Load = Callable[[Reference], Awaitable[bytes | None]]
 
 
 class CentrePublisher:
-    """The centre's relay as its controllers see it; `node` gives the state machine of the run."""
+    """The relay at the root of the tree, as its controllers see it.
+
+    `node` gives the state machine of the run.
+    """
 
     def __init__(
         self,
@@ -91,9 +94,10 @@ class CentrePublisher:
         self._space_marks = notes.below(SPACE_PREFIX, SpaceMark)
 
     def ledger(self) -> StoredMessages:
-        """All that is kept: of what the node holds only the envelopes are decoded.
+        """All that is kept: what the stream held at the start, and what was published since.
 
-        A record of a newer program, of which this one cannot read all, counts as damaged.
+        Of what the node holds only the envelopes are decoded. A record of a newer program, of
+        which this one cannot read all, counts as damaged.
         """
         apart: dict[str, Envelope] = {}
         for key, data in self._apart.items():
@@ -119,7 +123,11 @@ class CentrePublisher:
     async def publish(
         self, blobs: Mapping[ContentHash, bytes], records: Sequence[SignedRecord]
     ) -> None:
-        """Keep blobs and records, then send the records to whom they concern; raises BusBroken."""
+        """Keep the blobs, then the records in the ledger, then send them to whom they concern.
+
+        Returns when blobs and ledger are kept; sending goes on by itself, also after a restart.
+        Raises BusBroken.
+        """
         hops, fresh = (self._clock.now().wall_ms,), frozenset(blobs)
         kept: list[StoreOwn] = []
         issued: list[Event] = []
@@ -140,7 +148,10 @@ class CentrePublisher:
         envelope: Envelope,
         dropped: Sequence[MailKey],
     ) -> None:
-        """Keep blobs and the snapshot, erase what it lists no more, and send it."""
+        """Keep the blobs, then the snapshot, erase what it lists no more, and send it.
+
+        Returns when it is kept and what is dropped is erased. Raises BusBroken.
+        """
         data, hashed = envelope.encode(), envelope.payload_hash
         kept = [StoreOwn(SNAPSHOT_KEY, data), *(StoreOwn(key, None) for key in dropped)]
         issued = SnapshotIssued(record, data, hashed, tuple(dropped), frozenset(blobs))
@@ -167,7 +178,11 @@ class CentrePublisher:
         blobs: Mapping[ContentHash, bytes] = MappingProxyType({}),
         rejected: Sequence[Reference] = (),
     ) -> None:
-        """Keep these contents of a placement, and no others; raises BusBroken."""
+        """Keep these blobs, and these contents of a placement, manifests whole, and no others.
+
+        What a delta in force names is kept in any case. It holds over restarts, as what is
+        rejected does: two of these contents, or none. Raises BusBroken.
+        """
         history = History(tuple(references), tuple(rejected))
         kept = history.references
         own = StoreOwn(f"{HISTORY_PREFIX}{key}", encode(history) if kept else None)
@@ -177,11 +192,11 @@ class CentrePublisher:
             self._histories[key] = history
 
     def former_rollouts(self) -> Mapping[MailKey, FormerRollout]:
-        """What is known of the Rollouts that placements had."""
+        """What is known of the Rollouts that placements had; of others there is nothing to know."""
         return dict(self._former_rollouts)
 
     async def keep_former_rollout(self, key: MailKey, known: FormerRollout) -> None:
-        """Keep what is known of the Rollout that a placement had; raises BusBroken."""
+        """Keep what is known of the Rollout that one had, over restarts; raises BusBroken."""
         is_known = known != FormerRollout()
         own = StoreOwn(f"{FORMER_ROLLOUT_PREFIX}{key}", encode(known) if is_known else None)
         await self._keep({}, [own], [])
@@ -194,7 +209,7 @@ class CentrePublisher:
         return self._space_marks.get(space_key(space))
 
     async def keep_space_mark(self, space: str, mark: SpaceMark) -> None:
-        """Keep how far a space is known; raises BusBroken."""
+        """Keep how far a space is known, over restarts; raises BusBroken."""
         key = space_key(space)
         await self._keep({}, [StoreOwn(f"{SPACE_PREFIX}{key}", encode(mark))], [])
         self._space_marks[key] = mark
@@ -204,7 +219,7 @@ class CentrePublisher:
         return await self._load(reference)
 
     def lacks(self, addresses: Iterable[ContentHash]) -> frozenset[ContentHash]:
-        """Which of these blobs are not kept here."""
+        """Which of these blobs are not kept here, as far as is known without reading them."""
         return self._node().lacks(addresses).difference(*self._coming)
 
     def count(self, key: MailKey) -> Count | None:
@@ -224,7 +239,7 @@ class CentrePublisher:
         return sorted(found, key=lambda each: (-each[1], each[0]))
 
     def results(self, key: MailKey) -> Sequence[ObjectResult]:
-        """The objects' returned states for a placement."""
+        """The objects' returned states for a placement: exact ones and counted ones."""
         return tuple(self._node().results(key).values())
 
     def collected(self, key: MailKey) -> Sequence[Result]:
@@ -239,7 +254,10 @@ class CentrePublisher:
         return frozenset(changed)
 
     async def shown(self) -> SnapshotShown:
-        """Wait for a child that shows a snapshot above the centre's last, or of another term."""
+        """Wait for a child that shows a snapshot above the centre's last, or of another term.
+
+        Each is told once, or not at all if a newer one is.
+        """
         await self._shown_news.wait()
         self._shown_news.clear()
         assert self._shown is not None
