@@ -13,7 +13,7 @@ from controllers.core.inventory.registry import LOCATIONS, Registry, target_key
 from controllers.issuing.issuer import Issuer
 from controllers.spaces.following import listed_objects
 from controllers.spaces.informer import SpaceInformer, SpaceReconciler, identity_of
-from controllers.spaces.status_writing import write_status
+from controllers.spaces.status_writing import put_status
 from controllers.work_queue import ALL, PlacementQueues, WorkQueue
 from relay.ports import Clock
 from relay.space_errors import SpaceError
@@ -63,18 +63,12 @@ class MailboxController(SpaceReconciler[InventoryKey]):
         # What waits for a placement that is to hold it first.
         self._deferred: frozenset[ObjectKey] = frozenset()
         issuer.listen(self._ledger_changed)
-        issuer.brakes.listen(lambda: self._queue.add(self._registry.braked() | self._deferred))
+        issuer.brakes.listen(lambda: self._queue.add(self.registry.braked() | self._deferred))
         # Why nothing reaches a SyncTarget that is valid, by name.
         self.unplaced: dict[str, str] = {}
-        self._registry = self._registry_of("")
+        # What is decided of its SyncTargets and Locations.
+        self.registry = self._registry_of("")
         self._continuity = issuer.continuity("")
-        # Of how many falls of the space all its objects know.
-        self._falls = 0
-
-    @property
-    def registry(self) -> Registry:
-        """What is decided of its SyncTargets and Locations."""
-        return self._registry
 
     async def listing(self) -> dict[ObjectKey, Object]:
         """All that the space shows of SyncTargets, Locations and properties; raises SpaceError."""
@@ -86,7 +80,7 @@ class MailboxController(SpaceReconciler[InventoryKey]):
     @property
     def known(self) -> bool:
         """Whether the space was listed."""
-        return self._registry.known
+        return self.registry.known
 
     @property
     def unready(self) -> str:
@@ -96,18 +90,17 @@ class MailboxController(SpaceReconciler[InventoryKey]):
     @property
     def errors(self) -> Mapping[str, str]:
         """What is wrong with SyncTargets and Locations, and what is held of them."""
-        return self._registry.errors
+        return self.registry.errors
 
     async def run(self) -> None:
         """Reconcile until cancelled; raises BusBroken, and SpaceError if the space is another."""
         identity = await identity_of(self.space, self.clock)
         self._spaces.add(identity)
-        self._registry = self._registry_of(identity)
+        self.registry = self._registry_of(identity)
         # The same API server may hold workloads, which are known for themselves.
         self._continuity = self._issuer.continuity(
             f"{identity}{INVENTORY_MARK}" if identity else ""
         )
-        self._falls = 0
         async with asyncio.TaskGroup() as group:
             self._informer = SpaceInformer(
                 self.space, identity, Interests(_INTERESTS), self, self.clock
@@ -118,62 +111,61 @@ class MailboxController(SpaceReconciler[InventoryKey]):
     def not_served(self, event: Unserved) -> None:
         """Say why a kind cannot be read."""
         if event.interest.group_resource == CONFIG_MAPS:
-            self._registry.properties.not_listed()
-        self._registry.errors[f"{event.interest.resource}/Unserved"] = event.message
+            self.registry.properties.not_listed()
+        self.registry.errors[f"{event.interest.resource}/Unserved"] = event.message
 
     def listed(self, objects: Mapping[ObjectKey, Object], kind: GroupResource | None) -> None:
         """Take all objects of the space, or all of one kind."""
         for resource in {kind[1]} if kind else {item.resource for item in _INTERESTS}:
-            self._registry.errors.pop(f"{resource}/Unserved", None)
+            self.registry.errors.pop(f"{resource}/Unserved", None)
         if self._informer is not None:
             self._continuity.read_at(self._informer.listed_at)
-        self._queue.add(self._registry.listed(objects, kind))
+        self._queue.add(self.registry.listed(objects, kind))
         self._look_at_slices()
 
     def changed(self, change: ObjectChange) -> None:
         """Take a change of the space."""
         self._continuity.saw(change, is_defined=True)
         if change.kind == "deleted":
-            self._queue.add(self._registry.deleted(change.key))
+            self._queue.add(self.registry.deleted(change.key))
         else:
-            self._queue.add(self._registry.put(change.key, change.object))
+            self._queue.add(self.registry.put(change.key, change.object))
 
     def accept_removals(self, only: Collection[ObjectKey] | None = None) -> None:
         """Let held removals pass, or of these only those of some objects."""
-        self._queue.add(self._registry.accept(only))
+        self._queue.add(self.registry.accept(only))
 
     def release(self, slot: MailKey, placement: MailKey) -> None:
         """Let go of what the record in this slot holds for a placement, if it is of this space."""
-        self._queue.add(self._registry.release(slot, placement))
+        self._queue.add(self.registry.release(slot, placement))
 
     def look_at_all(self) -> None:
         """Look again at every SyncTarget: places may have become free."""
-        self._queue.add(self._registry.all_targets())
+        self._queue.add(self.registry.all_targets())
 
     async def reconcile(self, keys: frozenset[InventoryKey]) -> list[InventoryKey]:
         """Register these, and say in conditions what is wrong; those to be tried again."""
         try:
-            self._registry.lost = await self._continuity.lost(
-                self.space, lambda: self._registry.unseen
+            self.registry.lost = await self._continuity.lost(
+                self.space, lambda: self.registry.unseen
             )
         except SpaceError:
             return [*keys]
-        if self._falls != self._continuity.falls:
-            self._falls = self._continuity.falls
-            keys |= self._registry.doubt()
+        if self._continuity.fell():
+            keys |= self.registry.doubt()
         objects = {key for key in keys if isinstance(key, ObjectKey)}
-        objects |= self._registry.targets_at(key for key in keys if isinstance(key, NodePath))
+        objects |= self.registry.targets_at(key for key in keys if isinstance(key, NodePath))
         now_ms, brake = self.clock.now().wall_ms, self._issuer.brakes.brake
         held = dict(brake.held)
-        work = self._registry.next(objects, now_ms)
+        work = self.registry.next(objects, now_ms)
         self._deferred = work.deferred
-        for key, seconds in self._registry.maintenance_ends(objects, now_ms).items():
+        for key, seconds in self.registry.maintenance_ends(objects, now_ms).items():
             # A clock may be set.
             self._queue.add_later(key, min(seconds + LATE_SECONDS, LOOK_SECONDS))
         if work.drafts or work.deleted:
             await self._issuer.issue(work.drafts, work.deleted)
         issued = bool(work.drafts or work.deleted)
-        await self._continuity.keep(issued=issued, whole=self._registry.is_whole)
+        await self._continuity.keep(issued=issued, whole=self.registry.is_whole)
         self._weights.brakes_changed({key for key, _ in held.items() ^ brake.held.items()})
         self._look_later(now_ms)
         self._note_unplaced(objects, work.conditions)
@@ -185,7 +177,7 @@ class MailboxController(SpaceReconciler[InventoryKey]):
 
     def _look_later(self, now_ms: int) -> None:
         """Look again at what is held when some of it is to go by itself."""
-        due, held = self._issuer.brakes.brake.due.values(), self._registry.braked()
+        due, held = self._issuer.brakes.brake.due.values(), self.registry.braked()
         if due and held:
             self._queue.add_later(min(held), max(min(due) - now_ms, 0) / 1000)
 
@@ -226,7 +218,7 @@ class MailboxController(SpaceReconciler[InventoryKey]):
         failed: list[InventoryKey] = []
         for name, said in conditions.items():
             key = target_key(name)
-            obj = self._registry.objects.get(key)
+            obj = self.registry.objects.get(key)
             status = (obj or {}).get("status") or {}
             listed = status.get("conditions") or []
             known = any(item.get("type") == REGISTERED for item in listed)
@@ -234,6 +226,6 @@ class MailboxController(SpaceReconciler[InventoryKey]):
                 continue
             now_ms = self.clock.now().wall_ms
             new = {**status, "conditions": merged(listed, [said], now_ms)}
-            if not await write_status(self.space, key, obj, new):
+            if await put_status(self.space, key, obj, new) is not None:
                 failed.append(key)
         return failed

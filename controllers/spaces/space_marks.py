@@ -34,8 +34,7 @@ class SpaceContinuity:
         self._known_to: int | None = self._seen
         self._asked: frozenset[ObjectKey] = frozenset()
         self._lost: frozenset[ObjectKey] = frozenset()
-        self.falls = int(self._mark is not None and self._mark.fell_back)
-        """How often it was found that what the space shows may be older than what it showed."""
+        self._fell = self._mark is not None and self._mark.fell_back
 
     def listed(
         self,
@@ -51,6 +50,11 @@ class SpaceContinuity:
             workloads.trusted = frozenset()
         else:
             workloads.trusted = listed if kind is None else workloads.trusted | listed
+
+    def fell(self) -> bool:
+        """Whether it was found, since this was asked, that the space may show an older state."""
+        fell, self._fell = self._fell, False
+        return fell
 
     def read_at(self, revision: str) -> None:
         """Take note that something was listed at this revision."""
@@ -96,7 +100,7 @@ class SpaceContinuity:
     def _fell_back(self, revision: int) -> None:
         self._lacks_some(revision)
         self._mark = SpaceMark(revision, rolled_back=True, fell_back=True)
-        self.falls += 1
+        self._fell = True
 
     def _lacks_some(self, revision: int) -> None:
         if self._mark is None or not self._mark.rolled_back:

@@ -11,17 +11,12 @@ from relay.space_port import Space
 from schemas.objects.objects import ObjectKey
 
 
-async def write_status(
-    space: Space, key: ObjectKey, obj: Mapping[str, Any] | None, status: Mapping[str, Any]
-) -> bool:
-    """Write the status of an object that is known as `obj`; False if that is to be tried again."""
-    return obj is None or await put_status(space, key, obj, status) is None
-
-
 async def put_status(
-    space: Space, key: ObjectKey, obj: Mapping[str, Any], status: Mapping[str, Any]
+    space: Space, key: ObjectKey, obj: Mapping[str, Any] | None, status: Mapping[str, Any]
 ) -> SpaceError | None:
-    """The same; why it is to be tried again."""
+    """Write the status of an object that is known as `obj`; why that is to be tried again."""
+    if obj is None:
+        return None
     status = storable(key, obj.get("status"), status)
     if (obj.get("status") or {}) == status:
         return None

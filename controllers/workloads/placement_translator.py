@@ -14,7 +14,6 @@ from controllers.core.rollout.rolled_places import RolledPlaces
 from controllers.core.rollout.rollouts import rollout_key
 from controllers.core.rollout.state import target_of
 from controllers.core.status.rollout_holds import Steered
-from controllers.core.status.unsealable import UnsealableDestinations
 from controllers.core.translation.placements import Placements
 from controllers.core.translation.reading import read_arm, read_issued
 from controllers.core.translation.translate import IssuedDelta
@@ -75,17 +74,15 @@ class PlacementTranslator(SpaceReconciler[str]):
         # Hears of a removal that is held and that no status can tell.
         self.note = note
         issuer.listen(self._ledger_changed)
-        self._keyless = UnsealableDestinations(issuer.records)
-        issuer.listen(self._keyless.changed)
         self.places = RolledPlaces(issuer.records)
         issuer.listen(self.places.changed)
-        self._placements = Placements("", {})
-        self._notes = RolloutNotes(relay, self._placements)
+        # What is decided of its placements.
+        self.placements = Placements("", {})
+        self._notes = RolloutNotes(relay, self.placements)
         self._continuity = issuer.continuity("")
-        # Of how many falls of the space all placements know.
-        self._falls = 0
         self._interests = Interests()
-        self._kinds: tuple[Kind, ...] = ()
+        # What the space serves.
+        self.kinds: tuple[Kind, ...] = ()
         self._reached: tuple[frozenset[KindScope], tuple[Kind, ...]] = (frozenset(), ())
         self._ever: dict[GroupResource, Kind] = {}
         self._deferred: set[str] = set()
@@ -105,28 +102,18 @@ class PlacementTranslator(SpaceReconciler[str]):
         self.observed: dict[str, int] = {}
 
     @property
-    def kinds(self) -> tuple[Kind, ...]:
-        """What the space serves."""
-        return self._kinds
-
-    @property
     def workloads(self) -> Workloads:
         """What the space holds."""
-        return self._placements.workloads
+        return self.placements.workloads
 
     @property
     def _followed(self) -> set[GroupResource]:
         return {item.group_resource for item in self._interests.wanted or ()}
 
     @property
-    def placements(self) -> Placements:
-        """What is decided of its placements."""
-        return self._placements
-
-    @property
     def known(self) -> bool:
         """Whether the space was listed."""
-        return self._placements.known
+        return self.placements.known
 
     @property
     def unready(self) -> str:
@@ -139,7 +126,7 @@ class PlacementTranslator(SpaceReconciler[str]):
         identity = await identity_of(self.space, self.clock)
         known = await self._read_ledger(Placements(identity, {}))
         holds = self.issuer.ledger.contains
-        self._placements = Placements(
+        self.placements = Placements(
             identity,
             known,
             self.issuer.records,
@@ -147,9 +134,9 @@ class PlacementTranslator(SpaceReconciler[str]):
             self.keys_of,
             self.issuer.brakes,
         )
-        self._notes = RolloutNotes(self.relay, self._placements)
+        self._notes = RolloutNotes(self.relay, self.placements)
         self._notes.restore(self.name_of)
-        self._continuity, self._falls = self.issuer.continuity(identity), 0
+        self._continuity = self.issuer.continuity(identity)
         self.workloads.settings.by_tools = isinstance(self.space, FinalizingSpace)
         self._interests = Interests(CONTROL)
         self._ever = kinds_of(key for each in known.values() for key in each.entries or ())
@@ -165,12 +152,12 @@ class PlacementTranslator(SpaceReconciler[str]):
 
     def source(self, name: str) -> Source:
         """The clear key of a placement of this space."""
-        return self._placements.source(name)
+        return self.placements.source(name)
 
     def name_of(self, key: MailKey) -> str | None:
         """The placement of this space that a mail key means."""
         record = self.issuer.records.get(key)
-        ours = record is not None and self._placements.is_ours(record)
+        ours = record is not None and self.placements.is_ours(record)
         return placement_of(record.source) if record is not None and ours else None
 
     def placement_at(self, key: MailKey) -> Placement | None:
@@ -179,8 +166,8 @@ class PlacementTranslator(SpaceReconciler[str]):
 
     def removal_goes_at(self, name: str) -> int | None:
         """When a held removal goes by itself, in ms since 1970; None if it waits for a person."""
-        key, said = self.source(name).key, self._placements.held.get(name, "")
-        brakes = (self._placements.brake, self.issuer.brakes.brake)
+        key, said = self.source(name).key, self.placements.held.get(name, "")
+        brakes = (self.placements.brake, self.issuer.brakes.brake)
         found = (brake.goes_at(key, name, said) for brake in brakes)
         return next((at for at in found if at is not None), None)
 
@@ -198,11 +185,11 @@ class PlacementTranslator(SpaceReconciler[str]):
         selected = self.workloads.resolver.selection(name)
         if not any(key.group_resource == _SECRETS for key in selected):
             return ()
-        return self._keyless.of(record.alternatives)
+        return self.places.keyless(record.alternatives)
 
     def steered(self, name: str) -> Steered | None:
         """What its Rollout makes of a placement, or made before it was deleted."""
-        steered = steered_of(self._placements, name)
+        steered = steered_of(self.placements, name)
         if steered is None:
             return None
         gates = steered.gates
@@ -217,10 +204,10 @@ class PlacementTranslator(SpaceReconciler[str]):
 
         Of one that does, what was aborted or undone goes out.
         """
-        if name in self._placements.gone:
+        if name in self.placements.gone:
             self.workloads.rollouts.let_go.add(name)
         else:
-            self._placements.rejections.release(name)
+            self.placements.rejections.release(name)
         self._queue.add([name])
 
     def look_at(self, names: Iterable[str]) -> None:
@@ -248,7 +235,7 @@ class PlacementTranslator(SpaceReconciler[str]):
 
     def accept_removals(self, name: str) -> None:
         """Let a placement's held removals pass, those that are held now and no later ones."""
-        self._queue.add(self._placements.accept(name))
+        self._queue.add(self.placements.accept(name))
         self.issuer.brakes.accept(self.source(name).key)
 
     async def listing(self, changed: Iterable[Object]) -> dict[ObjectKey, Object]:
@@ -257,8 +244,8 @@ class PlacementTranslator(SpaceReconciler[str]):
         Raises SpaceError.
         """
         reaches = self.workloads.resolver.reaches | reaches_among(changed)
-        wanted = CONTROL | interests_of(reaches, self._kinds)
-        served = {kind.group_resource for kind in self._kinds}
+        wanted = CONTROL | interests_of(reaches, self.kinds)
+        served = {kind.group_resource for kind in self.kinds}
         objects: dict[ObjectKey, Object] = {}
         for kind in sorted(served & {item.group_resource for item in wanted}):
             if kind in self.workloads.unread:
@@ -283,7 +270,7 @@ class PlacementTranslator(SpaceReconciler[str]):
 
     def served(self, kinds: tuple[Kind, ...]) -> None:
         """Take the kinds that the space serves now."""
-        self._kinds = kinds
+        self.kinds = kinds
         names = self.workloads.serve(kind.group_resource for kind in kinds)
         self._look(names, frozenset())
         self._await_kinds()
@@ -320,7 +307,7 @@ class PlacementTranslator(SpaceReconciler[str]):
             self._reading.listed(shown if kind is None else [kind])
         for key, obj in objects.items():
             self._definitions.saw(key, obj)
-        names = self._placements.listed(objects, kind)
+        names = self.placements.listed(objects, kind)
         self.workloads.thin(objects)
         self._look(names, slices_among(objects))
         self._queues.own_statuses.add(concerned(self.workloads, objects))
@@ -340,11 +327,11 @@ class PlacementTranslator(SpaceReconciler[str]):
                 self._queues.statuses.add([name])
                 return
         if change.kind == "deleted":
-            names = self._placements.deleted(change.key)
+            names = self.placements.deleted(change.key)
         else:
             if change.key.group_resource == ROLLOUTS:
                 self.workloads.rollouts.note_created(change.key.name)
-            names = self._placements.put(change.key, change.object)
+            names = self.placements.put(change.key, change.object)
             self.workloads.thin([change.key])
         self._look(names, slices_among([change.key]))
         self._queues.own_statuses.add(concerned(self.workloads, [change.key]))
@@ -355,7 +342,7 @@ class PlacementTranslator(SpaceReconciler[str]):
 
     def _is_doubted(self, change: ObjectChange) -> bool:
         """Whether it is to be asked first if somebody deleted an object, or its definition."""
-        holding = self._vanishing.doubted(change, self._placements)
+        holding = self._vanishing.doubted(change, self.placements)
         if holding:
             self._look(holding, slices_among([change.key]))
         return bool(holding)
@@ -364,20 +351,20 @@ class PlacementTranslator(SpaceReconciler[str]):
         """Go on with what waited until all kinds that it may select were listed."""
         if not self._widen():
             # Not before: of a kind that is wanted again meanwhile nothing is listed anew.
-            self._placements.keep_kinds(self._followed)
+            self.placements.keep_kinds(self._followed)
             self._reading.synced()
             deferred, self._deferred = self._deferred, set()
             self._queue.add(deferred)
 
     def _ledger_changed(self, records: Sequence[Record]) -> None:
         """Look again at what waits for placements that no snapshot lists any more."""
-        sources = [record.source for record in records if self._placements.is_ours(record)]
+        sources = [record.source for record in records if self.placements.is_ours(record)]
         gone = [source for source in sources if not self.issuer.ledger.contains(source.key)]
         names = [name for name in map(placement_of, gone) if name is not None]
         self._queue.add(self.workloads.dependencies.waiting(names))
         if any(isinstance(record, Profile | LocationRecord) for record in records):
             # What is held may not be lost any more: it may be theirs in another way.
-            self._queue.add(self._placements.braked)
+            self._queue.add(self.placements.braked)
 
     def _look(self, names: Collection[str], slices: frozenset[str]) -> None:
         self._preparation.changed(names)
@@ -396,10 +383,10 @@ class PlacementTranslator(SpaceReconciler[str]):
     def _widen(self) -> bool:
         """Follow the kinds that placements may select now; whether some are still to be listed."""
         reaches = self.workloads.resolver.reaches
-        if (reaches, self._kinds) != self._reached:
-            self._reached = (reaches, self._kinds)
+        if (reaches, self.kinds) != self._reached:
+            self._reached = (reaches, self.kinds)
             # That a kind is served no more, perhaps for a moment, says nothing of its objects.
-            self._ever |= {kind.group_resource: kind for kind in self._kinds}
+            self._ever |= {kind.group_resource: kind for kind in self.kinds}
             self._interests.set(CONTROL | interests_of(reaches, self._ever.values()))
             followed = self._followed
             selectable = interests_of([EVERYTHING], self._ever.values())
@@ -410,13 +397,13 @@ class PlacementTranslator(SpaceReconciler[str]):
     def _await_kinds(self) -> None:
         """Wait for the kinds that are to be followed now, and are served."""
         followed = self._followed
-        self._reading.followed(kind for kind in self._kinds if kind.group_resource in followed)
+        self._reading.followed(kind for kind in self.kinds if kind.group_resource in followed)
 
     async def reconcile(self, names: frozenset[str]) -> frozenset[str]:
         """Bring what the ledger says of these up to date; those to be looked at again."""
-        names, undecided = await self._vanishing.judge(self._placements, names)
+        names, undecided = await self._vanishing.judge(self.placements, names)
         again = undecided if await self._complete(names) else names | undecided
-        waiting = await self._preparation.prepare(self._placements, names, self._is_sealed)
+        waiting = await self._preparation.prepare(self.placements, names, self._is_sealed)
         self._unprepared = waiting
         self._queue.add(waiting)
         names, again = names - waiting, again - waiting
@@ -428,22 +415,21 @@ class PlacementTranslator(SpaceReconciler[str]):
             )
         except SpaceError:
             return names | again
-        if self._falls != self._continuity.falls:
-            self._falls = self._continuity.falls
-            self._placements.doubt()
+        if self._continuity.fell():
+            self.placements.doubt()
         todo, issued = names, False
         while todo:
-            works = self._placements.next(todo, self.clock.now().wall_ms)
-            todo, issued = self._placements.deferred, issued or bool(works)
+            works = self.placements.next(todo, self.clock.now().wall_ms)
+            todo, issued = self.placements.deferred, issued or bool(works)
             for work in works:
                 if work.unsent:
                     await self._notes.keep(work)
             drafts = [work.draft for work in works if work.draft is not None]
             deleted = [work.key for work in works if work.translation is None]
             if works:
-                self._placements.issued(works, await self.issuer.issue(drafts, deleted))
+                self.placements.issued(works, await self.issuer.issue(drafts, deleted))
                 # What is held may be given by one of these now.
-                self._queue.add({*self._placements.braked} - names)
+                self._queue.add({*self.placements.braked} - names)
             for work in works:
                 await self._notes.remember(work)
         await self._notes.settle(names)
@@ -451,8 +437,8 @@ class PlacementTranslator(SpaceReconciler[str]):
         self.observed.update(generations)
         for name in names - generations.keys():
             self.observed.pop(name, None)
-        for name in names & self._placements.held.keys() - self.workloads.objects.keys():
-            self.note("RemovalHeld", title(name), self._placements.held[name])
+        for name in names & self.placements.held.keys() - self.workloads.objects.keys():
+            self.note("RemovalHeld", title(name), self.placements.held[name])
         self._look_later(names)
         self._queues.translated(names)
         self._queues.rollouts.add(self.workloads.rollouts.steering(names))
@@ -460,7 +446,7 @@ class PlacementTranslator(SpaceReconciler[str]):
 
     def _look_later(self, names: frozenset[str]) -> None:
         """Look again at what is held when it is to go by itself."""
-        due, now_ms = self._placements.brake.due, self.clock.now().wall_ms
+        due, now_ms = self.placements.brake.due, self.clock.now().wall_ms
         for name in names:
             if (at := due.get(self.source(name).key)) is not None:
                 self._queue.add_later(name, max(at - now_ms, 0) / 1000)
@@ -473,10 +459,10 @@ class PlacementTranslator(SpaceReconciler[str]):
         rollouts = self.workloads.rollouts
         for name in sorted(names):
             keys = self.keys_of(self.source(name).key)
-            for root in self._placements.rejections.unread(name):
+            for root in self.placements.rejections.unread(name):
                 read = await read_all(self.relay, read_arm(root, keys))
-                self._placements.rejections.put_arm(name, root, read)
-            if not self._placements.lacks_target(name):
+                self.placements.rejections.put_arm(name, root, read)
+            if not self.placements.lacks_target(name):
                 continue
             state = rollouts.stored_status(rollouts.of(name) or "")
             target = target_of(state) if state is not None else None
@@ -484,7 +470,7 @@ class PlacementTranslator(SpaceReconciler[str]):
                 continue
             read = await read_all(self.relay, read_arm(target, keys))
             if read is not None:
-                self._placements.put_target(name, read)
+                self.placements.put_target(name, read)
 
     async def _complete(self, names: Iterable[str]) -> bool:
         """Read what is selected and of which only metadata is known; whether all could be read."""
@@ -513,7 +499,7 @@ class PlacementTranslator(SpaceReconciler[str]):
                 for obj in listing.objects:
                     key = ObjectKey(*kind, namespace, obj["metadata"]["name"])
                     if key in keys:
-                        self._placements.put(key, obj)
+                        self.placements.put(key, obj)
 
     async def _complete_one(self, key: ObjectKey) -> None:
         try:
@@ -529,9 +515,9 @@ class PlacementTranslator(SpaceReconciler[str]):
         if self._is_doubted(change):
             return
         if obj is None:
-            self._placements.deleted(key)
+            self.placements.deleted(key)
         else:
-            self._placements.put(key, obj)
+            self.placements.put(key, obj)
 
     async def _read_ledger(self, placements: Placements) -> dict[str, IssuedDelta]:
         """Take in all that the ledger holds, many at once: each takes two round trips."""

@@ -24,7 +24,7 @@ from controllers.core.rollout.rollouts import Rollouts, rollout_key
 from controllers.core.rollout.state import ChangeCause, changed, is_under_way, present
 from controllers.core.translation.reading import read_arm
 from controllers.issuing.issuer import read_all
-from controllers.spaces.status_writing import write_status
+from controllers.spaces.status_writing import put_status
 from controllers.work_queue import WorkQueue
 from controllers.workloads.placement_translator import PlacementTranslator
 from controllers.workloads.queue_reconciler import QueueReconciler
@@ -251,7 +251,7 @@ class RolloutController(QueueReconciler[str]):
                 status["request"] = refused.to_mapping()
         now_ms = self._clock.now().wall_ms
         status["conditions"] = merged(status.get("conditions"), said, now_ms, OWNED)
-        return await write_status(self._space, rollout_key(name), obj, status)
+        return await put_status(self._space, rollout_key(name), obj, status) is None
 
     async def _write(self, name: str, known: _Known, said: Iterable[Condition]) -> bool:
         """Write the state down, unless it says no more than other counts than a moment ago."""
@@ -270,9 +270,8 @@ class RolloutController(QueueReconciler[str]):
         if due > now.seconds:
             self._queue.add_later(name, due - now.seconds)
             return True
-        if not await write_status(
-            self._space, rollout_key(name), {**obj, "status": before}, status
-        ):
+        shown = {**obj, "status": before}
+        if await put_status(self._space, rollout_key(name), shown, status) is not None:
             return False
         known.written_at, known.written, known.revision = now.seconds, status, revision
         return True

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from controllers.core.workloads.own_statuses import own_status
 from controllers.inventory.inventories import Inventories
 from controllers.issuing.issuer import Issuer
-from controllers.spaces.status_writing import write_status
+from controllers.spaces.status_writing import put_status
 from controllers.work_queue import PlacementQueues
 from controllers.workloads.finalizers import Finalizers
 from controllers.workloads.placement_translator import Note, PlacementTranslator
@@ -88,4 +88,4 @@ class OwnStatuses(QueueReconciler[ObjectKey]):
 
     async def _settle(self, key: ObjectKey) -> bool:
         found = own_status(self._translator.workloads, key, self._clock.now().wall_ms)
-        return found is None or await write_status(self._space, key, *found)
+        return found is None or await put_status(self._space, key, *found) is None

@@ -1,4 +1,4 @@
-"""What the inventory says of those who wait: how many are at a place, when their window opens.
+"""What the inventory says of a placement's destinations: who waits where, for what, who has no key.
 
 It is asked for at each look at a placement and costs what the inventory is large, so that answers
 are kept until that is another one.
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
+from controllers.core.ledger.destination_counts import SelectedDestinations
 from controllers.core.rollout.estimates import label_values, matched, takes_any
 from controllers.core.rollout.kept_back import destinations_at
 from controllers.core.rollout.waves import EVERYONE, labels_of
@@ -35,7 +36,7 @@ V = TypeVar("V")
 
 
 class RolledPlaces:
-    """The destinations of a ledger, as placements under a Rollout ask for them."""
+    """The destinations of a ledger, as placements ask for them."""
 
     def __init__(self, records: Mapping[MailKey, Record]) -> None:
         self._records = records
@@ -81,6 +82,19 @@ class RolledPlaces:
         """Whether any destination that is meant is of a wave's labels."""
         asked = (meant, labels_of(wave))
         return self._once(asked, lambda: takes_any(self._records.values(), meant, wave))
+
+    def keyless(self, meant: tuple[Alternative, ...]) -> tuple[str, ...]:
+        """The names of those that are meant and have no key: nothing sealed opens there."""
+        records = self._records
+        listed = (each for each in records.values() if isinstance(each, Profile))
+        profiles = self._once("keyless", lambda: [each for each in listed if not each.fleet_key])
+
+        def names() -> tuple[str, ...]:
+            locations = (each for each in records.values() if isinstance(each, LocationRecord))
+            chosen = SelectedDestinations([*profiles, *locations]).destinations(meant)
+            return tuple(sorted(records[key].source.name for key in chosen))
+
+        return self._once(("keyless", meant), names) if profiles else ()
 
     def is_place(self, path: str) -> bool:
         """Whether a node or a destination is at or below a path."""
