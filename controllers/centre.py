@@ -144,7 +144,7 @@ class Controllers:
         for one in self.workload_spaces:
             errors |= one.errors
         for mailboxes in self.inventories:
-            errors |= mailboxes.errors
+            errors |= mailboxes.registry.errors
         return errors
 
     def unready(self) -> dict[str, str]:
@@ -164,8 +164,8 @@ class Controllers:
         followed = {one.translator.placements.identity for one in self.workload_spaces}
         followed |= self._inventory_spaces
         lost: dict[str, list[Record]] = defaultdict(list)
-        listed = [one.translator.known for one in self.workload_spaces]
-        if all(listed) and all(one.known for one in self.inventories):
+        listed = [one.translator.placements.known for one in self.workload_spaces]
+        if all(listed) and all(one.registry.known for one in self.inventories):
             for record in self.issuer.records.values():
                 is_said = isinstance(record, DeltaHead | Profile | LocationRecord)
                 if is_said and record.source.space not in followed:
@@ -216,7 +216,7 @@ class Controllers:
 
     def objects_of(self, placement: MailKey) -> AbstractSet[ObjectKey]:
         """The objects that a placement has delivered; raises LookupError while nobody knows."""
-        if not all(one.translator.known for one in self.workload_spaces):
+        if not all(one.translator.placements.known for one in self.workload_spaces):
             raise LookupError(placement)
         for translator, name in self._holding(placement):
             return translator.placements.entries(name).keys()
@@ -303,7 +303,7 @@ class Controllers:
 
     def _move_seconds(self, key: MailKey) -> float | None:
         """How long the move of a placement may take; raises LookupError while nobody knows."""
-        if not all(one.translator.known for one in self.workload_spaces):
+        if not all(one.translator.placements.known for one in self.workload_spaces):
             raise LookupError(key)
         found = self._placement(key)
         return move_seconds(found.metadata.annotations) if found is not None else None

@@ -64,7 +64,7 @@ def merged(
     said is left out.
     """
     said = {item.type: item for item in conditions}
-    old = _by_type(before)
+    old = by_type(before)
     gone = set(owned) | said.keys()
     listed = [item for type_, item in old.items() if type_ not in gone]
     for type_, item in said.items():
@@ -74,11 +74,10 @@ def merged(
     return listed
 
 
-def _by_type(before: object) -> dict[str, dict[str, Any]]:
-    if not isinstance(before, (list, tuple)):
-        return {}
+def by_type(listed: object) -> dict[str, dict[str, Any]]:
+    """The conditions that a status lists, by type; whoever wrote it, what is none is left out."""
     return {
         str(item["type"]): dict(item)
-        for item in before
+        for item in (listed if isinstance(listed, (list, tuple)) else ())
         if isinstance(item, Mapping) and "type" in item
     }

@@ -22,7 +22,7 @@ class Inventories:
     @property
     def known(self) -> bool:
         """Whether each was listed."""
-        return all(one.known for one in self._listed)
+        return all(one.registry.known for one in self._listed)
 
     @property
     def locations(self) -> Sequence[Location]:

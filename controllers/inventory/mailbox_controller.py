@@ -78,19 +78,9 @@ class MailboxController(SpaceReconciler[InventoryKey]):
         return objects
 
     @property
-    def known(self) -> bool:
-        """Whether the space was listed."""
-        return self.registry.known
-
-    @property
     def unready(self) -> str:
         """What keeps it from being told of SyncTargets and Locations now; "" if nothing does."""
         return self.unread([(GROUP, "synctargets"), (GROUP, LOCATIONS)])
-
-    @property
-    def errors(self) -> Mapping[str, str]:
-        """What is wrong with SyncTargets and Locations, and what is held of them."""
-        return self.registry.errors
 
     async def run(self) -> None:
         """Reconcile until cancelled; raises BusBroken, and SpaceError if the space is another."""
@@ -210,7 +200,7 @@ class MailboxController(SpaceReconciler[InventoryKey]):
                 self.unplaced.pop(key.name, None)
         for name, said in conditions.items():
             self.unplaced.pop(name, None)
-            if said.status != "True" and f"synctarget/{name}" not in self.errors:
+            if said.status != "True" and f"synctarget/{name}" not in self.registry.errors:
                 self.unplaced[name] = said.message
 
     async def _write(self, conditions: Mapping[str, Condition]) -> list[InventoryKey]:

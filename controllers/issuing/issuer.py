@@ -21,7 +21,7 @@ from controllers.core.access.keys import (
 )
 from controllers.core.blob_reading import Reading
 from controllers.core.inventory.label_brakes import LabelBrakes
-from controllers.core.ledger.ledger import Draft, Ledger
+from controllers.core.ledger.ledger import Draft
 from controllers.core.ledger.ledger_issuer import LedgerIssuer
 from controllers.core.ledger.rivals import Rival, judge_shown, new_term
 from controllers.core.ledger.start import read_stored_ledger
@@ -36,7 +36,7 @@ from schemas.records.records import KeysRecord, Record
 from schemas.records.signed_records import SignedRecord
 from schemas.records.signing import Envelope
 from schemas.records.snapshots import TERM_BYTES
-from schemas.values.identity import KEYS_KEY, ContentHash, KeyId, MailKey, TreeId
+from schemas.values.identity import KEYS_KEY, ContentHash, KeyId, MailKey
 
 READS_AT_ONCE = 64
 REISSUED_AT_ONCE = 500
@@ -71,7 +71,11 @@ class Issuer:
     ) -> None:
         self._relay = relay
         self._core = core
-        self._keys = keys
+        # Those that sign now.
+        self.keys = keys
+        self.tree, self.ledger = relay.tree, core.ledger
+        # All that is in force, and the keys.
+        self.records: Mapping[MailKey, Record] = core.ledger.records
         self._clock = clock
         # They hear of records as they come into force, leave it, and are listed no more.
         self._listeners = [on_change]
@@ -89,22 +93,9 @@ class Issuer:
         # Whether the ledger held nothing at the start: it is a new tree's, or was lost.
         self.is_new = not core.ledger.records
 
-    @property
-    def tree(self) -> TreeId:
-        return self._relay.tree
-
     def continuity(self, identity: str) -> SpaceContinuity:
         """How far the ledger knows the space of this identity; "" is of none yet."""
         return SpaceContinuity(self._relay, identity)
-
-    @property
-    def ledger(self) -> Ledger:
-        return self._core.ledger
-
-    @property
-    def records(self) -> Mapping[MailKey, Record]:
-        """All that is in force, and the keys."""
-        return self._core.ledger.records
 
     @property
     def lost(self) -> frozenset[MailKey]:
@@ -197,11 +188,6 @@ class Issuer:
 
     # Keys.
 
-    @property
-    def keys(self) -> CentreKeys:
-        """The keys that sign now."""
-        return self._keys
-
     def signed_by(self) -> Counter[KeyId]:
         """How much of what is in force each key signed, the snapshot included."""
         return Counter(self._relay.ledger().key_ids())
@@ -212,14 +198,14 @@ class Issuer:
         Raises KeysRefused, BusBroken.
         """
         async with self._lock:
-            ring, made = self._keys.ring, change.made
+            ring, made = self.keys.ring, change.made
             if change.signing is not None:
                 made = (*made, change.signing)
             alone, stamp = signs_alone(ring, change), self._core.stamp(self._clock.now())
             record = changed_record(ring, change, stamp, set(self.signed_by()), alone=alone)
             request = request_of(ring, record, made)
             if not alone:
-                self._keys.keep(ring.prepare(*made))
+                self.keys.keep(ring.prepare(*made))
                 return request
             await self._put_keys(completed(ring.prepare(*made), request, stamp.generation))
         await self._sign_anew()
@@ -231,13 +217,13 @@ class Issuer:
         Raises KeysRefused, RootsRefused while signatures are missing, BusBroken.
         """
         async with self._lock:
-            ring = completed(self._keys.ring, request, self.ledger.highest)
+            ring = completed(self.keys.ring, request, self.ledger.highest)
             await self._put_keys(ring)
         await self._sign_anew()
 
     async def _begin_keys(self, kept: Envelope | None) -> None:
         """Have the ledger say which keys are in force; raises KeysUnusable, BusBroken."""
-        keys, held = self._keys, self.records.get(KEYS_KEY)
+        keys, held = self.keys, self.records.get(KEYS_KEY)
         ours = keys.ring.record
         if held is None and self.records:
             if ours is None or self.signed_by().keys() - {it.key_id for it in ours.grants}:
@@ -262,7 +248,7 @@ class Issuer:
 
     def _belong(self, held: KeysRecord, kept: Envelope) -> bool:
         """Whether a ledger's keys are these, or some that came before them."""
-        ring, trust = self._keys.ring, Trust(self.tree, self._keys.roots)
+        ring, trust = self.keys.ring, Trust(self.tree, self.keys.roots)
         ours = ring.record
         try:
             trust.recall(kept)
@@ -277,8 +263,8 @@ class Issuer:
         message, record = ring.message, ring.record
         assert message is not None
         assert record is not None
-        if ring is not self._keys.ring:
-            self._keys.keep(ring)
+        if ring is not self.keys.ring:
+            self.keys.keep(ring)
         await self._relay.publish({}, [SignedRecord(message, record)])
         self._core.keys_published(record, ring.signing, self._clock.now())
         self._changed.set()
@@ -286,13 +272,13 @@ class Issuer:
     async def _renew_keys(self) -> None:
         """Issue the keys anew; roots that are elsewhere leave them as they are."""
         async with self._lock:
-            ring = renewed(self._keys.ring, self._core.stamp(self._clock.now()))
+            ring = renewed(self.keys.ring, self._core.stamp(self._clock.now()))
             if ring is not None:
                 await self._put_keys(ring)
 
     async def _sign_anew(self, kept: Mapping[MailKey, Envelope] | None = None) -> None:
         """Issue anew what a key signed that may not sign it any more; `kept` is the ledger."""
-        record = self._keys.ring.record
+        record = self.keys.ring.record
         if kept is None:
             kept = self._relay.ledger().envelopes()
         if record is not None:

@@ -48,11 +48,6 @@ async def add_node(
     return NodeCredentials(path, seed, nkey)
 
 
-async def enrol_node(issuer: Issuer, path: NodePath, nkey: str) -> None:
-    """Issue the record of a node whose key pair was made elsewhere."""
-    await enrol_nodes(issuer, {path: nkey})
-
-
 async def enrol_nodes(issuer: Issuer, nkeys: Mapping[NodePath, str]) -> None:
     """Issue the records of nodes by their public keys, all as one."""
     await issuer.issue([_draft(issuer.tree, path, nkey) for path, nkey in nkeys.items()])

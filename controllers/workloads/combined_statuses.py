@@ -47,7 +47,7 @@ class CombinedStatuses:
 
     async def write(self, name: str, *, hurried: bool) -> bool:
         """Bring those of one placement up to date; False if that is to be tried again."""
-        if not self._translator.known:
+        if not self._translator.placements.known:
             return False
         try:
             return await self._write(name, hurried=hurried)

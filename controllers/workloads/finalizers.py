@@ -37,7 +37,8 @@ class Finalizers(QueueReconciler[str]):
                 await self._space.apply(_wish(obj), MANAGER)
             # What went with the definition of its kind is held, and the definition waits for it.
             lets_go = not kept or workloads.is_undefined(key)
-            if leaving is not None and lets_go and self._translator.known and _has(leaving):
+            lets_go = lets_go and self._translator.placements.known
+            if leaving is not None and lets_go and _has(leaving):
                 uid = leaving["metadata"].get("uid", "")
                 await self._finalizing.release(placement_key(key), FINALIZER, uid)
         except SpaceError as error:

@@ -111,11 +111,6 @@ class PlacementTranslator(SpaceReconciler[str]):
         return {item.group_resource for item in self._interests.wanted or ()}
 
     @property
-    def known(self) -> bool:
-        """Whether the space was listed."""
-        return self.placements.known
-
-    @property
     def unready(self) -> str:
         """What keeps it from being told of placements now; "" if nothing does."""
         return self.unread((kind.group, kind.resource) for kind in KINDS)
@@ -271,7 +266,7 @@ class PlacementTranslator(SpaceReconciler[str]):
     def served(self, kinds: tuple[Kind, ...]) -> None:
         """Take the kinds that the space serves now."""
         self.kinds = kinds
-        names = self.workloads.serve(kind.group_resource for kind in kinds)
+        names = self.workloads.missing.serve(kind.group_resource for kind in kinds)
         self._look(names, frozenset())
         self._await_kinds()
         self._queues.own_statuses.add(of_served_kinds(self.workloads))

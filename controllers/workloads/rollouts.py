@@ -87,7 +87,7 @@ class RolloutController(QueueReconciler[str]):
             return await self._say_invalid(key)
         if spec is None:
             return True
-        if not self._translator.known:
+        if not self._translator.placements.known:
             return False
         placement = spec.placement.placement
         if self._rollouts.of(placement) != key:

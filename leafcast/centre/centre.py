@@ -317,13 +317,13 @@ class Centre:
                     partial(centre.space, WORKLOADS_BUCKET, stack, as_written=True),
                     partial(centre.space, INVENTORY_BUCKET, stack),
                     stack,
-                ) as spaces,
+                ) as (workloads, inventories),
             ):
-                self.workloads, self.inventory = spaces.workloads[0], spaces.inventory[0]
+                self.workloads, self.inventory = workloads[0], inventories[0]
                 self.controllers = await Controllers.open(
                     relay.publisher,
-                    spaces.workloads,
-                    spaces.inventory,
+                    workloads,
+                    inventories,
                     self._clock,
                     self._dice,
                     self.place.keys,

@@ -47,14 +47,6 @@ def centre_identity(tree: str, folder: Path, dice: Dice) -> CentreIdentity:
     return CentreIdentity(tree, digest, random_id(dice.entropy(16)), platform.node())
 
 
-@dataclass(frozen=True, slots=True)
-class OpenSpaces:
-    """A centre's spaces while they are open; at least one of each sort."""
-
-    workloads: Sequence[Space]
-    inventory: Sequence[Space]
-
-
 @dataclass(slots=True)
 class HeldSpaces:
     """Opens the spaces of a centre in each of its runs, and holds their leases meanwhile."""
@@ -84,8 +76,8 @@ class HeldSpaces:
         workloads: Embedded,
         inventory: Embedded,
         stack: AsyncExitStack,
-    ) -> AsyncIterator[OpenSpaces]:
-        """All of them, for as long as this lasts; waits while another centre of this tree has one.
+    ) -> AsyncIterator[tuple[list[Space], list[Space]]]:
+        """All of either sort, for as long as this lasts; waits while another centre has one.
 
         `workloads` and `inventory` open the embedded ones. A hub that does not answer is taken once
         it does, and is not read or written before. Raises HubTaken, SpaceError, in groups.
@@ -99,17 +91,15 @@ class HeldSpaces:
             held.append((space, self._lease(name, setting)))
             return LeasedSpace(space, held[-1][1])
 
-        found = OpenSpaces(
-            [await each(WORKLOADS_LEASE, it, workloads) for it in spaces.workloads],
-            [await each(INVENTORY_LEASE, it, inventory) for it in spaces.inventory],
-        )
+        workload_spaces = [await each(WORKLOADS_LEASE, it, workloads) for it in spaces.workloads]
+        inventories = [await each(INVENTORY_LEASE, it, inventory) for it in spaces.inventory]
         try:
             async with asyncio.TaskGroup() as group:
                 keepers = [group.create_task(lease.keep(space)) for space, lease in held]
                 keepers += [group.create_task(self._tell(lease)) for _, lease in held]
                 await self._taken([lease for _, lease in held])
                 self._was_open = True
-                yield found
+                yield workload_spaces, inventories
                 for keeper in keepers:
                     keeper.cancel()
         finally:

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from controllers.issuing.issuer import Issuer
-from controllers.issuing.nodes import enrol_node, node_record
+from controllers.issuing.nodes import enrol_nodes, node_record
 from leafcast.ask.session import NODE_MANAGER
 from leafcast.centre.inventory import edge_objects
 from leafcast.data_dir import DataDir, DataDirUnusable
@@ -59,10 +59,5 @@ async def register_planned(place: DataDir, issuer: Issuer, inventory: Space) -> 
             for obj in edge_objects(planned.path):
                 await inventory.apply(obj, NODE_MANAGER, create_only=True)
         if node_record(issuer, planned.path) is None:
-            await enrol_node(issuer, planned.path, planned.nkey)
-    forget_planned(place)
-
-
-def forget_planned(place: DataDir) -> None:
-    """All are registered."""
+            await enrol_nodes(issuer, {planned.path: planned.nkey})
     (place.folder / FILE).unlink(missing_ok=True)

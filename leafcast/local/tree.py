@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from controllers.issuing.nodes import NodeCredentials, add_node, enrol_node, node_record
+from controllers.issuing.nodes import NodeCredentials, add_node, enrol_nodes, node_record
 from leafcast.ask.session import NODE_MANAGER
 from leafcast.centre.centre import Centre, CentreOptions
 from leafcast.centre.inventory import edge_objects
@@ -113,7 +113,7 @@ class LocalTree:
         kept = load_credentials(folder, path)
         record = node_record(issuer, path)
         if kept is not None and record is None and self.centre.ledger_lost:
-            await enrol_node(issuer, path, kept.nkey)
+            await enrol_nodes(issuer, {path: kept.nkey})
             return kept
         if kept is not None:
             return kept if record is not None and kept.nkey in record.nkey.split() else None

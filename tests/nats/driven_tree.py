@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from controllers.centre import Controllers
 from controllers.issuing.keys import load_or_make_keys
-from controllers.issuing.nodes import enrol_node
+from controllers.issuing.nodes import enrol_nodes
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.jetstream.bus import BusAddress, JetStreamBus
 from relay.adapters.server.guard import ProcessGuard
@@ -115,7 +115,7 @@ class DrivenTree:
     async def enrol(self, path):
         """A new key for a node, and its way to the parent with it."""
         seed, nkey = new_user_nkey(os.urandom(32))
-        await enrol_node(self._controllers.issuer, path, nkey)
+        await enrol_nodes(self._controllers.issuer, {path: nkey})
         return ParentRemote((self.nodes[str(path.parent)].server.leaf_url,), seed)
 
     async def _serve(self, path, link, folder):

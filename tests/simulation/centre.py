@@ -215,7 +215,7 @@ class Centre(Books):
     @property
     def holds(self) -> bool:
         """Whether something stays that nothing says any more, until people let it go."""
-        return bool(self.held) or any("RemovalHeld" in it for it in self._mailboxes.errors)
+        return bool(self.held) or any("RemovalHeld" in it for it in self._mailboxes.registry.errors)
 
     def accept(self) -> None:
         """People let go of what the model does not say any more, and of what the ledger lost."""

@@ -77,7 +77,9 @@ async def test_a_lost_destination_is_held_though_others_are_seen(centre):
     centre.inventory.damage(target_key("s1"))
     async with centre.running() as controllers:
         mailboxes = controllers.mailboxes
-        await eventually(lambda: LOST in mailboxes.errors.get("synctargets/RemovalHeld", ""))
+        await eventually(
+            lambda: LOST in mailboxes.registry.errors.get("synctargets/RemovalHeld", "")
+        )
         assert {"s1", "s2"} <= profiles(centre)
 
 
@@ -214,12 +216,14 @@ async def test_what_a_deleted_destination_that_comes_back_gets_waits(centre):
     centre.inventory.fall_back_to(before)
     async with centre.running() as controllers:
         mailboxes = controllers.mailboxes
-        await eventually(lambda: OUTDATED in mailboxes.errors.get("synctargets/RemovalHeld", ""))
+        await eventually(
+            lambda: OUTDATED in mailboxes.registry.errors.get("synctargets/RemovalHeld", "")
+        )
         assert profiles(centre) == {"s1", "s2"}
         assert "prod" in labels(centre)
         await centre.inventory.apply(target("s1", "/emea/s1", env="prod"), USER)
         await centre.inventory.apply(target("s2", "/emea/s2"), USER)
-        await eventually(lambda: "synctargets/RemovalHeld" not in mailboxes.errors)
+        await eventually(lambda: "synctargets/RemovalHeld" not in mailboxes.registry.errors)
         await centre.inventory.apply(target("s1", "/emea/s1", env="test"), USER)
         await eventually(lambda: "prod" not in labels(centre))
 

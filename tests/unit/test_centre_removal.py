@@ -141,7 +141,7 @@ async def test_what_a_restored_ledger_misses_is_held_one_or_many_until_a_person_
     for _ in range(2):
         async with centre.running() as controllers:
             await eventually(lambda: "shop" in controllers.translator.placements.held)
-            await eventually(lambda: "locations/RemovalHeld" in controllers.mailboxes.errors)
+            await eventually(lambda: "locations/RemovalHeld" in controllers.errors)
             assert len(await centre.relay.entries(centre.relay.delta("shop"))) == 30
             assert locations_in(centre.relay) == {"l1", "l2"}
     async with centre.running() as controllers:

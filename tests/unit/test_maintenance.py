@@ -178,7 +178,7 @@ def target(annotations):
 
 
 def profile(annotations, now_ms):
-    (draft,) = register("i", [target(annotations)], lambda _: True, now_ms=now_ms).drafts
+    (draft,), _ = register("i", [target(annotations)], lambda _: True, now_ms=now_ms)
     return draft.record
 
 

@@ -140,7 +140,7 @@ def test_custom_transforms_of_one_kind_name_each_other():
 
 def test_a_denatured_of_a_kind_that_is_not_served_is_not_done_until_it_is():
     workloads = Workloads()
-    workloads.serve([("apps", "deployments")])
+    workloads.missing.serve([("apps", "deployments")])
     said = put(workloads, "Denatured", GOOD["Denatured"])
     assert standing(said) == {
         "Ready": ("False", "UnknownKind"),
@@ -148,6 +148,6 @@ def test_a_denatured_of_a_kind_that_is_not_served_is_not_done_until_it_is():
     }
     key = ObjectKey(OWN, "denatureds", "", "one")
     assert key in of_served_kinds(workloads)
-    workloads.serve([("rbac.authorization.k8s.io", "clusterroles")])
+    workloads.missing.serve([("rbac.authorization.k8s.io", "clusterroles")])
     _, said = own_status(workloads, key, NOW_MS)
     assert standing(said) == {"Ready": ("True", "Valid")}

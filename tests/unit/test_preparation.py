@@ -8,12 +8,12 @@ import pytest
 
 from controllers.core.access.keyring import Keyring
 from controllers.core.translation import clean_objects
-from controllers.core.translation.clean_objects import CleanObjects
 from controllers.core.translation.placements import Placements
 from controllers.core.translation.preparing import prepare, waiting
 from controllers.core.workloads import collectors as collectors_room
 from controllers.core.workloads import health_rules as health_room
 from controllers.core.workloads import transforms as transforms_room
+from controllers.core.workloads.customizers import Customizers
 from controllers.work_queue import PlacementQueues
 from controllers.workloads.placement_translator import PlacementTranslator
 from controllers.workloads.preparation import (
@@ -181,15 +181,15 @@ class CastingClock:
 
     def __init__(self, monkeypatch, seconds):
         self.looks, self.then, self.keys = 0, lambda: None, []
-        casting = CleanObjects.casting
+        casting = Customizers.casting
 
-        def counted(cleaned, key, obj):
+        def counted(customizers, key, obj):
             self.looks += 1
             self.keys.append(key)
             self.then()
-            return casting(cleaned, key, obj)
+            return casting(customizers, key, obj)
 
-        monkeypatch.setattr(CleanObjects, "casting", counted)
+        monkeypatch.setattr(Customizers, "casting", counted)
         self._seconds = seconds
 
     def now(self):

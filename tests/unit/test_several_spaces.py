@@ -127,7 +127,7 @@ async def test_a_space_that_is_away_at_the_start_is_not_called_lost(tmp_path):
         await eventually(both)
     centre.other_wds.back = False
     async with centre.running() as controllers:
-        await eventually(lambda: controllers.translator.known)
+        await eventually(lambda: controllers.translator.placements.known)
         assert not controllers.lost_spaces()
         centre.other_wds.back = True
         await eventually(lambda: not any(controllers.unready().values()))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from typing import Protocol
 
 from controllers.core.inventory.make_before_break import (
@@ -43,14 +42,6 @@ class Weights(Protocol):
 
     def brakes_changed(self, placements: AbstractSet[MailKey]) -> None:
         """Take it that what is held of these is another: they are to say so."""
-
-
-@dataclass(frozen=True, slots=True)
-class Braked:
-    """The drafts that can be issued, and the slots of those that wait for a placement."""
-
-    drafts: tuple[Draft, ...]
-    deferred: frozenset[MailKey] = frozenset()
 
 
 class LabelBrakes:
@@ -97,9 +88,11 @@ class LabelBrakes:
             slot for placement in self._index.placements() for slot in self._index.of(placement)
         )
 
-    def with_holds(self, drafts: Iterable[Draft], weights: Weights, now_ms: int) -> Braked:
-        """The same drafts with what their records hold; those that wait are left out."""
-        drafted = tuple(drafts)
+    def with_holds(
+        self, drafts: Iterable[Draft], weights: Weights, now_ms: int
+    ) -> tuple[list[Draft], set[MailKey]]:
+        """The same drafts with what their records hold; the slots of those that wait, left out."""
+        drafted = list(drafts)
         self._given_up = {slot: at for slot, at in self._given_up.items() if now_ms < at}
         touched = {
             draft.slot: draft
@@ -107,7 +100,7 @@ class LabelBrakes:
             if is_relabelled(draft, self._records) and not self._is_given_up(draft.slot, now_ms)
         }
         if not touched:
-            return Braked(drafted)
+            return drafted, set()
         after = {**self._records, **{slot: draft.record for slot, draft in touched.items()}}
         inventory = (
             SelectedDestinations(self._records.values()),
@@ -129,14 +122,12 @@ class LabelBrakes:
                 self._asked |= {key} & self.brake.held.keys()
                 deferred |= {slot for slot in touched if self._loses(head, touched[slot], after)}
         self._asked &= self.brake.held.keys()
-        found = [draft for draft in drafted if draft.slot not in deferred]
-        return Braked(
-            tuple(
-                self._held(draft, holding, after, now_ms) if draft.slot in touched else draft
-                for draft in found
-            ),
-            frozenset(deferred),
-        )
+        braked = [
+            self._held(draft, holding, after, now_ms) if draft.slot in touched else draft
+            for draft in drafted
+            if draft.slot not in deferred
+        ]
+        return braked, deferred
 
     def give_up(self, name: str, until_ms: int) -> None:
         """Take it that a person moves or removes the destination of this name: it is not held."""

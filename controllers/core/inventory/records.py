@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 
 from controllers.core.conditions import condition
 from controllers.core.ledger.ledger import Draft
@@ -29,14 +28,6 @@ from schemas.values.wire import replace
 REGISTERED = "Registered"
 
 
-@dataclass(frozen=True, slots=True)
-class Registration:
-    """Profiles of the SyncTargets that have a place, and a condition for each one by name."""
-
-    drafts: tuple[Draft, ...]
-    conditions: Mapping[str, Condition]
-
-
 def register(
     space: str,
     targets: Iterable[SyncTarget],
@@ -44,15 +35,15 @@ def register(
     properties: Callable[[str], Mapping[str, str]] = lambda _: {},
     boxes: Callable[[NodePath], tuple[bytes, bytes]] = lambda _: (b"", b""),
     now_ms: int = 0,
-) -> Registration:
-    """Say which destinations there are, where they hang, and their properties, by name.
+) -> tuple[list[Draft], dict[str, Condition]]:
+    """The profiles of the SyncTargets that have a place, and a condition for each one by name.
 
     In `boxes` are the fleet keys for who hangs at a path, and the public keys they are sealed to.
     A maintenance that is over is not told of.
 
     One may be registered before its node is: it has its place, and is told what is missing.
     """
-    drafts, conditions = [], {}
+    drafts, conditions = list[Draft](), dict[str, Condition]()
     claims: dict[NodePath, list[SyncTarget]] = defaultdict(list)
     for target in targets:
         if target.path is None:
@@ -83,7 +74,7 @@ def register(
                 "path of its own"
             )
             conditions[other.name] = condition(REGISTERED, "False", "PathTaken", message)
-    return Registration(tuple(drafts), conditions)
+    return drafts, conditions
 
 
 def location_draft(space: str, location: Location) -> Draft:

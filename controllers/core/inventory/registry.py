@@ -228,9 +228,9 @@ class Registry:
         deferred: Keys = frozenset()
         if self._brakes is not None:
             brakes, weights = self._brakes
-            braked = brakes.with_holds(drafts, weights, now_ms)
-            drafts = [it for it in braked.drafts if not same(it.record, self._records.get(it.slot))]
-            deferred = frozenset(key for key in looked_at if self._key(key) in braked.deferred)
+            braked, slots = brakes.with_holds(drafts, weights, now_ms)
+            drafts = [it for it in braked if not same(it.record, self._records.get(it.slot))]
+            deferred = frozenset(key for key in looked_at if self._key(key) in slots)
         gone = (*left, *self._gone(looked_at, now_ms))
         self._say_doubted()
         return RegistryWork(tuple(drafts), gone, conditions, deferred | self._undecided)
@@ -255,7 +255,7 @@ class Registry:
         changed = [self._targets[name] for name in named if name in self._targets]
         rivals = {name for item in changed if item.path for name in self._hanging[item.path]}
         unplaced = {item.name for item in changed if item.path is None}
-        registration = register(
+        placed, conditions = register(
             self.identity,
             [self._targets[name] for name in sorted(rivals | unplaced)],
             self._is_node,
@@ -263,12 +263,11 @@ class Registry:
             self._boxes_for,
             now_ms,
         )
-        conditions = dict(registration.conditions)
         # By path, destinations in force that a space said which nobody follows.
         ours = {self.identity, *self._spaces}
         profiles = (it for it in self._records.values() if isinstance(it, Profile))
         taken = {it.path: it for it in profiles if it.source.space not in ours}
-        drafts = [d for d in registration.drafts if not self._is_taken(d, taken, conditions)]
+        drafts = [d for d in placed if not self._is_taken(d, taken, conditions)]
         for key in sorted(keys):
             location = self.inventory.locations.get(key.name) if key.resource == LOCATIONS else None
             if location is not None:
@@ -407,7 +406,7 @@ class Registry:
         if target is None or target.path is None:
             return False
         rivals = [self._targets[name] for name in self._hanging[target.path]]
-        drafts = register(self.identity, rivals, self._is_node).drafts
+        drafts, _ = register(self.identity, rivals, self._is_node)
         return any(draft.record.source.name == key.name for draft in drafts)
 
     def _key(self, key: ObjectKey) -> MailKey:

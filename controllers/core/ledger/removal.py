@@ -11,7 +11,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from schemas.objects.objects import CRD_GROUP, GroupResource, ObjectKey
+from schemas.objects.objects import DEFINITIONS, NAMESPACES, GroupResource, ObjectKey
 from schemas.values.wording import some_of
 
 REMOVALS_MIN = 10
@@ -26,9 +26,6 @@ OUTDATED_REMEDY = (
     "apply them as they should be, delete what was deleted, then let out what else differs with "
     "`leafcast accept {name}`"
 )
-
-NAMESPACES = ("", "namespaces")
-DEFINITIONS = (CRD_GROUP, "customresourcedefinitions")
 
 T = TypeVar("T", bound=Hashable)
 

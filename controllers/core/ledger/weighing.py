@@ -98,31 +98,26 @@ def weigh(
         for each in (others if taken else ())
         if (objects := each.objects & taken)
     ]
-    left = _losing(leaving, before.objects, covering)
-    lost = _losing(staying, gone, covering)
+    left_copies, left_places = _losing(leaving, before.objects, covering)
+    lost_copies, lost_places = _losing(staying, gone, covering)
     return Loss(
-        left.copies + lost.copies,
-        left.places + lost.places,
-        left.places,
+        left_copies + lost_copies,
+        left_places + lost_places,
+        left_places,
         len(were),
-        len(gone) if lost.copies else 0,
+        len(gone) if lost_copies else 0,
         len(before.objects),
     )
-
-
-class _Losing(NamedTuple):
-    copies: int
-    places: int
 
 
 def _losing(
     destinations: AbstractSet[MailKey],
     objects: AbstractSet[ObjectKey],
     covering: list[tuple[frozenset[MailKey], AbstractSet[ObjectKey]]],
-) -> _Losing:
+) -> tuple[int, int]:
     """How many copies these destinations lose of these objects, and how many of them lose any."""
     if not covering:
-        return _Losing(len(destinations) * len(objects), len(destinations) if objects else 0)
+        return len(destinations) * len(objects), len(destinations) if objects else 0
     # Destinations that the same others cover are alike.
     alike = Counter(
         tuple(at for at, (whom, _) in enumerate(covering) if key in whom) for key in destinations
@@ -132,7 +127,7 @@ def _losing(
         left = len(frozenset(objects).difference(*(covering[at][1] for at in by)))
         copies += count * left
         places += count if left else 0
-    return _Losing(copies, places)
+    return copies, places
 
 
 class Confirmations:

@@ -7,11 +7,10 @@ from collections.abc import Mapping, Sequence
 from controllers.core.planning.copies import Copies
 from controllers.core.planning.states import Delivery, State
 from controllers.core.planning.verdicts import UNKNOWN, ObjectOutcome, PlanPosition
-from controllers.core.workloads.what import DEFINITIONS
 from relay.objects.differences import differing_fields
 from relay.objects.policies import holds_data
 from schemas.objects.annotations import ON_REMOVAL
-from schemas.objects.objects import NAMESPACES
+from schemas.objects.objects import DEFINITIONS, NAMESPACES
 from schemas.objects.selectors import LabelSelector
 from schemas.records.placements import kind_of
 from schemas.records.records import OVER_LOCATION, Alternative, LocationRecord, Profile

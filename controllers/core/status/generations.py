@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from controllers.core.conditions import by_type
 from controllers.core.status.aggregated import aggregated
 from relay.core.collectors.aggregates import Aggregate, AggregateAlgebra
 from relay.objects.returned_generations import CONTENT, COPIES, FIELD, OBSERVED, OBSERVED_BY, WHOLE
@@ -153,12 +154,8 @@ def _observed_before(status: object) -> dict[str, Any]:
     """What a status said to be observed: as a whole, and by the type of each condition."""
     if not isinstance(status, Mapping):
         return {}
-    listed = status.get("conditions")
-    items = listed if isinstance(listed, (list, tuple)) else ()
-    found = {
-        str(item.get("type")): item.get(OBSERVED) for item in items if isinstance(item, Mapping)
-    }
-    return {**found, WHOLE: status.get(OBSERVED)}
+    listed = by_type(status.get("conditions")).items()
+    return {**{type_: item.get(OBSERVED) for type_, item in listed}, WHOLE: status.get(OBSERVED)}
 
 
 def copies_expected(known: int, counts: Sequence[Count | None]) -> int | None:

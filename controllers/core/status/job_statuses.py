@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from controllers.core.conditions import by_type
 from schemas.objects.objects import ObjectKey
 
 JOBS = ("batch", "jobs")
@@ -56,10 +57,5 @@ def storable(key: ObjectKey, stored: Any, wanted: Status) -> Status:
 
 
 def _ended(status: Status) -> bool:
-    conditions = status.get("conditions")
-    return any(
-        isinstance(item, Mapping)
-        and item.get("type") in (_SUCCESS[1], _FAILURE[1])
-        and item.get("status") == "True"
-        for item in (conditions if isinstance(conditions, (list, tuple)) else ())
-    )
+    listed = by_type(status.get("conditions"))
+    return any(listed.get(it, {}).get("status") == "True" for it in (_SUCCESS[1], _FAILURE[1]))

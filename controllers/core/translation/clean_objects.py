@@ -174,11 +174,7 @@ class CleanObjects:
 
     def plain(self, key: ObjectKey, obj: Mapping[str, Any]) -> bytes:
         """The object as it would be sent; raises ObjectRefused."""
-        return self._bytes(key, obj)
-
-    def casting(self, key: ObjectKey, obj: Mapping[str, Any]) -> Casting:
-        """Whether and by what destinations customize the object."""
-        return self.customizers.casting(key, obj)
+        return _packed(key, self._sent(key, obj))
 
     def reference(
         self, key: ObjectKey, obj: Mapping[str, Any], kind: str = blobs.OBJECT
@@ -205,7 +201,7 @@ class CleanObjects:
 
     def present(self, key: ObjectKey, obj: Mapping[str, Any]) -> Reference:
         """The same as whatever kind of blob it goes out now; raises ObjectRefused."""
-        kind = blobs.TEMPLATE if self.casting(key, obj).template else blobs.OBJECT
+        kind = blobs.TEMPLATE if self.customizers.casting(key, obj).template else blobs.OBJECT
         return self.reference(key, obj, kind)
 
     def content_ids(
@@ -224,11 +220,8 @@ class CleanObjects:
         known = self._known.get(key)
         if known is None or known.obj is not obj or known.reference.kind != kind:
             return None
-        return (
-            known.reference
-            if known.rules == self._rules(key, is_managed=known.is_managed)
-            else None
-        )
+        is_same = known.rules == self._rules(key, is_managed=known.is_managed)
+        return known.reference if is_same else None
 
     def blob(
         self,
@@ -240,7 +233,7 @@ class CleanObjects:
         """The blob itself; raises ObjectRefused."""
         known = self._reference(key, obj, kind)
         plain = self._plain.pop(known.address) if known is not None else None
-        plain = self._bytes(key, obj) if plain is None else plain
+        plain = self.plain(key, obj) if plain is None else plain
         return blobs.store(kind, plain) if sealed_under is None else sealed_under.store(kind, plain)
 
     def blanks(
@@ -251,7 +244,7 @@ class CleanObjects:
         Raises ObjectRefused.
         """
         reference = self.reference(key, obj, self._known[key].reference.kind)
-        return self._blanks.of(key, reference, lambda: self._bytes(key, obj), program)
+        return self._blanks.of(key, reference, lambda: self.plain(key, obj), program)
 
     def prepare(
         self, key: ObjectKey, obj: Mapping[str, Any], programs: tuple[Program, ...]
@@ -261,7 +254,7 @@ class CleanObjects:
         Tells how many steps each program takes for its blank rows; 0 of all else.
         """
         self._blanks.keep_only(key, programs)
-        casting, listed = self.casting(key, obj), self.listed.get(key)
+        casting, listed = self.customizers.casting(key, obj), self.listed.get(key)
         if listed is not None and listed.is_of(obj, casting, listed.flags) and not programs:
             known = self._reference(key, obj, listed.reference.kind)
             if known is listed.reference:
@@ -298,9 +291,6 @@ class CleanObjects:
         definition = self.definition(key) if is_managed else None
         version = definition["metadata"].get("resourceVersion", "") if definition else ""
         return self.transforms.of(key), self.settings.mark_patterns, version
-
-    def _bytes(self, key: ObjectKey, obj: Mapping[str, Any]) -> bytes:
-        return _packed(key, self._sent(key, obj))
 
     def _sent(self, key: ObjectKey, obj: Mapping[str, Any]) -> dict[str, Any]:
         if is_partial(obj):

@@ -13,10 +13,8 @@ from controllers.core.translation.translate import Translation
 from controllers.core.workloads.space import Workloads
 from schemas.api.rollout_status import RejectedObjects
 from schemas.content.blobs import Reference
-from schemas.objects.objects import ObjectKey
+from schemas.objects.objects import NAMESPACES, ObjectKey
 from schemas.values.identity import ContentHash
-
-_NAMESPACES = ("", "namespaces")
 
 
 class Rejections:
@@ -127,5 +125,5 @@ class Rejections:
     def _needs(self, keys: AbstractSet[ObjectKey]) -> AbstractSet[ObjectKey]:
         """The Namespaces and the definitions of objects."""
         names = {key.namespace for key in keys if key.namespace}
-        spaces = {ObjectKey(*_NAMESPACES, "", name) for name in names}
+        spaces = {ObjectKey(*NAMESPACES, "", name) for name in names}
         return spaces | self._workloads.needed_by(keys)

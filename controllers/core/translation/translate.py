@@ -188,7 +188,7 @@ def translate(
     refused, said = dict[ObjectKey, Fault](), dict[ObjectKey, ManifestEntry]()
     for key in sorted(selected):
         try:
-            casting = cleaned.casting(key, objects[key])
+            casting = cleaned.customizers.casting(key, objects[key])
             flags = selected[key] | (removal_said(objects[key]) or rules.on_removal) | cleaned.flag
             said[key] = entry_of(head.source.space, key, objects[key], flags, cleaned, casting)
         except ObjectRefused as error:
@@ -302,10 +302,6 @@ class _Shown:
     # What was sealed for it, by address.
     sealed: dict[ContentHash, StoredBlob] = field(default_factory=dict)
 
-    @property
-    def keys(self) -> AbstractSet[ObjectKey]:
-        return self.said.keys()
-
     def entries(self, key: SealingKey | None, old: StoredArm) -> Entries:
         """What the manifest lists of them, sealed under a key."""
         known = old.entries if old.sealed_under == key else {}
@@ -324,7 +320,7 @@ class _Shown:
         self, entries: Entries, key: SealingKey | None, there: set[ContentHash]
     ) -> Iterator[StoredBlob]:
         """What these entries lead to and the store lacks."""
-        for name in sorted(self.keys):
+        for name in sorted(self.said):
             for reference in entries[name].references:
                 if reference.address in there:
                     continue
@@ -333,7 +329,7 @@ class _Shown:
                     yield self.sealed[reference.address]
                 elif reference.kind != blobs.CUSTOMIZER:
                     yield self.cleaned.blob(name, self.objects[name], reference.kind, key)
-                elif by := self.cleaned.casting(name, self.objects[name]).customizer:
+                elif by := self.cleaned.customizers.casting(name, self.objects[name]).customizer:
                     yield by
 
     def blanks(self, name: ObjectKey, program: Program) -> tuple[Blanks, int]:
@@ -346,7 +342,7 @@ class _Shown:
         entry = self.said[name]
         if key is None:
             return entry
-        by = self.cleaned.casting(name, self.objects[name]).customizer
+        by = self.cleaned.customizers.casting(name, self.objects[name]).customizer
         customizer = self._keep(_sealed(by, key)) if by is not None else None
         kind = entry.reference.kind
         marked = mark(self.marking, ContentHash(entry.address))
@@ -386,7 +382,7 @@ def _drafted(
     asked = {key: programs for key, programs in found if key in entries or key == WHOLE}
     sealed = asked if target.sealed_under is not None else {}
     blanks: dict[ObjectKey, dict[Program, Blanks]] = defaultdict(dict)
-    shown_and_sealed = {key: sealed[key] for key in shown.keys & sealed.keys()}
+    shown_and_sealed = {key: sealed[key] for key in shown.said.keys() & sealed.keys()}
     for key, program, said in blanks_within(shown_and_sealed, shown.blanks):
         blanks[key][program] = said
     named = frozenset((each.name, each.id) for listed in asked.values() for each in listed)
@@ -398,7 +394,7 @@ def _drafted(
         programs, collectors = [], before.collectors
     kept = frozenset(blob.reference.address for blob in (*manifest, *programs))
     target = dataclasses.replace(target, kept=kept, collectors=collectors, programs=named)
-    addressed = {it.address for key in shown.keys for it in entries[key].references}
+    addressed = {it.address for key in shown.said for it in entries[key].references}
     again = target.lost & addressed if target.aimed else frozenset[ContentHash]()
     # What was to go out last, which the store has.
     there = rules.steering.target if rules.steering is not None else None

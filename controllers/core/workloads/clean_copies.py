@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from controllers.core.workloads.allocated_fields import (
@@ -63,14 +62,6 @@ _WITHIN: tuple[tuple[Steps, tuple[str, ...], str], ...] = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class TakenOff:
-    """A field that does not go out, and why."""
-
-    path: str
-    reason: str
-
-
 def clean(
     key: ObjectKey, obj: Mapping[str, Any], cleaning: Cleaning = AS_WRITTEN
 ) -> dict[str, Any]:
@@ -83,10 +74,10 @@ def clean(
 
 def taken_off(
     key: ObjectKey, obj: Mapping[str, Any], cleaning: Cleaning = AS_WRITTEN
-) -> list[TakenOff]:
-    """Each field of the object that does not go out."""
+) -> list[tuple[str, str]]:
+    """Each field of the object that does not go out, as a path, and why."""
     found = _take_off(key, obj, {}, cleaning)
-    return [TakenOff(path_text(steps), reason) for steps, reason in found]
+    return [(path_text(steps), reason) for steps, reason in found]
 
 
 def _take_off(

@@ -27,13 +27,15 @@ from controllers.core.workloads.selection import KindScope, rules_of
 from controllers.core.workloads.space_settings import SpaceSettings
 from controllers.core.workloads.transforms import TRANSFORMS, Transforms
 from controllers.core.workloads.unread_kinds import UnreadKinds
-from controllers.core.workloads.what import DEFINITIONS, WhatResolver, is_partial
+from controllers.core.workloads.what import WhatResolver, is_partial
 from schemas.api.parsing import parse_wish
 from schemas.api.placement import AS_WRITTEN, Cleaning, EdgePlacement
 from schemas.api.policy import BindingPolicy
 from schemas.content.manifest import WANT_MULTI, WANT_SINGLETON
 from schemas.objects.objects import (
     BUILT_IN_KINDS,
+    DEFINITIONS,
+    NAMESPACES,
     GroupResource,
     Object,
     ObjectKey,
@@ -46,13 +48,12 @@ from schemas.reports.collectors import AGGREGATE, Program
 from schemas.values.faults import Fault, InvalidObject
 from schemas.values.groups import ROLLOUTS
 
-_NAMESPACES = ("", "namespaces")
 _PLACEMENTS = frozenset((kind.group, kind.resource) for kind in KINDS)
 CONTROL_KINDS = frozenset(
     {
         *_PLACEMENTS,
         *((kind.group, kind.result) for kind in KINDS),
-        _NAMESPACES,
+        NAMESPACES,
         DEFINITIONS,
         DENATUREDS,
         CUSTOMIZERS,
@@ -174,11 +175,11 @@ class Workloads:
         # What is shown and goes with its definition is as good as gone.
         self.unseen |= listed & self.undefined
         self.unseen &= there
-        if kind in (None, _NAMESPACES):
+        if kind in (None, NAMESPACES):
             self.unseen_namespaces = {
                 key.namespace
                 for key in there
-                if ObjectKey(*_NAMESPACES, "", key.namespace) not in objects
+                if ObjectKey(*NAMESPACES, "", key.namespace) not in objects
             }
         return frozenset((*issued, *self.objects, *self.leaving))
 
@@ -292,10 +293,6 @@ class Workloads:
                 if not self.renatured.hide(key, None):
                     self._remove_object(key)
 
-    def serve(self, served: Iterable[tuple[str, str]]) -> frozenset[str]:
-        """Learn which kinds the space serves now, by API group and resource."""
-        return self.missing.serve(served)
-
     def lack(self, name: str) -> Lack | None:
         """What is missing for a placement to be as it was meant; None if nothing is."""
         if faults := self.frozen(name):
@@ -345,7 +342,7 @@ class Workloads:
     @property
     def unseen_keys(self) -> frozenset[ObjectKey]:
         """All that a list did not show, with placements, and Namespaces of what is in force."""
-        namespaces = {ObjectKey(*_NAMESPACES, "", name) for name in self.unseen_namespaces}
+        namespaces = {ObjectKey(*NAMESPACES, "", name) for name in self.unseen_namespaces}
         return frozenset({*self.unseen, *map(placement_key, self.unseen_placements), *namespaces})
 
     @property
@@ -356,7 +353,7 @@ class Workloads:
 
     def lost_among(self, keys: AbstractSet[ObjectKey]) -> frozenset[ObjectKey]:
         """Those of these that the space lost, or whose Namespace it lost."""
-        namespaces = {key.name for key in self.lost if key.group_resource == _NAMESPACES}
+        namespaces = {key.name for key in self.lost if key.group_resource == NAMESPACES}
         namespaces &= self.unseen_namespaces
         return frozenset(key for key in keys if key in self.lost or key.namespace in namespaces)
 
@@ -538,10 +535,10 @@ class Workloads:
 
     def _namespace_of(self, key: ObjectKey) -> frozenset[str]:
         """The placements that name the object's Namespace, if that came or went with it."""
-        name = key.name if key.group_resource == _NAMESPACES else key.namespace
+        name = key.name if key.group_resource == NAMESPACES else key.namespace
         if not name:
             return frozenset()
-        there = ObjectKey(*_NAMESPACES, "", name) in self.resolver.objects
+        there = ObjectKey(*NAMESPACES, "", name) in self.resolver.objects
         if there or self.resolver.is_inside(name):
             return self.missing.put_namespace(name)
         return self.missing.remove_namespace(name)
@@ -558,7 +555,7 @@ class Workloads:
     def _seen(self, key: ObjectKey) -> None:
         self.unseen.discard(key)
         self.undefined.discard(key)
-        if key.group_resource == _NAMESPACES:
+        if key.group_resource == NAMESPACES:
             self.unseen_namespaces.discard(key.name)
         if (placement := placement_at(key)) is not None:
             self.unseen_placements.discard(placement)

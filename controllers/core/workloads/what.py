@@ -15,11 +15,17 @@ from controllers.core.workloads.customizers import Customizers
 from controllers.core.workloads.executing_count import is_counted
 from controllers.core.workloads.selection import ANY, Clause, KindScope, Rules, never_selected
 from schemas.content.manifest import CREATE_ONLY, WANT_MULTI, WANT_SINGLETON
-from schemas.objects.objects import GroupResource, Object, ObjectKey, is_terminating, texts_of
+from schemas.objects.objects import (
+    DEFINITIONS,
+    NAMESPACES,
+    GroupResource,
+    Object,
+    ObjectKey,
+    is_terminating,
+    texts_of,
+)
 from schemas.objects.selectors import IN, LabelSelector
 
-DEFINITIONS = ("apiextensions.k8s.io", "customresourcedefinitions")
-_NAMESPACES = ("", "namespaces")
 _NONE: frozenset[str] = frozenset()
 
 _ALL = ("all", "")
@@ -47,9 +53,8 @@ class WhatResolver:
         self._selected: dict[str, dict[ObjectKey, int]] = {}
         self._selecting: dict[ObjectKey, set[str]] = defaultdict(set)
         self._bearing: dict[_Hint, set[ObjectKey]] = defaultdict(set)
-        self._kinds: dict[GroupResource, Counter[str]] = defaultdict(
-            Counter
-        )  # how many each one selects
+        # How many of a kind each one selects.
+        self._kinds: dict[GroupResource, Counter[str]] = defaultdict(Counter)
         self._crds: dict[GroupResource, ObjectKey] = {}
         self._of_kind: dict[GroupResource, set[ObjectKey]] = defaultdict(set)
         self._reaches: Counter[KindScope] = Counter()  # of all clauses: most are of a few forms
@@ -148,7 +153,7 @@ class WhatResolver:
     @property
     def namespaces(self) -> dict[str, Mapping[str, str]]:
         """The labels of each Namespace that is known."""
-        return {key.name: _labels(self.objects[key]) for key in self.of_kind(_NAMESPACES)}
+        return {key.name: _labels(self.objects[key]) for key in self.of_kind(NAMESPACES)}
 
     def rules(self, name: str) -> Rules:
         """What a placement selects; nothing if it is not known."""
@@ -260,7 +265,7 @@ class WhatResolver:
         if (
             obj is None
             or rules is None
-            or ObjectKey(*_NAMESPACES, "", key.namespace) in self.objects
+            or ObjectKey(*NAMESPACES, "", key.namespace) in self.objects
         ):
             return False
         return rules.in_any_namespace().flags_of(key, _labels(obj), None) is not None
@@ -316,7 +321,7 @@ class WhatResolver:
 
     def _namespace_labels(self, key: ObjectKey) -> Mapping[str, str] | None:
         """The labels of the object's Namespace; None if that is not known."""
-        namespace = self.objects.get(ObjectKey(*_NAMESPACES, "", key.namespace))
+        namespace = self.objects.get(ObjectKey(*NAMESPACES, "", key.namespace))
         return None if namespace is None else _labels(namespace)
 
     def _take(self, key: ObjectKey, name: str, flags: int) -> None:
@@ -410,7 +415,7 @@ def _defines(crd: Mapping[str, Any]) -> GroupResource | None:
 
 
 def _is_namespace(key: ObjectKey) -> bool:
-    return key.group_resource == _NAMESPACES
+    return key.group_resource == NAMESPACES
 
 
 def _labels(obj: Object) -> Mapping[str, str]:

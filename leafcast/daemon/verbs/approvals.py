@@ -71,7 +71,7 @@ class Approvals:
 
 def held_inventory(controllers: Controllers) -> dict[str, str]:
     """What is held of SyncTargets and Locations, and why."""
-    errors = controllers.mailboxes.errors.items()
+    errors = controllers.mailboxes.registry.errors.items()
     return {name.removesuffix(HELD_END): why for name, why in errors if name.endswith(HELD_END)}
 
 

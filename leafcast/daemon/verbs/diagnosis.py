@@ -188,7 +188,7 @@ def _ledger(controllers: Controllers) -> LedgerFacts:
         held=held,
         wrong={
             about: why
-            for about, why in sorted(controllers.mailboxes.errors.items())
+            for about, why in sorted(controllers.mailboxes.registry.errors.items())
             if not about.endswith(HELD_END)
         },
         unplaced=dict(sorted(controllers.mailboxes.unplaced.items())),

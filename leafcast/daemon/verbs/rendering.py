@@ -134,8 +134,8 @@ def _taken_off(controllers: Controllers, key: ObjectKey, obj: Object) -> dict[st
     """The fields that do not go out, by the reason."""
     workloads, rule = controllers.translator.workloads, _cleaning(controllers, key)
     found = dict[str, list[str]]()
-    for each in taken_off(key, obj, rule):
-        found.setdefault(each.reason, []).append(each.path)
+    for path, reason in taken_off(key, obj, rule):
+        found.setdefault(reason, []).append(path)
     plain = clean(key, obj, rule)
     for steps in list(marks_of(plain, workloads.settings.mark_patterns)):
         found.setdefault(_OF_TOOLS, []).append(path_text(("metadata", *steps)))

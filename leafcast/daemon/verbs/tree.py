@@ -102,7 +102,7 @@ class TreeVerbs:
     async def _listed(self) -> None:
         """Wait until the centre knows what there is, as after a start; not for long."""
         controllers = self._centre.controllers
-        if controllers is not None and not controllers.translator.known:
+        if controllers is not None and not controllers.translator.placements.known:
             await within(CAUGHT_UP_SECONDS_MAX, controllers.caught_up())
 
     async def _named(self, placement: str) -> str:
