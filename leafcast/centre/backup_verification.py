@@ -107,21 +107,17 @@ async def _verify(
     progress("starting what was restored")
     patience = StartPatience()
     centre = Centre(place, CentreOptions(temporary=True), patience.went_on)
-    started = await _run(file, centre, patience)
-    seconds = clock.now().seconds - began
-    if started.lost:
-        reason = f"{started.lost} of the records that it lists are not in it"
-        raise NotVerified(file, reason, "verify another one, and write a new one")
+    records, objects, held = await _run(file, centre, patience)
     return VerifiedBackup(
         file,
         found.tree,
         found.time_ms,
         centre.restored or (),
-        started.records,
-        started.objects,
-        started.held,
+        records,
+        objects,
+        held,
         elsewhere,
-        seconds,
+        clock.now().seconds - began,
     )
 
 
@@ -136,18 +132,13 @@ class StartPatience:
             self.limit.reschedule(asyncio.get_running_loop().time() + START_SECONDS)
 
 
-@dataclass(frozen=True, slots=True)
-class _Started:
-    """What a centre had as it started; `lost` are records that it lists and lacks."""
+async def _run(
+    file: Path, centre: Centre, patience: StartPatience
+) -> tuple[int, int, Mapping[str, str]]:
+    """Run the centre until it knows what it has: records, objects, and what it holds.
 
-    records: int
-    objects: int
-    lost: int
-    held: Mapping[str, str]
-
-
-async def _run(file: Path, centre: Centre, patience: StartPatience) -> _Started:
-    """Run the centre until it knows what it has; raises NotVerified, and what ends it."""
+    Raises NotVerified, also if it lists what it lacks, and what ends it.
+    """
     try:
         async with patience.limit, work_group() as group:
             task = group.create_task(centre.run())
@@ -162,4 +153,7 @@ async def _run(file: Path, centre: Centre, patience: StartPatience) -> _Started:
     except TimeoutError as error:
         reason = f"what was restored is not heard of for {START_SECONDS:g} s, and does not start"
         raise NotVerified(file, reason, "verify another one") from error
-    return _Started(records, sum(objects), lost, held)
+    if lost:
+        reason = f"{lost} of the records that it lists are not in it"
+        raise NotVerified(file, reason, "verify another one, and write a new one")
+    return records, sum(objects), held

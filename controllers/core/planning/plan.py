@@ -30,6 +30,7 @@ from controllers.core.planning.verdicts import (
     Judge,
     ObjectOutcome,
     PlanPosition,
+    PlanSide,
 )
 from schemas.objects.objects import ObjectKey
 from schemas.records.hold_reasons import MAINTENANCE
@@ -297,4 +298,5 @@ class _Survey:
 
     def _place(self, pair: _Pair, meant: AudienceChange) -> PlanPosition:
         were_at, are_at = self._audiences.located(*pair)
-        return PlanPosition(pair.was, pair.now, were_at, are_at, meant.before, meant.after)
+        before = PlanSide(pair.was, were_at, meant.before)
+        return PlanPosition(before, PlanSide(pair.now, are_at, meant.after))

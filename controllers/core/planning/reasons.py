@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from controllers.core.planning.copies import Copies
 from controllers.core.planning.states import Delivery, State
-from controllers.core.planning.verdicts import UNKNOWN, ObjectOutcome, PlanPosition
+from controllers.core.planning.verdicts import UNKNOWN, ObjectOutcome, PlanPosition, PlanSide
 from relay.objects.differences import differing_fields
 from relay.objects.policies import holds_data
 from schemas.objects.annotations import ON_REMOVAL
@@ -68,8 +68,8 @@ class Reasons:
             if verdict.before.on_removal != after.on_removal:
                 return "", (f"metadata.annotations[{ON_REMOVAL}]",)
             return "it was left to its cluster, and is kept in step from now on", ()
-        old = self._copies.at_place(verdict.key, verdict.before, place.profile_before)
-        new = self._copies.at_place(verdict.key, verdict.after, place.profile_after)
+        old = self._copies.at_place(verdict.key, verdict.before, place.before.profile)
+        new = self._copies.at_place(verdict.key, verdict.after, place.after.profile)
         if old is None or new is None:
             return "its content is another", ()
         return "", differing_fields(old, new)
@@ -80,18 +80,14 @@ class Reasons:
             return "what is to lie in it needs it"
         key = MailKey(verdict.after.placements[0])
         delivery, former = self._after.placements[key], self._before.placements.get(key)
-        if place.profile_after is None:
+        was, now = place.before.profile, place.after.profile
+        if now is None:
             return ""
-        if (
-            place.profile_before is None
-            or place.profile_before.source != place.profile_after.source
-        ):
-            return (
-                f"SyncTarget {place.profile_after.source.name} is new at {place.profile_after.path}"
-            )
+        if was is None or was.source != now.source:
+            return f"SyncTarget {now.source.name} is new at {now.path}"
         if former is None:
             return f"{delivery.title} is new"
-        if key not in place.placements_before:
+        if key not in place.before.placements:
             return self._reached(delivery, former, place)
         if verdict.key in self._after.new:
             return f"it is new, and {delivery.title} selects it"
@@ -99,17 +95,18 @@ class Reasons:
 
     def _delete(self, verdict: ObjectOutcome, place: PlanPosition) -> str:
         assert verdict.before is not None
-        if place.profile_before is None:
+        was, now = place.before.profile, place.after.profile
+        if was is None:
             return ""
-        if place.profile_after is None or place.profile_before.source != place.profile_after.source:
-            return self._left(place.profile_before)
+        if now is None or was.source != now.source:
+            return self._left(was)
         if not verdict.before.placements:
             return "nothing that lies in it is wanted any more"
         key = MailKey(verdict.before.placements[0])
         former, delivery = self._before.placements[key], self._after.placements.get(key)
         if delivery is None:
             return f"{former.title} is deleted"
-        if key not in place.placements_after:
+        if key not in place.after.placements:
             return self._lost(former, delivery, place)
         if verdict.key in self._after.gone:
             return "it is deleted at the centre"
@@ -152,8 +149,8 @@ class Reasons:
         return f"SyncTarget {was.source.name} is deleted, or loses its place"
 
     def _reached(self, delivery: Delivery, former: Delivery, place: PlanPosition) -> str:
-        found = _selecting(delivery.alternatives, place.profile_after, place.locations_after)
-        if _selecting(former.alternatives, place.profile_after, place.locations_after) is None:
+        found = _selecting(delivery.alternatives, place.after)
+        if _selecting(former.alternatives, place.after) is None:
             return f"{_selectors(delivery)} of {delivery.title} match it now"
         if found is None or found[1] is None:
             return f"the labels of its SyncTarget match {delivery.title} now"
@@ -161,22 +158,22 @@ class Reasons:
 
     def _lost(self, former: Delivery, delivery: Delivery, place: PlanPosition) -> str:
         """Why a placement is not meant for a destination any more."""
-        found = _selecting(former.alternatives, place.profile_before, place.locations_before)
-        if found is None or place.profile_after is None:
+        found, now = _selecting(former.alternatives, place.before), place.after.profile
+        if found is None or now is None:
             return f"{delivery.title} is not meant for it any more"
-        if _selecting(former.alternatives, place.profile_after, place.locations_after) is not None:
+        if _selecting(former.alternatives, place.after) is not None:
             return f"{_selectors(delivery)} of {delivery.title} do not match it any more"
         alternative, location = found
-        target = f"SyncTarget {place.profile_after.source.name}"
+        target = f"SyncTarget {now.source.name}"
         if location is None:
-            return _unmatched(alternative.selector, place.profile_after.labels, target)
+            return _unmatched(alternative.selector, now.labels, target)
         whose = f"Location {location.source.name}"
         present = self._after.locations.get(location.source.key)
         if present is None or present.instance_selector is None:
             return f"{whose} is deleted" if present is None else f"{whose} selects nothing"
         if not alternative.selector.matches(present.labels):
             return _unmatched(alternative.selector, present.labels, whose)
-        told = _unmatched(present.instance_selector, place.profile_after.labels, target)
+        told = _unmatched(present.instance_selector, now.labels, target)
         return f"{told}: it is not at {whose} any more"
 
 
@@ -189,12 +186,11 @@ def _selectors(delivery: Delivery) -> str:
 
 
 def _selecting(
-    alternatives: tuple[Alternative, ...],
-    profile: Profile | None,
-    locations: Sequence[LocationRecord],
+    alternatives: tuple[Alternative, ...], side: PlanSide
 ) -> tuple[Alternative, LocationRecord | None] | None:
-    """The first alternative that selects a destination at these Locations, and by which it does."""
-    for alternative in alternatives if profile is not None else ():
+    """The first alternative that selects who hangs there, and the Location by which it does."""
+    profile = side.profile
+    for alternative in alternatives:
         space, selector = alternative.space, alternative.selector
         if profile is None or space not in ("", profile.source.space):
             continue
@@ -202,7 +198,7 @@ def _selecting(
             if selector.matches(profile.labels):
                 return alternative, None
             continue
-        for location in locations:
+        for location in side.locations:
             if selector.matches(location.labels):
                 return alternative, location
     return None

@@ -59,15 +59,19 @@ class ObjectOutcome(NamedTuple):
     why: str = ""
 
 
-class PlanPosition(NamedTuple):
-    """One place before and after: who hangs there, where that is, and what is meant for it."""
+class PlanSide(NamedTuple):
+    """One place at one moment: who hangs there, where that is, and what is meant for it."""
 
-    profile_before: Profile | None
-    profile_after: Profile | None
-    locations_before: tuple[LocationRecord, ...]
-    locations_after: tuple[LocationRecord, ...]
-    placements_before: tuple[MailKey, ...]
-    placements_after: tuple[MailKey, ...]
+    profile: Profile | None = None
+    locations: tuple[LocationRecord, ...] = ()
+    placements: tuple[MailKey, ...] = ()
+
+
+class PlanPosition(NamedTuple):
+    """One place before and after."""
+
+    before: PlanSide
+    after: PlanSide
 
 
 @dataclass(slots=True)
@@ -196,10 +200,9 @@ class Judge:
     def _made(
         self, group: DestinationGroup, place: PlanPosition | None
     ) -> Iterator[dict[Slot, PlannedCopy]]:
-        sides = (None, None) if place is None else (place.profile_before, place.profile_after)
-        places = zip(group.templates, sides, _values(place), strict=True)
-        for templates, profile, values in places:
-            name = "" if profile is None else profile.source.name
+        sides = place or PlanPosition(PlanSide(), PlanSide())
+        for templates, side, values in zip(group.templates, sides, _values(*sides), strict=True):
+            name = "" if side.profile is None else side.profile.source.name
             yield {
                 (key, entry.key): self._copies.at(entry, values, name) for key, entry in templates
             }
@@ -322,21 +325,15 @@ def _placements(verdict: ObjectOutcome) -> set[MailKey]:
     return found | ({verdict.by} if verdict.by else set())
 
 
-def _values(place: PlanPosition | None) -> tuple[Mapping[str, str], Mapping[str, str]]:
+def _values(before: PlanSide, after: PlanSide) -> tuple[Mapping[str, str], Mapping[str, str]]:
     """The properties of a destination, before and after."""
-    if place is None:
-        return {}, {}
-    were = _values_of(place.profile_before, place.locations_before)
-    if (
-        place.profile_before is place.profile_after
-        and place.locations_before is place.locations_after
-    ):
-        return were, were
-    return were, _values_of(place.profile_after, place.locations_after)
+    were = _values_of(before)
+    is_same = before.profile is after.profile and before.locations is after.locations
+    return were, were if is_same else _values_of(after)
 
 
-def _values_of(profile: Profile | None, locations: tuple[LocationRecord, ...]) -> Mapping[str, str]:
-    return {} if profile is None else properties_of(profile, locations).values
+def _values_of(side: PlanSide) -> Mapping[str, str]:
+    return {} if side.profile is None else properties_of(side.profile, side.locations).values
 
 
 def _differing(before: Delivery | None, after: Delivery | None) -> Iterator[ObjectKey]:
