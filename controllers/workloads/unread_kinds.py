@@ -53,7 +53,7 @@ class KindReading:
         for kind in kinds:
             self._listed.add(kind)
             self._waited.pop(kind, None)
-            unread.kinds.pop(kind, None)
+            unread.pop(kind, None)
 
     def synced(self) -> None:
         """Take it that nothing is waited for."""
@@ -64,10 +64,10 @@ class KindReading:
         kind, unread = event.interest.group_resource, self._workloads().unread
         self._waited.pop(kind, None)
         if event.reason == NOT_FOUND:
-            unread.kinds.pop(kind, None)
+            unread.pop(kind, None)
             self._listed.discard(kind)
             return
-        unread.kinds[kind] = UnreadKind(
+        unread[kind] = UnreadKind(
             self._namespaced.get(kind, True), event.reason, event.message, kind in self._listed
         )
         self._looked_at = float("-inf")
@@ -85,12 +85,12 @@ class KindReading:
                 changed |= await self._look()
             if changed:
                 self._tell()
-            if not self._waited and not self._workloads().unread.kinds:
+            if not self._waited and not self._workloads().unread:
                 self._some.clear()
 
     def _say_waited(self) -> bool:
         """Have placements say which kinds are not listed yet; whether these are others now."""
-        now, kinds = self._clock.now().seconds, self._workloads().unread.kinds
+        now, kinds = self._clock.now().seconds, self._workloads().unread
         late = {kind for kind, since in self._waited.items() if now - since >= NOT_LISTED_SECONDS}
         over = {kind for kind, unread in kinds.items() if not unread.reason} - late
         for kind in over:
@@ -103,12 +103,12 @@ class KindReading:
     async def _look(self) -> bool:
         """See in which Namespaces there is nothing of a kind; whether that is otherwise now."""
         changed = False
-        for kind, unread in [*self._workloads().unread.kinds.items()]:
+        for kind, unread in [*self._workloads().unread.items()]:
             if not unread.namespaced or unread.reason in ("", UNAVAILABLE):
                 continue
             empty = await self._empty(kind, unread)
-            if self._workloads().unread.kinds.get(kind) == unread and empty != unread.empty:
-                self._workloads().unread.kinds[kind] = replace(unread, empty=empty)
+            if self._workloads().unread.get(kind) == unread and empty != unread.empty:
+                self._workloads().unread[kind] = replace(unread, empty=empty)
                 changed = True
         return changed
 

@@ -17,7 +17,9 @@ def power_checks(facts: DoctorFacts) -> Iterator[Check]:
     A failure for a centre that loses what it acknowledged; nothing of nodes that do not say.
     """
     known = [node for node in facts.nodes if node.sync_seconds is not None]
-    wrong = [node for node in known if node.sync_seconds and _is_meant_durable(node)]
+    # Nobody above a centre has what it loses.
+    durable = [node for node in known if node.meant_durable or node.path == "/"]
+    wrong = [node for node in durable if node.sync_seconds]
     fine = [node for node in known if node not in wrong]
     if kept := [node.path for node in fine if not node.sync_seconds]:
         where = some_of(kept, NAMED_MAX)
@@ -28,11 +30,6 @@ def power_checks(facts: DoctorFacts) -> Iterator[Check]:
         said = f"a loss of power would cost up to {most} at {where}, had again from above"
         yield Check(GROUP, "ok", said)
     yield from map(_unsynced, wrong)
-
-
-def _is_meant_durable(node: NodeFacts) -> bool:
-    # Nobody above a centre has what it loses.
-    return node.meant_durable or node.path == "/"
 
 
 def _unsynced(node: NodeFacts) -> Check:

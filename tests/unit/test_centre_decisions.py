@@ -52,7 +52,7 @@ def test_of_what_is_gone_nothing_is_remembered():
     seen.listed(keyed(config("a"), placement()))
     seen.next(["shop"])
     seen.listed({})
-    assert not any(cleaned._known for cleaned in seen.cleaned._by_rule.values())
+    assert not any(cleaned._known for cleaned in seen.cleaned.values())
     registry = Registry("space", TREE, {})
     for named in (target("s1", "/r/s1"), target("s2", "/r/s1")):
         key = target_key(named["metadata"]["name"])

@@ -292,7 +292,8 @@ def test_what_is_forgotten_between_two_steps_and_stays_is_prepared_all_the_same(
     )  # fmt: skip
     for _ in prepare(seen, "shop", lambda _name: True):
         # As if a Denatured had the same object.
-        seen.cleaned.forget(config_key("c000"))
+        for cleaned in seen.cleaned.values():
+            cleaned.forget(config_key("c000"))
     assert evaluations.count == 2
 
 

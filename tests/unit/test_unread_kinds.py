@@ -40,13 +40,13 @@ def lacking(workloads, *clauses):
 
 
 def test_the_words_of_the_failure_come_first(workloads):
-    workloads.unread.kinds[CONVS] = UnreadKind(True, "InternalError", FAILED)
+    workloads.unread[CONVS] = UnreadKind(True, "InternalError", FAILED)
     found = lacking(workloads, WHOLE)
     assert found.reason == "KindUnreadable"
     assert found.message.startswith(f"{FAILED}; so convs.conv.example.com cannot be read")
     assert "get, list and watch" not in found.message
     said = 'secrets is forbidden: User "x" cannot list resource "secrets"'
-    workloads.unread.kinds = {("", "secrets"): UnreadKind(True, "Forbidden", said)}
+    workloads.unread = {("", "secrets"): UnreadKind(True, "Forbidden", said)}
     assert lacking(workloads, {"apiGroup": ""}).message == (
         f"{said}; so secrets cannot be read: what was sent of it stays; "
         "let the centre get, list and watch it, or name other resources"
@@ -67,9 +67,7 @@ def test_the_words_of_the_failure_come_first(workloads):
     ],
 )
 def test_a_clause_is_concerned_only_where_such_an_object_may_lie(workloads, clauses, concerned):
-    workloads.unread.kinds[CONVS] = UnreadKind(
-        True, "InternalError", FAILED, empty=frozenset({"other"})
-    )
+    workloads.unread[CONVS] = UnreadKind(True, "InternalError", FAILED, empty=frozenset({"other"}))
     found = lacking(workloads, *clauses)
     assert (found is not None and found.reason == "KindUnreadable") is concerned or (
         found.reason == "NamespaceNotFound" and "convs" not in found.message
@@ -77,13 +75,13 @@ def test_a_clause_is_concerned_only_where_such_an_object_may_lie(workloads, clau
 
 
 def test_what_lies_in_no_namespace_concerns_no_clause_of_namespaces(workloads):
-    workloads.unread.kinds[CLUSTER] = UnreadKind(False, "Forbidden", "wides is forbidden")
+    workloads.unread[CLUSTER] = UnreadKind(False, "Forbidden", "wides is forbidden")
     assert lacking(workloads, WHOLE) is None
     assert lacking(workloads, {"apiGroup": "conv.example.com"}).reason == "KindUnreadable"
 
 
 def test_of_a_kind_whose_server_is_away_only_what_was_seen_concerns(workloads):
-    workloads.unread.kinds[CONVS] = UnreadKind(True, "ServiceUnavailable", "away", was_listed=True)
+    workloads.unread[CONVS] = UnreadKind(True, "ServiceUnavailable", "away", was_listed=True)
     assert lacking(workloads, WHOLE) is None
     one = {"metadata": {"name": "one", "namespace": "shop"}}
     workloads.put(ObjectKey(*CONVS, "shop", "one"), one)
@@ -92,7 +90,7 @@ def test_of_a_kind_whose_server_is_away_only_what_was_seen_concerns(workloads):
 
 
 def test_until_a_kind_was_listed_nothing_that_may_select_it_is_synced(workloads):
-    workloads.unread.kinds[CONVS] = UnreadKind(True)
+    workloads.unread[CONVS] = UnreadKind(True)
     found = lacking(workloads, WHOLE)
     assert found == Lack("KindNotListed", "convs.conv.example.com are not listed yet")
     everywhere = Count(Summary(states={"synced": 1}, health={"healthy": 1}), exact=True)
@@ -113,7 +111,7 @@ def test_what_else_is_wrong_is_said_before_a_kind_that_cannot_be_read():
 def test_what_was_sent_of_a_kind_that_cannot_be_read_is_neither_missed_nor_removed(workloads):
     key, gone = ObjectKey(*CONVS, "shop", "one"), config_key("b")
     before = frozenset({key, gone, config_key("a")})
-    workloads.unread.kinds[CONVS] = UnreadKind(True, "InternalError", FAILED)
+    workloads.unread[CONVS] = UnreadKind(True, "InternalError", FAILED)
     stays, held = held_back(workloads, "shop", before, {key, gone})
     assert stays == {key}
     assert not held.items

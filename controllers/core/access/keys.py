@@ -124,7 +124,9 @@ def changed_record(
     if change.signing is not None:
         last = stamp.generation if alone else min(stamp.generation + REQUEST_MS, INT_MAX)
         grants = [
-            wire.replace(it, last=last, kinds=_ENDED_KINDS) if _is(ring.signing, it) else it
+            wire.replace(it, last=last, kinds=_ENDED_KINDS)
+            if it.key_id == ring.signing.key_id
+            else it
             for it in grants
         ]
         grants.append(granted(change.signing, first=stamp.generation))
@@ -280,7 +282,3 @@ def _demand(holds: object, otherwise: str, remedy: str) -> None:
     """Raises KeysRefused unless it holds."""
     if not holds:
         raise KeysRefused(otherwise, remedy)
-
-
-def _is(signer: Signer, grant: KeyGrant) -> bool:
-    return grant.key_id == signer.key_id

@@ -5,7 +5,7 @@ Nothing opens but after exact counts of what is open now; who is admitted stays 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 
 from controllers.core.rollout import layers, recovery, revisions, wave_health, waves
 from controllers.core.rollout.culprits import culprits
@@ -36,6 +36,7 @@ from relay.core.instant import Instant
 from relay.objects.stored_object import timestamp
 from schemas.api.rollout_spec import RolloutSpec, seconds_of
 from schemas.api.rollout_status import RolloutStatus, RolloutStep, WaveStatus
+from schemas.reports.reports import CELL_OTHER
 
 _TURNS_MAX = 64
 
@@ -170,7 +171,7 @@ class _Turn:
         # The last counts of what was given up tell why.
         if state.layers[0].revision == state.revision:
             listed = tuple(
-                wave_health.shown(wave, self._tally(state, at)) if wave.step else wave
+                changed(wave, **asdict(self._tally(state, at))) if wave.step else wave
                 for at, wave in enumerate(listed)
             )
         late = None
@@ -188,7 +189,8 @@ class _Turn:
         count = self._facts.count
         if count is None or self._facts.gates != layers.gates_of(state):
             return False
-        is_whole = count.exact and wave_health.is_whole(count.summary.cells)
+        # All members are in cells of their own gates.
+        is_whole = count.exact and not count.summary.cells.get(CELL_OTHER)
         return is_whole and not self._is_outrun()
 
     def _is_outrun(self) -> bool:

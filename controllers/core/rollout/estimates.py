@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from controllers.core.ledger.destination_counts import SelectedDestinations
-from controllers.core.rollout.waves import labels_of
+from controllers.core.rollout.waves import end_of, labels_of
 from schemas.api.rollout_spec import Wave
 from schemas.records.records import (
-    BUCKETS,
     OVER_LOCATION,
     OVER_SYNC_TARGET,
     Alternative,
@@ -84,7 +83,7 @@ def wave_members(
     left = reach.destinations(meant)
     found = []
     for wave in waves:
-        below = BUCKETS if wave.percent is None else wave.percent * BUCKETS // 100
+        below = end_of(wave)
         among = _among(reach, left, wave)
         profiles = {key: it for key in among if isinstance(it := records[key], Profile)}
         admitted = {k for k, it in profiles.items() if bucket(it.destination, salt) < below}

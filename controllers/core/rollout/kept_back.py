@@ -98,18 +98,12 @@ def destinations_at(
     for key in reach.destinations(head.alternatives):
         profile = records[key]
         assert isinstance(profile, Profile)
-        if (place := _place_of(profile, gates)) is not None:
+        # The gates of a place admit all who are there; the first one counts.
+        placed = (gate.path for gate in gates if gate.path.holds(profile.path))
+        place = next((path for path in placed if not path.is_root), None)
+        if place is not None:
             found[place] += 1
     return found
-
-
-def _place_of(profile: Profile, gates: Sequence[Gate]) -> NodePath | None:
-    """The place whose gates a destination passes; None if it has no place of its own.
-
-    The gates of a place admit all who are there.
-    """
-    placed = (gate.path for gate in gates if not gate.path.is_root)
-    return next((path for path in placed if path.holds(profile.path)), None)
 
 
 def count_lacking(

@@ -17,7 +17,7 @@ from schemas.api.rollout_status import (
     RolloutStep,
     WaveStatus,
 )
-from schemas.records.records import BUCKETS, Gate
+from schemas.records.records import Gate
 
 UNKNOWN_PROGRESS = (
     "neither the ledger nor this status says how far it was: nothing opens; with resume everyone "
@@ -168,8 +168,7 @@ def _as_opened(wave: WaveStatus, gate: LayerGate | None, *, is_present: bool) ->
     if gate is None:
         return changed(wave, phase="Done", step=0)
     steps = [RolloutStep(below=gate.below)]
-    share = wave.definition.percent
-    end = BUCKETS if share is None else share * BUCKETS // 100
+    end = waves.end_of(wave.definition)
     if gate.below < end:
         steps.append(RolloutStep(below=end))
     phase = "Progressing" if is_present else "Done"

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from decimal import Decimal
 
-from controllers.core.rollout.state import changed
 from schemas.api.rollout_spec import RolloutSpec
 from schemas.api.rollout_status import WaveStatus
 from schemas.records.shares import share_of
-from schemas.reports.reports import CELL_OTHER, ORPHANED, Cell, ExceptionSample
+from schemas.reports.reports import ORPHANED, Cell, ExceptionSample
 from schemas.reports.states import MAINTAINED, NEVER_JOINED
 
 _FAILED_STATES = ("failing", "frozen")
@@ -31,11 +30,6 @@ class WaveTally:
     @property
     def reachable(self) -> int:
         return self.members - self.unreachable
-
-
-def is_whole(cells: Mapping[str, int]) -> bool:
-    """Whether all members are in cells of their own gates."""
-    return not cells.get(CELL_OTHER)
 
 
 def is_outrun(exceptions: Iterable[ExceptionSample]) -> bool:
@@ -62,11 +56,6 @@ def tally(cells: Mapping[str, int], gate: str, of: str) -> WaveTally:
         broken = of == "healthy" and is_synced and cell.health == "degraded"
         failing += count * (cell.state in _FAILED_STATES or broken)
     return WaveTally(members, healthy, synced, failing, waiting, unreachable)
-
-
-def shown(wave: WaveStatus, found: WaveTally) -> WaveStatus:
-    """The wave with what was counted of it."""
-    return changed(wave, **asdict(found))
 
 
 def tallied(wave: WaveStatus) -> WaveTally:

@@ -160,10 +160,8 @@ def steps_of(
     It begins where an earlier wave of the same selector ended: who was admitted stays admitted.
     """
     wave = waves[at]
-    end = BUCKETS if wave.percent is None else wave.percent * BUCKETS // 100
-    begin = max(
-        (_end(each) for each in waves[:at] if labels_of(each) == labels_of(wave)), default=0
-    )
+    end, labels = end_of(wave), labels_of(wave)
+    begin = max((end_of(each) for each in waves[:at] if labels_of(each) == labels), default=0)
     if wave.max_concurrent is None and wave.rate is None:
         return (RolloutStep(below=end),)
     # A share of the members needs no number of them.
@@ -181,7 +179,8 @@ def steps_of(
     )
 
 
-def _end(wave: Wave) -> int:
+def end_of(wave: Wave) -> int:
+    """The bucket below which a wave admits, once it is open."""
     return BUCKETS if wave.percent is None else wave.percent * BUCKETS // 100
 
 

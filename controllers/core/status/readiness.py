@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from controllers.core.conditions import ready, reconciling, stalled
 from controllers.core.status.facts import PlacementFacts
-from controllers.core.status.rollout_holds import Steered, kept
+from controllers.core.status.rollout_holds import kept
 from controllers.core.workloads.missing_references import NOTHING_SELECTED
 from schemas.api.placement_details import Hold
 from schemas.api.shared import Condition
@@ -62,7 +62,8 @@ def readiness(
     if facts.lack is not None or not count.summary.joined:
         return reconciling(synced.reason, synced.message)
     if facts.steered is not None and kept(facts.steered, count) != 0:
-        return reconciling(ROLLING_OUT, _waves(facts.steered, synced))
+        waves = facts.steered.state.message if facts.steered.state is not None else ""
+        return reconciling(ROLLING_OUT, "; ".join(filter(None, (synced.message, waves))))
     return _reached(facts, count.summary, synced, healthy)
 
 
@@ -105,12 +106,6 @@ def _is_refused(summary: Summary) -> bool:
         return False
     failing = (each.reason for each in summary.exceptions if each.severity < NOT_WORKING)
     return any(reason.partition(":")[0] not in _MAY_PASS for reason in failing)
-
-
-def _waves(steered: Steered, synced: Condition) -> str:
-    """How far those are that have it, and what the waves wait for."""
-    said = steered.state.message if steered.state is not None else ""
-    return "; ".join(filter(None, (synced.message, said)))
 
 
 def _where(places: Sequence[str]) -> str:

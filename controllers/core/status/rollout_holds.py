@@ -108,8 +108,8 @@ def rollout_holds(steered: Steered, count: Count) -> Iterator[Hold]:
     if steered.is_everywhere:
         return
     number = kept(steered, count)
-    if number != 0 and (hold := _of_waves(steered, number)) is not None:
-        yield hold
+    if number != 0 and (stands := why_waves_stand(steered)) is not None:
+        yield held(*stands, number)
     yield from _of_places(steered, count)
     if hold := _of_windows(steered, count):
         yield hold
@@ -139,15 +139,6 @@ def _deleted(steered: Steered, number: int | None) -> Hold:
     return held(
         ROLLOUT_DELETED, said, f"{_COMMAND} release {short_title(steered.placement)}", number
     )
-
-
-def _of_waves(steered: Steered, number: int | None) -> Hold | None:
-    """Why the waves do not go on; None if they do."""
-    found = why_waves_stand(steered)
-    if found is None:
-        return None
-    reason, said, remedy = found
-    return held(reason, said, remedy, number)
 
 
 def why_waves_stand(steered: Steered) -> tuple[str, str, str] | None:

@@ -316,35 +316,16 @@ def _packed(key: ObjectKey, sent: Mapping[str, Any]) -> bytes:
     return plain
 
 
-class CleanedByRule:
+def cleaned_by_rule(workloads: Workloads) -> dict[Cleaning, CleanObjects]:
     """The objects of a space as they are sent, by the rule that a placement asks for."""
-
-    def __init__(self, workloads: Workloads) -> None:
-        resolver, rules = workloads.resolver, get_args(Cleaning)
-        self._by_rule: dict[Cleaning, CleanObjects] = {
-            rule: CleanObjects(
-                resolver.customizers,
-                workloads.transforms,
-                workloads.settings,
-                rule,
-                lambda key: resolver.objects.get(resolver.definition_of(key)),
-            )
-            for rule in rules
-        }
-
-    def __getitem__(self, cleaning: Cleaning) -> CleanObjects:
-        return self._by_rule[cleaning]
-
-    def translated(self) -> None:
-        """Nobody asks soon for what was cleaned."""
-        for cleaned in self._by_rule.values():
-            cleaned.translated()
-
-    def forget(self, key: ObjectKey) -> None:
-        for cleaned in self._by_rule.values():
-            cleaned.forget(key)
-
-    def keep_only(self, keys: Container[ObjectKey]) -> None:
-        """Forget all other objects."""
-        for cleaned in self._by_rule.values():
-            cleaned.keep_only(keys)
+    resolver = workloads.resolver
+    return {
+        rule: CleanObjects(
+            resolver.customizers,
+            workloads.transforms,
+            workloads.settings,
+            rule,
+            lambda key: resolver.objects.get(resolver.definition_of(key)),
+        )
+        for rule in get_args(Cleaning)
+    }

@@ -27,11 +27,11 @@ from controllers.core.ledger.removal import (
     named,
 )
 from controllers.core.ledger.weighing import Brake, Confirmations, Delivered, weigh
-from controllers.core.translation.clean_objects import CleanedByRule, ObjectRefused
+from controllers.core.translation.clean_objects import ObjectRefused, cleaned_by_rule
 from controllers.core.translation.inferred_removals import held_back, too_large
 from controllers.core.translation.rejections import Rejections
 from controllers.core.translation.stored_arms import Entries, StoredArm
-from controllers.core.translation.stranded import Stranded, news_among, objects_text, stranded
+from controllers.core.translation.stranded import Stranded, news_among, objects_text
 from controllers.core.translation.translate import (
     DeltaRules,
     IssuedDelta,
@@ -116,7 +116,7 @@ class Placements:
         self._inventory: SelectedDestinations | None = None
         # What is tried went through all waves.
         self._is_dry_run = False
-        self.cleaned = CleanedByRule(self.workloads)
+        self.cleaned = cleaned_by_rule(self.workloads)
 
     def trial(
         self, objects: Mapping[ObjectKey, Object], ledger: Mapping[MailKey, Record]
@@ -143,7 +143,8 @@ class Placements:
         self.known = True
         self._unfollowed -= objects.keys()
         touched = self.workloads.listed(objects, in_ledger, kind)
-        self.cleaned.keep_only(self.workloads.resolver.objects)
+        for cleaned in self.cleaned.values():
+            cleaned.keep_only(self.workloads.resolver.objects)
         return touched
 
     def put(self, key: ObjectKey, obj: Object) -> frozenset[str]:
@@ -153,7 +154,8 @@ class Placements:
 
     def deleted(self, key: ObjectKey) -> frozenset[str]:
         """Take it that an object is gone: an unbroken watch said so."""
-        self.cleaned.forget(key)
+        for cleaned in self.cleaned.values():
+            cleaned.forget(key)
         self._unfollowed.discard(key)
         # Who holds it for an edit does not select it, and lets go of it, too.
         holding = [name for name in self.braked if key in self.entries(name)]
@@ -170,7 +172,8 @@ class Placements:
 
         It `stays` while something holds it there.
         """
-        self.cleaned.forget(key)
+        for cleaned in self.cleaned.values():
+            cleaned.forget(key)
         return self.workloads.vanished(key, stays=stays)
 
     def keep_kinds(self, kinds: AbstractSet[tuple[str, str]]) -> None:
@@ -215,7 +218,8 @@ class Placements:
                 works.append(work)
                 busy.add(name)
         self.deferred = frozenset(deferred)
-        self.cleaned.translated()
+        for cleaned in self.cleaned.values():
+            cleaned.translated()
         return works
 
     def issued(self, works: Sequence[Work], records: Iterable[Record]) -> None:
@@ -423,7 +427,7 @@ class Placements:
             return False
         steering = Steering(lambda _target: before.gates, target=self._targets.get(name))
         stays = self._translated(name, placement, before, steering)
-        found = stranded(before, stays)
+        found = Stranded(stays.root, news_among(before, stays.entries), stays.entries)
         if name in rollouts.former.deleted and before.knows_all and not found.differing:
             # Someone deleted it, and nothing differs: what comes next is for everyone.
             return False

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from controllers.core.translation.stored_arms import Entries, differing
-from controllers.core.translation.translate import IssuedDelta, Translation
+from controllers.core.translation.translate import IssuedDelta
 from schemas.content.blobs import Reference
 from schemas.objects.objects import ObjectKey
 from schemas.values.wording import many, namespace_first, some_of
@@ -25,11 +25,6 @@ class Stranded(NamedTuple):
     def news(self) -> str:
         """`2 objects: shop/deployments.apps/web, shop/services/web`; "" if nothing differs."""
         return objects_text(self.differing)
-
-
-def stranded(before: IssuedDelta, stays: Translation) -> Stranded:
-    """What a placement that stays as it is would come to."""
-    return Stranded(stays.root, news_among(before, stays.entries), stays.entries)
 
 
 def news_among(before: IssuedDelta, wanted: Entries) -> frozenset[ObjectKey]:

@@ -343,7 +343,8 @@ class _Shown:
         if key is None:
             return entry
         by = self.cleaned.customizers.casting(name, self.objects[name]).customizer
-        customizer = self._keep(_sealed(by, key)) if by is not None else None
+        sealed = _sealed_customizer(blobs.open_stored(by), key) if by is not None else None
+        customizer = self._keep(sealed) if sealed is not None else None
         kind = entry.reference.kind
         marked = mark(self.marking, ContentHash(entry.address))
         own = known.reference if known is not None and known.mark == marked else None
@@ -359,13 +360,9 @@ class _Shown:
 
 
 @lru_cache(maxsize=256)
-def _seal_customizer(plain: bytes, key: SealingKey) -> StoredBlob:
-    return key.store(blobs.CUSTOMIZER, plain)
-
-
-def _sealed(by: StoredBlob, key: SealingKey) -> StoredBlob:
+def _sealed_customizer(plain: bytes, key: SealingKey) -> StoredBlob:
     """A Customizer, which many objects may have."""
-    return _seal_customizer(blobs.open_stored(by), key)
+    return key.store(blobs.CUSTOMIZER, plain)
 
 
 def _drafted(

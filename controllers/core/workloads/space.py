@@ -26,7 +26,7 @@ from controllers.core.workloads.renature import DENATUREDS, Renatured, is_denatu
 from controllers.core.workloads.selection import KindScope, rules_of
 from controllers.core.workloads.space_settings import SpaceSettings
 from controllers.core.workloads.transforms import TRANSFORMS, Transforms
-from controllers.core.workloads.unread_kinds import UnreadKinds
+from controllers.core.workloads.unread_kinds import UnreadKind, hidden
 from controllers.core.workloads.what import WhatResolver, is_partial
 from schemas.api.parsing import parse_wish
 from schemas.api.placement import AS_WRITTEN, Cleaning, EdgePlacement
@@ -101,7 +101,8 @@ class Workloads:
     def __init__(self) -> None:
         self.resolver = WhatResolver()
         self.missing = MissingReferences()
-        self.unread = UnreadKinds()
+        # The kinds that the space does not show now.
+        self.unread: dict[GroupResource, UnreadKind] = {}
         self.renatured = Renatured()
         self.collectors = Collectors()
         self.health_rules = HealthRules()
@@ -287,7 +288,8 @@ class Workloads:
 
     def keep_kinds(self, kinds: AbstractSet[tuple[str, str]]) -> None:
         """Forget the objects of all other kinds: nothing is told of them any more."""
-        self.unread.keep(kinds)
+        for kind in self.unread.keys() - kinds:
+            del self.unread[kind]
         for kind in self.resolver.kinds() - kinds:
             for key in self.resolver.of_kind(kind):
                 if not self.renatured.hide(key, None):
@@ -301,14 +303,10 @@ class Workloads:
 
     def _hidden(self, name: str) -> list[tuple[str, str]]:
         """What a placement may select of kinds that the space does not show now."""
-        if not self.unread.kinds:
+        if not self.unread:
             return []
-        resolver = self.resolver
-        return [
-            *self.unread.hidden(
-                resolver.rules(name), resolver.selected_kinds(name), resolver.namespaces
-            )
-        ]
+        rules, namespaces = self.resolver.rules(name), self.resolver.namespaces
+        return [*hidden(self.unread, rules, self.resolver.selected_kinds(name), namespaces)]
 
     def wide(self, name: str) -> tuple[int, int] | None:
         """How many objects a placement selects, and of how many, if it is almost all there are.

@@ -38,33 +38,22 @@ class UnreadKind:
         return self.was_listed and self.reason == UNAVAILABLE
 
 
-class UnreadKinds:
-    """Those of one space, by group and resource."""
+def hidden(
+    kinds: Mapping[GroupResource, UnreadKind],
+    rules: Rules,
+    selected: AbstractSet[GroupResource],
+    namespaces: Namespaces,
+) -> Iterator[tuple[str, str]]:
+    """What a placement may select of these and nobody can see: a word and a text for each kind.
 
-    def __init__(self) -> None:
-        self.kinds: dict[GroupResource, UnreadKind] = {}
-
-    def __contains__(self, kind: GroupResource) -> bool:
-        return kind in self.kinds
-
-    def keep(self, kinds: AbstractSet[GroupResource]) -> None:
-        """Forget all others: nothing is asked of them any more."""
-        for kind in self.kinds.keys() - kinds:
-            del self.kinds[kind]
-
-    def hidden(
-        self, rules: Rules, selected: AbstractSet[GroupResource], namespaces: Namespaces
-    ) -> Iterator[tuple[str, str]]:
-        """What a placement may select and nobody can see: a word and a text for each kind.
-
-        `selected` are the kinds of what is known that it selects.
-        """
-        for kind, unread in sorted(self.kinds.items()):
-            concerned = kind in selected
-            if not concerned and not unread.stands_still:
-                concerned = may_reach(rules, kind, unread, namespaces)
-            if concerned:
-                yield (KIND_UNREADABLE if unread.reason else NOT_LISTED), text(kind, unread)
+    `selected` are the kinds of what is known that it selects.
+    """
+    for kind, unread in sorted(kinds.items()):
+        concerned = kind in selected
+        if not concerned and not unread.stands_still:
+            concerned = may_reach(rules, kind, unread, namespaces)
+        if concerned:
+            yield (KIND_UNREADABLE if unread.reason else NOT_LISTED), text(kind, unread)
 
 
 def may_reach(
