@@ -6,14 +6,13 @@ import asyncio
 from collections.abc import Iterable, Mapping
 
 from controllers.centre import Controllers
-from controllers.core.blob_reading import Reading
 from controllers.core.ledger.weighing import Loss
 from controllers.core.planning.dry_run import CentreState, DryRun, Written, dry_run
 from controllers.core.planning.losses import losses
 from controllers.core.planning.plan import Plan, plan
 from controllers.core.translation.reading import read_issued
 from controllers.core.translation.translate import IssuedDelta
-from controllers.issuing.issuer import read_all
+from controllers.issuing.issuer import load_all, read_all
 from schemas.content.blobs import Reference, open_value, parts_of
 from schemas.objects.objects import ObjectKey
 from schemas.records.records import DeltaHead, Record
@@ -96,7 +95,7 @@ async def _contents(controllers: Controllers, trial: DryRun) -> dict[ContentHash
             continue
         parts = {it.address: trial.stored[it.address] for it in parts_of(reference, value)}
         found[reference.address] = open_value(reference, value, parts)
-    return {**found, **await read_all(controllers.relay, _reading(tuple(kept)))}
+    return {**found, **await load_all(controllers.relay, kept)}
 
 
 def _opened(
@@ -113,7 +112,3 @@ def _opened(
                     if plain is not None:
                         opened[reference.address] = plain
     return opened
-
-
-def _reading(wanted: tuple[Reference, ...]) -> Reading[Mapping[ContentHash, bytes]]:
-    return (yield wanted)

@@ -31,7 +31,8 @@ from controllers.spaces.space_marks import SpaceContinuity
 from relay.core.records.trust import RootsRefused, Trust
 from relay.ports import BusBroken, Clock, Dice
 from relay.shell.publisher import CentrePublisher
-from relay.waiting import until_due
+from relay.waiting import some_at_once, until_due
+from schemas.content.blobs import Reference
 from schemas.records.records import KeysRecord, Record
 from schemas.records.signed_records import SignedRecord
 from schemas.records.signing import Envelope
@@ -353,21 +354,19 @@ def _signed_at(time_ms: int) -> str:
     return f"another centre of this tree signed at {moment:%F %T} UTC"
 
 
+async def load_all(relay: CentrePublisher, wanted: Sequence[Reference]) -> dict[ContentHash, bytes]:
+    """The plain bytes of those of these blobs that are kept, by address; raises BusBroken."""
+    loaded = await some_at_once(wanted, relay.load, READS_AT_ONCE)
+    pairs = zip(wanted, loaded, strict=True)
+    return {reference.address: plain for reference, plain in pairs if plain is not None}
+
+
 async def read_all(relay: CentrePublisher, reading: Reading[T]) -> T:
     """Load what a reading asks for, until it is done; raises BusBroken."""
-    found: dict[ContentHash, bytes] = {}
     try:
         wanted = next(reading)
         while True:
-            found = {}
-            for at in range(0, len(wanted), READS_AT_ONCE):
-                part = wanted[at : at + READS_AT_ONCE]
-                async with asyncio.TaskGroup() as group:
-                    loads = {it: group.create_task(relay.load(it)) for it in part}
-                for reference, load in loads.items():
-                    if (plain := load.result()) is not None:
-                        found[reference.address] = plain
-            wanted = reading.send(found)
+            wanted = reading.send(await load_all(relay, wanted))
     except StopIteration as end:
         result: T = end.value
         return result

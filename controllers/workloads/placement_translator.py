@@ -39,7 +39,7 @@ from relay.ports import Clock
 from relay.shell.publisher import CentrePublisher
 from relay.space_errors import NOT_FOUND, SpaceError
 from relay.space_port import FinalizingSpace, Interests, Kind, Object, ObjectChange, Space, Unserved
-from relay.waiting import in_turns
+from relay.waiting import in_turns, some_at_once
 from schemas.objects.objects import GroupResource, ObjectKey
 from schemas.records.placements import KINDS, placement_of, title
 from schemas.records.records import DeltaHead, LocationRecord, Profile, Record, Source
@@ -472,10 +472,7 @@ class PlacementTranslator(SpaceReconciler[str]):
         self._preparation.changed(name for name in names if self.workloads.partial(name))
         await self._complete_by_lists(names)
         partial = sorted({key for name in names for key in self.workloads.partial(name)})
-        for at in range(0, len(partial), READS_AT_ONCE):
-            async with asyncio.TaskGroup() as group:
-                for key in partial[at : at + READS_AT_ONCE]:
-                    group.create_task(self._complete_one(key))
+        await some_at_once(partial, self._complete_one, READS_AT_ONCE)
         return not any(self.workloads.partial(name) for name in names)
 
     async def _complete_by_lists(self, names: Iterable[str]) -> None:
@@ -518,14 +515,9 @@ class PlacementTranslator(SpaceReconciler[str]):
         """Take in all that the ledger holds, many at once: each takes two round trips."""
         records = [record for record in self.issuer.records.values() if placements.is_ours(record)]
         heads = [record for record in records if isinstance(record, DeltaHead)]
-        by_name: dict[str, IssuedDelta] = {}
-        for at in range(0, len(heads), READS_AT_ONCE):
-            async with asyncio.TaskGroup() as group:
-                reads = [group.create_task(self._read(h)) for h in heads[at : at + READS_AT_ONCE]]
-            deltas = [read.result() for read in reads]
-            with_names = ((placement_of(issued.head.source), issued) for issued in deltas)
-            by_name |= {name: issued for name, issued in with_names if name is not None}
-        return by_name
+        deltas = await some_at_once(heads, self._read, READS_AT_ONCE)
+        named = ((placement_of(issued.head.source), issued) for issued in deltas)
+        return {name: issued for name, issued in named if name is not None}
 
     async def _read(self, head: DeltaHead) -> IssuedDelta:
         body = self.issuer.ledger.bodies[head.source.key].value

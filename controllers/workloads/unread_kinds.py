@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from itertools import compress
 
 from controllers.core.workloads.space import Workloads
 from controllers.core.workloads.unread_kinds import UNAVAILABLE, UnreadKind, narrowed_to
 from relay.ports import Clock
 from relay.space_errors import NOT_FOUND, SpaceError
 from relay.space_port import Kind, Space, Unserved
+from relay.waiting import some_at_once
 from schemas.objects.objects import GroupResource
 
 NOT_LISTED_SECONDS = 1.0
@@ -118,18 +120,12 @@ class KindReading:
         rules = [resolver.rules(name) for name in workloads.placements]
         occupied = {key.namespace for key in resolver.of_kind(kind)}
         asked = narrowed_to(rules, kind, unread, resolver.namespaces) - occupied
-        at_once = asyncio.Semaphore(LOOKS_AT_ONCE)
+        names = sorted(asked)[:NAMESPACES_MAX]
 
         async def is_empty(namespace: str) -> bool:
-            async with at_once:
-                try:
-                    listing = await self._space.list(*kind, namespace=namespace)
-                except SpaceError:
-                    return False
-            return not listing.objects
+            try:
+                return not (await self._space.list(*kind, namespace=namespace)).objects
+            except SpaceError:
+                return False
 
-        async with asyncio.TaskGroup() as group:
-            looks = {
-                name: group.create_task(is_empty(name)) for name in sorted(asked)[:NAMESPACES_MAX]
-            }
-        return frozenset(name for name, look in looks.items() if look.result())
+        return frozenset(compress(names, await some_at_once(names, is_empty, LOOKS_AT_ONCE)))

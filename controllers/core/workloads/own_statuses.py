@@ -28,12 +28,9 @@ _COUNTS = {HEALTH_RULES: "it is valid, and counts for all objects of its kind"}
 def concerned(workloads: Workloads, changed: Iterable[ObjectKey]) -> frozenset[ObjectKey]:
     """Whose own status may say something else now that these changed."""
     found = {key for key in changed if key.group_resource in _KINDS}
-    if any(key.group_resource == TRANSFORMS for key in found):
-        # They name each other.
-        found |= {ObjectKey(*TRANSFORMS, "", name) for name in workloads.transforms.objects}
-    if any(key.group_resource == HEALTH_RULES for key in found):
-        # One of them may count in the place of another.
-        found |= {ObjectKey(*HEALTH_RULES, "", name) for name in workloads.health_rules.objects}
+    # Transforms name each other, and one rule may count in the place of another.
+    for kind in {TRANSFORMS, HEALTH_RULES} & {key.group_resource for key in found}:
+        found |= {ObjectKey(*kind, "", name) for name in workloads.read[kind].objects}
     return frozenset(found)
 
 
