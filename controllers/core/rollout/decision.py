@@ -35,7 +35,7 @@ from controllers.core.rollout.wave_health import WaveTally
 from relay.core.instant import Instant
 from relay.objects.stored_object import timestamp
 from schemas.api.rollout_spec import RolloutSpec, seconds_of
-from schemas.api.rollout_status import RolloutStatus, RolloutStep, WaveStatus
+from schemas.api.rollout_status import RolloutStatus, WaveStatus
 from schemas.reports.reports import CELL_OTHER
 
 _TURNS_MAX = 64
@@ -223,7 +223,8 @@ class _Turn:
         if reason := self._facts.blocked():
             return changed(state, phase="Waiting", waiting_for=reason)
         state = changed(state, waiting_for="")
-        steps = self._steps(state)
+        definitions = [each.definition for each in state.waves]
+        steps = waves.steps_of(definitions, state.wave - 1, self._facts.members)
         wave = changed(wave, steps=steps, since=timestamp(self._now.wall_ms))
         self.run = replace(self.run, is_running=True)
         return self._opened(_at_phase(state, wave, "Progressing"))
@@ -232,10 +233,6 @@ class _Turn:
         """Why a wave is not good; "" if it is."""
         found = self._tally(state, at)
         return wave_health.failure(self._spec, found) or wave_health.shortfall(self._spec, found)
-
-    def _steps(self, state: RolloutStatus) -> tuple[RolloutStep, ...]:
-        definitions = [each.definition for each in state.waves]
-        return waves.steps_of(definitions, state.wave - 1, self._facts.members)
 
     def _opened(self, state: RolloutStatus) -> RolloutStatus:
         """Take the next step of the present wave."""

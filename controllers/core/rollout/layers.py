@@ -10,13 +10,13 @@ from itertools import groupby
 from typing import TypeVar
 
 from controllers.core.rollout.state import arm_of, changed, reference
+from controllers.core.rollout.waves import status_window
 from schemas.api.rollout_status import (
     Freeze,
     Layer,
     LayerGate,
     Pin,
     RolloutStatus,
-    StatusWindow,
 )
 from schemas.content.blobs import Reference
 from schemas.records.records import BUCKETS, CENTRE, OVER_LOCATION, OVER_SYNC_TARGET, Gate
@@ -198,15 +198,11 @@ def wave_of(name: str) -> int:
 
 
 def _read_gate(gate: Gate) -> LayerGate:
-    windows = tuple(
-        StatusWindow(cron=item.cron, duration=item.duration, zone=item.zone)
-        for item in gate.windows
-    )
     return LayerGate(
         name=gate.name,
         below=gate.below,
         salt=gate.salt,
         over=gate.over,
         selector=gate.selector,
-        windows=windows,
+        windows=tuple(map(status_window, gate.windows)),
     )

@@ -12,13 +12,13 @@ from schemas.api.rollout_spec import (
     WAVES_MAX,
     Rate,
     RolloutSpec,
-    RolloutWindow,
     Wave,
 )
 from schemas.api.rollout_status import LayerGate, RolloutStep, StatusWindow, WaveStatus
 from schemas.objects.selectors import EXISTS, IN, LabelSelector, Requirement
 from schemas.records.records import BUCKETS, OVER_LOCATION, OVER_SYNC_TARGET, Over
 from schemas.records.shares import share_of
+from schemas.records.windows import Window
 from schemas.values.names import LABEL_MAX
 
 LabelValues = Callable[[str], Sequence[str]]
@@ -135,7 +135,7 @@ def gate_of(
         salt=salt if 0 < below < BUCKETS else "",
         over=over,
         selector=selector,
-        windows=tuple(map(_window, wave.windows or spec.windows)),
+        windows=tuple(status_window(it.window) for it in wave.windows or spec.windows),
     )
 
 
@@ -147,9 +147,9 @@ def labels_of(wave: Wave) -> tuple[Over, LabelSelector | None]:
     return OVER_SYNC_TARGET, wave.selector if len(wave.selector or ()) else None
 
 
-def _window(window: RolloutWindow) -> StatusWindow:
-    said = window.window
-    return StatusWindow(cron=said.cron, duration=said.duration, zone=said.zone)
+def status_window(window: Window) -> StatusWindow:
+    """A window as a status has it."""
+    return StatusWindow(cron=window.cron, duration=window.duration, zone=window.zone)
 
 
 def steps_of(

@@ -281,10 +281,7 @@ _NOTES: Mapping[str, str] = {
 
 def _values(packed: bytes, count: int) -> Sequence[Any] | None:
     """The values of columns; None if whoever said them said nonsense."""
-    try:
-        values = unpack_values(packed)
-    except CodecError:
-        return None
+    values = _unpacked(packed)
     return values if len(values) == count else None
 
 
@@ -296,20 +293,20 @@ def _row_of(packed: bytes) -> dict[str, str]:
 
 def _who(packed: bytes) -> str:
     """The name of a destination."""
-    values = _place(packed)
+    values = _unpacked(packed)
     return str(values[0]) if values else ""
 
 
 def _object(packed: bytes) -> str:
     """The object of a row if they are of several; else ""."""
-    match _place(packed):
+    match _unpacked(packed):
         case [_, _, str(group), str(resource), str(namespace), str(name)]:
             return namespace_first(str(ObjectKey(group, resource, namespace, name)))
         case _:
             return ""
 
 
-def _place(packed: bytes) -> Sequence[Any]:
+def _unpacked(packed: bytes) -> Sequence[Any]:
     try:
         return unpack_values(packed)
     except CodecError:

@@ -50,7 +50,9 @@ def holds(facts: PlacementFacts, count: Count) -> tuple[Hold, ...]:
 
 def as_status(found: Iterable[Hold], before: object, now_ms: int) -> list[dict[str, Any]]:
     """The holds as a status lists them; what `before` lists already is held since then."""
-    since = dict(_since(before))
+    listed = before if isinstance(before, (list, tuple)) else ()
+    listed = [item for item in listed if isinstance(item, Mapping)]
+    since = {str(it.get("reason")): str(it["since"]) for it in listed if it.get("since")}
     return [
         hold.model_copy(
             update={
@@ -61,14 +63,6 @@ def as_status(found: Iterable[Hold], before: object, now_ms: int) -> list[dict[s
         ).to_mapping()
         for hold in found
     ]
-
-
-def _since(before: object) -> Iterator[tuple[str, str]]:
-    if not isinstance(before, (list, tuple)):
-        return
-    for item in before:
-        if isinstance(item, Mapping) and item.get("since"):
-            yield str(item.get("reason")), str(item["since"])
 
 
 def _own(facts: PlacementFacts, count: Count) -> Iterator[Hold]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from schemas.objects.objects import ObjectKey
+from schemas.objects.objects import ObjectKey, kind_name
 from schemas.reports.missing_rights import FORBIDDEN, missing_right
 from schemas.values.faults import Fault
 from schemas.values.wording import namespace_first
@@ -57,7 +57,7 @@ def _refused(where: str, what: str, reason: str, message: str, grant: str) -> Fa
         remedy = _COMPARE if reason == "Invalid" and _DENIED not in said else _LOOK
         return Fault(where, f"{what}: the hub says {reason}: {said}", remedy)
     resource = right.resource.partition("/")[0]
-    kind = f"{resource}.{right.group}" if right.group else resource
+    kind = kind_name(right.group, resource)
     of_group = f" of {right.group}" if right.group else ""
     part = "the status of " if "/" in right.resource else ""
     return Fault(

@@ -14,7 +14,7 @@ from controllers.core.workloads.renature import DENATUREDS
 from controllers.core.workloads.space import Workloads
 from controllers.core.workloads.transforms import TRANSFORMS
 from schemas.api.shared import Condition
-from schemas.objects.objects import Object, ObjectKey
+from schemas.objects.objects import Object, ObjectKey, kind_name
 from schemas.objects.source_objects import generation_of
 from schemas.values.wording import some_of
 
@@ -73,9 +73,8 @@ def _unserved(workloads: Workloads, key: ObjectKey) -> str:
     served = workloads.missing.served
     if inner is None or served is None or inner.group_resource in served:
         return ""
-    what = f"{inner.resource}.{inner.group}" if inner.group else inner.resource
-    remedy = "correct spec.template, or apply its definition"
-    return f'the server doesn\'t have a resource type "{what}"; {remedy}'
+    what = f'the server doesn\'t have a resource type "{kind_name(*inner.group_resource)}"'
+    return f"{what}; correct spec.template, or apply its definition"
 
 
 def _known(

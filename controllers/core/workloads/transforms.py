@@ -15,7 +15,7 @@ from controllers.core.workloads.read_objects import ReadObjects
 from schemas.api.parsing import parse_wish
 from schemas.api.transform import CustomTransform, check_identity
 from schemas.objects.json_paths import JsonPath, StepBudget
-from schemas.objects.objects import GroupResource, Object, ObjectKey, identity_of
+from schemas.objects.objects import GroupResource, Object, ObjectKey, identity_of, kind_name
 from schemas.values.faults import Faulty
 from schemas.values.fields import Steps
 from schemas.values.groups import CONTROL_GROUP
@@ -65,7 +65,7 @@ class Transforms(ReadObjects[Transform, GroupResource]):
         kind, found = self.values[name].kind, list[str]()
         if kind is None:
             return ()
-        what = f"{kind[1]}.{kind[0]}" if kind[0] else kind[1]
+        what = kind_name(*kind)
         others = [f"customtransform/{it.name}" for it in self._of_kind[kind] if it.name != name]
         if others:
             listed = ", ".join(others[:ERRORS_MAX])

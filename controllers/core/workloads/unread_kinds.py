@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from controllers.core.workloads.missing_references import UNKNOWN_KIND
 from controllers.core.workloads.selection import Rules
-from schemas.objects.objects import GroupResource
+from schemas.objects.objects import GroupResource, kind_name
 from schemas.records.hold_reasons import KIND_UNREADABLE
 
 NOT_LISTED = "KindNotListed"
@@ -93,8 +93,7 @@ def narrowed_to(
 
 def text(kind: GroupResource, unread: UnreadKind) -> str:
     """Why a kind is not seen, in the words of the space first, and what to do."""
-    resource, group = kind[1], kind[0]
-    name = f"{resource}.{group}" if group else resource
+    name = kind_name(*kind)
     if not unread.reason:
         return f"{name} are not listed yet"
     said = unread.message.removesuffix(".")

@@ -403,12 +403,8 @@ def _borne(key: ObjectKey, obj: Mapping[str, Any]) -> frozenset[_Hint]:
 
 def _defines(crd: Mapping[str, Any]) -> GroupResource | None:
     """The group and resource that a CustomResourceDefinition defines, if it says so."""
-    spec = crd.get("spec")
-    names = spec.get("names") if isinstance(spec, Mapping) else None
-    if not isinstance(spec, Mapping) or not isinstance(names, Mapping):
-        return None
-    match spec.get("group"), names.get("plural"):
-        case str(group), str(plural):
+    match crd.get("spec"):
+        case {"group": str(group), "names": {"plural": str(plural)}}:
             return (group, plural)
         case _:
             return None
