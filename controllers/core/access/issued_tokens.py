@@ -155,7 +155,7 @@ class IssuedTokens:
         for one in tokens:
             self._put(one)
             for request in one.requests:
-                self._find_by(str(request.path), one.token)
+                self._by_path.setdefault(str(request.path), {})[one.token] = None
 
     def demand_room(self, more: int) -> None:
         """Raises TooManyTokens unless so many more can be handed out."""
@@ -183,13 +183,10 @@ class IssuedTokens:
         newest = self.tokens.get(self._newest.get(one.path_pattern, ""))
         if newest is None or newest.made_ms <= one.made_ms:
             self._newest[one.path_pattern] = one.token
-        self._find_by(one.path_pattern, one.token)
+        self._by_path.setdefault(one.path_pattern, {})[one.token] = None
         if one.reusable:
             self._reusable[one.token] = None
         self._count(one.token, one.waiting)
-
-    def _find_by(self, path: str, token: str) -> None:
-        self._by_path.setdefault(path, {})[token] = None
 
     def _count(self, token: str, waiting: int) -> None:
         self._waiting_all += waiting - self._waiting.pop(token, 0)
@@ -226,7 +223,7 @@ class IssuedTokens:
         # What else it says is for nobody yet, and long: it is not kept.
         asked = TokenRequest(path, request.nkey, request.host_name, now_ms)
         self._put(replace(one, requests=(*one.requests, asked)))
-        self._find_by(str(path), token)
+        self._by_path.setdefault(str(path), {})[token] = None
         return JoinVerdict(PENDING, changed=True)
 
     def _known(self, one: IssuedToken, known: TokenRequest, request: JoinRequest) -> JoinVerdict:
