@@ -304,7 +304,6 @@ class NodeRuntime:
             seeds.system,
             world.replicas,
             world.member.others if world.member is not None else (),
-            parent_servers=len(self._uplink.link.urls) if self._uplink is not None else 1,
         )
         bus = JetStreamBus(
             self.path,

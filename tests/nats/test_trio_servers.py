@@ -513,31 +513,6 @@ async def test_a_member_that_stands_by_cuts_the_link_of_a_key_that_was_revoked(
         assert await links() == 0
 
 
-async def test_a_child_goes_to_another_member_where_the_door_of_its_own_is_closed(grove, tmp_path):
-    async with grove, AsyncExitStack() as stack:
-        made = await stack.enter_async_context(trio(grove, tmp_path))
-        (seed, nkey), names = new_nkey(), {"m1", "m2"}
-        for name in names:
-            neighbours = Neighbours(children={"e1": nkey}, cluster=made.settings[name])
-            await made.servers[name].become(neighbours)
-        link = ParentRemote(tuple(made.servers[name].leaf_url for name in names), seed)
-        await stack.enter_async_context(grove.server("/e1", parent=link))
-
-        async def linked() -> set[str]:
-            return {name for name in names if await links_of(made, name, "e1")}
-
-        (first,) = await eventually(linked, "the child is not linked")
-        await made.servers[first].keep_door(is_open=False)
-        assert await eventually(linked, "the child found no other door") == names - {first}
-        (second,) = names - {first}
-        served = made.servers[second].served
-        await made.servers[second].keep_door(is_open=False)
-        assert made.servers[second].served != served
-        assert await linked() == set()
-        await made.servers[first].keep_door(is_open=True)
-        assert await eventually(linked, "an open door lets nobody in") == {first}
-
-
 async def links_of(made: Trio, name: str, child: str) -> int:
     """How many links of a child a member's server has."""
     async with client_at(made.url(name), made.seeds.system) as system:

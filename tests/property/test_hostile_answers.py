@@ -62,7 +62,7 @@ def test_a_parents_server_that_answers_anything_is_a_broken_bus_at_most(data):
 
 def test_an_answer_that_is_as_it_should_be_is_read():
     info = b'{"delivered":{"consumer_seq":3},"num_pending":2}'
-    assert mailbox_info(said(info)) == (3, 2)
+    assert mailbox_info(said(info)) == (3, 2, False)
     assert sequence_of("s", said(b'{"stream":"STAT", "seq":7}')) == 7
     assert sequence_of("s", said(b'{"stream":"STAT"}')) == 0
     with pytest.raises(JetStreamRefused, match="wrong"):

@@ -100,8 +100,6 @@ class BusAddress:
     replicas: int = 1
     # Of the other members' servers, at which UPLINK goes on when `url` has no link to the parent.
     others: tuple[str, ...] = ()
-    # At how many addresses the parent is reached; it may be at several servers then.
-    parent_servers: int = 1
 
 
 class JetStreamBus:
@@ -141,8 +139,7 @@ class JetStreamBus:
             urls = ",".join([address.url, *address.others])
             up = Connection(urls, address.uplink_seed, f"{label} uplink", "_INBOX.uplink")
             self._connections.append(up)
-            servers = address.parent_servers
-            self._uplink = Uplink(up, path, self.inbox, clock, dice, self._system, servers)
+            self._uplink = Uplink(up, path, self.inbox, clock, dice, self._system)
         self._copies = OwnCopies(self._uplink, path) if self._uplink is not None else None
         uplink = self._connections[-1] if self._uplink is not None else None
         self._asks = AskLines(path, self._below, uplink)

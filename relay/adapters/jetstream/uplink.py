@@ -62,9 +62,7 @@ class Uplink:
         clock: Clock,
         dice: Dice,
         system: Connection | None = None,
-        parent_servers: int = 1,
     ) -> None:
-        """`parent_servers` is at how many addresses the parent is: it may be at several servers."""
         self._connection = connection
         self._path = path
         self._inbox = inbox
@@ -81,7 +79,7 @@ class Uplink:
         self._link_news = asyncio.Event()
         self.mailbox = Mailbox(connection, path, inbox, clock, came=self._mail_came, lost=self.lost)
         self._system = system
-        self._blob_asks = BLOB_ASKS if parent_servers > 1 else 1
+        self._blob_asks = 1
 
     @property
     def linked(self) -> bool:
@@ -253,10 +251,12 @@ class Uplink:
         if answer is None:
             return None
         try:
-            return mailbox_info(answer)
+            delivered, left, is_of_cluster = mailbox_info(answer)
         except JetStreamRefused as error:
             logger.debug("the parent of %s has no mailbox for it: %s", self._path, error)
             return None
+        self._blob_asks = BLOB_ASKS if is_of_cluster else 1
+        return delivered, left
 
     def _mail_came(self) -> None:
         self._heard = self._clock.now().seconds
@@ -284,12 +284,15 @@ class Uplink:
         await self._inbox.put(Welcomed(welcome))
 
 
-def mailbox_info(answer: Msg) -> tuple[int, int]:
-    """How many deliveries of the mailbox there were, how many are left; raises JetStreamRefused."""
+def mailbox_info(answer: Msg) -> tuple[int, int, bool]:
+    """How many deliveries of the mailbox there were, how many are left; raises JetStreamRefused.
+
+    And whether the parent's server is one of several: a server alone says nothing of a cluster.
+    """
     info = checked("up.info", answer)
     (delivered,) = counts_in("up.info", info.get("delivered"), "consumer_seq")
     (left,) = counts_in("up.info", info, "num_pending")
-    return delivered, left
+    return delivered, left, bool(info.get("cluster"))
 
 
 def blob_value(answer: Msg | None) -> bytes | None:
