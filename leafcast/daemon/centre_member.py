@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Mapping
+from typing import Protocol
 
 from leafcast.ask.session import API_PREFIX, STANDING
 from leafcast.backups.backup_settings import FILE as BACKUP_FILE
@@ -23,6 +24,7 @@ from leafcast.node.known_children import FILE as CHILDREN_FILE
 from leafcast.node.known_children import KnownChildren
 from leafcast.node.options import ActiveMember
 from relay.adapters.asking import ANSWERS
+from relay.adapters.jetstream.member_presence import STANDBY
 from relay.adapters.jetstream.request_reply import serve
 from relay.adapters.server.nats_config import AccountSeeds, Neighbours
 from relay.adapters.server.nats_server import EmbeddedServer
@@ -31,8 +33,6 @@ from relay.adapters.spaces.connection import space_connection
 from relay.ports import Clock, Dice
 from schemas.values.identity import NodePath
 
-SAID_SECONDS = 3.0
-"""So long nothing is heard of an active member until one that stands by says so."""
 CENTRE_STATE = (
     "keys/*.json",
     "tokens/*.json",
@@ -51,8 +51,16 @@ CENTRE_STATE = (
 """Patterns of the files of a data directory that are the centre's, and not one member's."""
 
 
+class RunningCentre(Protocol):
+    """A daemon that runs the centre; see leafcast.daemon.daemon."""
+
+    async def run(self) -> None: ...
+
+    def unready(self) -> Mapping[str, str]: ...
+
+
 class CentreMember:
-    """The centre in one member's data directory; `start` runs a daemon there until cancelled."""
+    """The centre in one member's data directory; `centre_of` makes what runs there while active."""
 
     state = CENTRE_STATE
 
@@ -62,12 +70,13 @@ class CentreMember:
         settings: MemberSettings,
         clock: Clock,
         dice: Dice,
-        start: Callable[[ActiveMember], Awaitable[None]],
+        centre_of: Callable[[ActiveMember], RunningCentre],
     ) -> None:
         self.folder = place.folder
         self.server_folder = place.node(NodePath())
         self._place, self._settings, self._clock, self._dice = place, settings, clock, dice
-        self._start = start
+        self._centre_of = centre_of
+        self._centre: RunningCentre | None = None
 
     def neighbours(self) -> Neighbours:
         cluster, copying = self._settings.cluster, kept_copying(self.folder)
@@ -96,7 +105,7 @@ class CentreMember:
         async def answer(_subject: str, _question: bytes) -> bytes | None:
             its = standing()
             # Where there is an active one, that answers.
-            if its.active_seconds is None and its.silent_seconds <= SAID_SECONDS:
+            if its.role == STANDBY:
                 return None
             return json.dumps({"result": its.facts()}).encode()
 
@@ -110,9 +119,13 @@ class CentreMember:
             await bring_home(self._place, member, seeds, self._clock)
             raise RunsAlone
         try:
-            await self._start(member)
+            self._centre = self._centre_of(member)
+            await self._centre.run()
         finally:
             self._say_up()
+
+    def unready(self) -> Mapping[str, str]:
+        return self._centre.unready() if self._centre is not None else {}
 
     def _say_up(self) -> None:
         """Have `leafcast up` and `down` see that it runs, also while another one is active."""

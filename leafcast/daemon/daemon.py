@@ -145,6 +145,10 @@ class Daemon:
         now_ms = self._clock.now().wall_ms
         self.events.noted(path, noted, now_ms, partial(placement_of, self.centre))
 
+    def unready(self) -> dict[str, str]:
+        """What keeps the centre from its work now: see HealthEndpoint."""
+        return self.centre.unready()
+
     def _warnings(self) -> dict[str, str]:
         """What people should know, and keeps nothing from its work."""
         return {"backups": self._backups.trouble}
@@ -214,7 +218,7 @@ class Daemon:
                 group.create_task(self._until_kind_changed(), name="kind")
                 if (health := self._health) is not None:
                     endpoint = HealthEndpoint(
-                        self.centre.unready, self._clock, health.port, health.host, self._warnings
+                        self.unready, self._clock, health.port, health.host, self._warnings
                     )
                     group.create_task(endpoint.run(), name="health")
         except* KindChanged:

@@ -33,6 +33,7 @@ from leafcast.local.views import DEPTH_MIN, TreeShape
 from leafcast.members.member import Member
 from leafcast.members.settings import FILE as MEMBER_FILE
 from leafcast.members.settings import MemberSettings, kept_member
+from leafcast.node.health_endpoint import HealthAddress
 from leafcast.node.options import ActiveMember
 from leafcast.signals import EndedBySignal, run_until_signal
 from leafcast.space_settings import CentreSpaces
@@ -73,20 +74,29 @@ def local_daemon(
     return Daemon(place, options, TreeHere(place, shape, kube))
 
 
-def centre_member(place: DataDir, settings: MemberSettings, *, take_over: bool = False) -> Member:
+def centre_member(
+    place: DataDir,
+    settings: MemberSettings,
+    *,
+    take_over: bool = False,
+    health: HealthAddress | None = None,
+) -> Member:
     """One member of a centre on its directory, which must be locked; nothing runs below it."""
     clock, dice = SystemClock(), SystemDice()
 
-    async def start(member: ActiveMember) -> None:
-        await Daemon(place, CentreOptions(take_over=take_over, member=member)).run()
+    def centre_of(member: ActiveMember) -> Daemon:
+        return Daemon(place, CentreOptions(take_over=take_over, member=member))
 
-    return Member(settings, CentreMember(place, settings, clock, dice, start), clock, dice)
+    member = CentreMember(place, settings, clock, dice, centre_of)
+    return Member(settings, member, clock, dice, health)
 
 
-def relay_member(folder: Path, settings: MemberSettings) -> Member:
+def relay_member(
+    folder: Path, settings: MemberSettings, health: HealthAddress | None = None
+) -> Member:
     """One member of a relay on its directory, which must be locked."""
     clock, dice = SystemClock(), SystemDice()
-    return Member(settings, RelayMember(folder, settings, clock, dice), clock, dice)
+    return Member(settings, RelayMember(folder, settings, clock, dice), clock, dice, health)
 
 
 def run_daemon(
@@ -115,7 +125,12 @@ def run_daemon(
 
 
 async def _run_centre(
-    place: DataDir, shape: TreeShape, kube: str | None, *, take_over: bool
+    place: DataDir,
+    shape: TreeShape,
+    kube: str | None,
+    *,
+    take_over: bool,
+    health: HealthAddress | None = None,
 ) -> None:
     """Run what the directory is of, a centre alone or a member; it may become the other."""
     while True:
@@ -124,20 +139,24 @@ async def _run_centre(
         if settings is None:
             run = local_daemon(place, shape, kube, take_over=take_over).run()
         else:
-            run = run_centre_member(place, settings, take_over=take_over)
+            run = run_centre_member(place, settings, take_over=take_over, health=health)
         # A task of its own: below Python 3.13 one counts as cancelled once a group of it failed.
         async with asyncio.TaskGroup() as group:
             group.create_task(run, name=str(place.folder))
 
 
 async def run_centre_member(
-    place: DataDir, settings: MemberSettings, *, take_over: bool = False
+    place: DataDir,
+    settings: MemberSettings,
+    *,
+    take_over: bool = False,
+    health: HealthAddress | None = None,
 ) -> None:
     """Run a member of a centre until cancelled, or until the centre is to run here alone."""
     if is_moving_in(place.folder, settings.name):
         await bring_over(place, SystemClock(), SystemDice())
     try:
-        await centre_member(place, settings, take_over=take_over).run()
+        await centre_member(place, settings, take_over=take_over, health=health).run()
     except* RunsAlone:
         end_membership(place)
 
@@ -155,18 +174,18 @@ def run_member(place: DataDir) -> int:
     return _run_logged(place, run)
 
 
-async def run_here(place: DataDir) -> None:
+async def run_here(place: DataDir, health: HealthAddress | None = None) -> None:
     """Run the member whose directory it is, which must be locked, until cancelled.
 
     A centre may be told meanwhile to run here alone. Raises MemberUnusable and what ends it.
     """
     settings = kept_member(place.folder)
     if settings is not None and not settings.path.is_root:
-        await relay_member(place.folder, settings).run()
+        await relay_member(place.folder, settings, health).run()
         return
     if place.tree() is None:
         place.write_tree({"shape": [0, 1, DEPTH_MIN]})
-    await _run_centre(place, TreeShape(0, 1, DEPTH_MIN), None, take_over=False)
+    await _run_centre(place, TreeShape(0, 1, DEPTH_MIN), None, take_over=False, health=health)
 
 
 def _run_logged(place: DataDir, run: Callable[[], Coroutine[Any, Any, None]]) -> int:

@@ -21,11 +21,13 @@ from leafcast.local.views import TreeShape
 from leafcast.node.attached_cluster import attachment
 from leafcast.node.credentials.account_seeds import account_seeds
 from leafcast.node.credentials.files import keep_seed
+from leafcast.node.credentials.kept_store import keep_store, kept_store
 from leafcast.node.freed_memory import give_back_freed
 from leafcast.node.options import EdgeCluster, NodeEnvironment, NodeIdentity, ParentAccess
 from leafcast.node.runtime import NodeRuntime
 from leafcast.space_settings import SIMULATED
 from relay.adapters.clock import SystemClock, SystemDice
+from relay.adapters.server.durability import DEFAULT_STORE
 from relay.adapters.server.guard import ProcessGuard
 from relay.adapters.server.logged_process import LoggedProcess
 from relay.adapters.server.nats_config import ParentRemote
@@ -47,12 +49,17 @@ class TrioDaemon:
         self._clock, self._dice = SystemClock(), SystemDice()
         self._places = TrioPlaces(place, shape)
         self._sites: dict[NodePath, NodeRuntime] = {}
+        self._store = DEFAULT_STORE
         self._state: dict[str, Any] = {"pid": os.getpid(), "ready": False, "doing": "starting"}
 
     async def run(self) -> None:
         """Keep the tree running until cancelled; raises what ends it, in groups."""
         self._say()
         self._places.lay_out(self._dice)
+        store = kept_store(self._place.folder)
+        for member in self._places.each():
+            keep_store(member.folder, store)
+        self._store = store.settings()
         self._let_commands_in()
         try:
             async with ProcessGuard() as guard, asyncio.TaskGroup() as group:
@@ -106,7 +113,9 @@ class TrioDaemon:
         grant = read_grant(above[0].folder / GRANT_FILE)
         credentials = self._places.credentials(path)
         assert credentials is not None, f"{path} was laid out"
-        world = NodeEnvironment(guard, self._clock, self._dice, grant.tree, grant.roots)
+        world = NodeEnvironment(
+            guard, self._clock, self._dice, grant.tree, grant.roots, self._store
+        )
         folder = self._place.node(path)
         link = ParentRemote(self._places.leaf_urls(path.parent), credentials.seed)
         return NodeRuntime(

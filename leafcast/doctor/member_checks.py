@@ -15,17 +15,61 @@ LAG_MESSAGES_MAX = 1000
 
 
 def member_checks(facts: DoctorFacts) -> Iterator[Check]:
-    """A failure for each member that is lost; nothing of nodes that run once."""
+    """A failure for each member that is lost, and whether one may be lost or restarted now.
+
+    Nothing of nodes that run once.
+    """
     nodes = [node for node in facts.nodes if node.members]
-    lost = [check for node in nodes for it in node.members if (check := _lost(node, it))]
-    yield from lost
-    whole = [node for node in nodes if not any(_lost(node, it) for it in node.members)]
-    if whole:
-        names = some_of([node.path for node in whole], NAMED_MAX)
-        members = many(len(whole[0].members), "member")
-        stored = sum((node.store_bytes or 0) * len(node.members) for node in whole)
-        said = f"{members} of {names} are there, so one of each may be lost"
-        yield Check(GROUP, "ok", f"{said}; each keeps all: {bytes_text(stored)} together")
+    judged = [
+        (node, [_lost(node, it) or _not_yet(node, it) for it in node.members]) for node in nodes
+    ]
+    for _, found in judged:
+        yield from filter(None, found)
+    yield from (check for node in nodes if (check := _mixed(node)))
+    yield from (_whole(node) for node, found in judged if not any(found))
+
+
+def _whole(node: NodeFacts) -> Check:
+    """One of each node: who restarts members one at a time waits for it."""
+    members = many(len(node.members), "member")
+    said = f"the {members} of {node.path} are there: one may be lost, or restarted now"
+    stored = bytes_text((node.store_bytes or 0) * len(node.members))
+    content = f"each keeps all, and its content: {stored} together"
+    return Check(GROUP, "ok", f"{said}; {content}", about=node.path)
+
+
+def _not_yet(node: NodeFacts, member: Mapping[str, Any]) -> Check | None:
+    """Why no other member may be restarted now; None if one may."""
+    who, path = f"member {member['name']} of {node.path}", node.path
+    if member["server"] == "behind":
+        said = f"the server of {who} has not caught up"
+    elif not member["sameChildren"]:
+        said = f"{who} does not let in the same children as the active one yet"
+    else:
+        return None
+    cause = f"{path} may stop for a while if another member is restarted or lost before it has"
+    remedy = (
+        "restart no other one, and ask again in some seconds; its daemon.log says what it waits for"
+    )
+    return Check(GROUP, "warning", said, cause, remedy, path)
+
+
+def _mixed(node: NodeFacts) -> Check | None:
+    """That its members are of several releases: an upgrade is under way."""
+    versions = {it["version"]: it["name"] for it in node.members if it["version"]}
+    if len(versions) <= 1:
+        return None
+    named = some_of(
+        [f"{name} is of {version}" for version, name in sorted(versions.items())], NAMED_MAX
+    )
+    return Check(
+        GROUP,
+        "warning",
+        f"members of {node.path} are of different releases: {named}",
+        "an upgrade was begun, and an older one that becomes active may not know what is new",
+        "install the newest release at each, and restart them one at a time",
+        node.path,
+    )
 
 
 def _lost(node: NodeFacts, member: Mapping[str, Any]) -> Check | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
@@ -50,6 +50,7 @@ class RelayMember:
         self.state = relay_state(settings.path)
         self._settings = settings
         self._clock, self._dice = clock, dice
+        self._runtime: NodeRuntime | None = None
 
     @property
     def _grant(self) -> KeptGrant:
@@ -94,7 +95,11 @@ class RelayMember:
                 ParentAccess(ParentRemote(grant.dialled, grant.seed), self._keep_seed),
                 hooks=NodeHooks(note=self._note),
             )
+            self._runtime = runtime
             await runtime.run()
+
+    def unready(self) -> Mapping[str, str]:
+        return self._runtime.unready() if self._runtime is not None else {}
 
     def _keep_seed(self, seed: str) -> None:
         """Be known to the parent by another key from the next start on; raises OSError."""

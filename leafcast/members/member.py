@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -19,8 +20,10 @@ from leafcast.members.sealed_state import StateUnreadable, opened, sealed
 from leafcast.members.settings import MemberSettings
 from leafcast.members.state_files import StateFiles
 from leafcast.node.credentials.account_seeds import account_seeds
+from leafcast.node.credentials.kept_store import kept_store
+from leafcast.node.health_endpoint import HealthAddress, HealthEndpoint
 from leafcast.node.kept_store import keep_store
-from leafcast.node.member_forms import CHILDREN, STORE_FULL, STUCK
+from leafcast.node.member_forms import CHILDREN, NONE, STORE_FULL, STUCK, VERSION
 from leafcast.node.options import ActiveMember
 from relay.adapters.jetstream.connection import Connection
 from relay.adapters.jetstream.fence import FencedPublisher, Tenure, stuck_streams
@@ -47,6 +50,8 @@ from schemas.values.identity import random_id
 
 SETTLE_SECONDS = 0.5
 """How often it is looked for files that changed, beside each write that waits for them."""
+SAID_SECONDS = 3.0
+"""So long nothing is heard of an active member until one that stands by says so."""
 AGAIN_SECONDS, AGAIN_SECONDS_MAX = 0.25, 5.0
 """After a turn: what ended it at once may do so again and again."""
 PROBE_SECONDS = 30.0
@@ -88,6 +93,10 @@ class MemberNode(Protocol):
         """What is done beside the node, active or not, until cancelled; the server runs."""
         ...
 
+    def unready(self) -> Mapping[str, str]:
+        """What keeps the node from its work now, while `run` is under way: see HealthEndpoint."""
+        ...
+
     async def run(self, member: ActiveMember) -> None:
         """Run the node until cancelled, made anew of its files and streams."""
         ...
@@ -114,6 +123,13 @@ class Standing:
             times = {"activeSeconds": self.active_seconds, "hearsSeconds": self.hears_seconds}
             return {ROLE: ACTIVE, STUCK: dict(self.stuck), **times}
         return {ROLE: STANDBY, "silentSeconds": self.silent_seconds}
+
+    @property
+    def role(self) -> str:
+        """`active`, `standby`, or `none` where it hears of nobody who is active."""
+        if self.active_seconds is not None:
+            return ACTIVE
+        return STANDBY if self.silent_seconds <= SAID_SECONDS else NONE
 
     @property
     def is_lone(self) -> bool:
@@ -143,9 +159,14 @@ class Member:
     """One run of the process of one member."""
 
     def __init__(
-        self, settings: MemberSettings, node: MemberNode, clock: Clock, dice: Dice
+        self,
+        settings: MemberSettings,
+        node: MemberNode,
+        clock: Clock,
+        dice: Dice,
+        health: HealthAddress | None = None,
     ) -> None:
-        self._settings, self._node = settings, node
+        self._settings, self._node, self._health = settings, node, health
         self._clock, self._dice = clock, dice
         self._settling = asyncio.Lock()
         self._laid = asyncio.Event()
@@ -168,6 +189,7 @@ class Member:
                 node.neighbours(),
                 guard=guard,
                 clock=self._clock,
+                store=kept_store(node.folder).settings(),
             )
             await stack.enter_async_context(server)
             label = f"leafcast {settings.path} {settings.name}"
@@ -190,6 +212,7 @@ class Member:
                     HEARD: self._heard_seconds(),
                     CHILDREN: server.served,
                     STORE_FULL: server.store_failed,
+                    VERSION: version("leafcast"),
                 },
             )
             await presence.start()
@@ -203,6 +226,7 @@ class Member:
                 )
                 group.create_task(servers.run(), name="servers")
                 group.create_task(self._keep_door(server), name="door")
+                group.create_task(self._answer_health(server), name="health")
                 machine, pause = _Machine(server, connection, presence, servers), AGAIN_SECONDS
                 while True:
                     began = clock.now().seconds
@@ -210,6 +234,27 @@ class Member:
                     is_short = clock.now().seconds - began < AGAIN_SECONDS_MAX
                     pause = min(2 * pause, AGAIN_SECONDS_MAX) if is_short else AGAIN_SECONDS
                     await clock.sleep(pause)
+
+    async def _answer_health(self, server: EmbeddedServer) -> None:
+        if (health := self._health) is not None:
+            await HealthEndpoint(
+                lambda: self._unready(server),
+                self._clock,
+                health.port,
+                health.host,
+                role=lambda: self._standing(server).role,
+            ).run()
+
+    def _unready(self, server: EmbeddedServer) -> dict[str, str]:
+        """What keeps this member from its work now, which is to be active, or ready to be so."""
+        standing = self._standing(server)
+        none = f"no member is active since {standing.silent_seconds:.0f} s"
+        room = f"the disk of {self._node.server_folder} is full"
+        return {
+            "members": none if standing.role == NONE else "",
+            "server": room if server.store_failed else "",
+            **(self._node.unready() if standing.role == ACTIVE else {}),
+        }
 
     async def _keep_door(self, server: EmbeddedServer) -> None:
         """Let no children in while this member is a lone one, so that they dial another."""

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
+from relay.adapters.jetstream.member_presence import ACTIVE
 from relay.ports import Clock
 
 ANSWER_SECONDS = 5.0
@@ -52,7 +53,8 @@ class HealthPortTaken(Exception):
 class HealthEndpoint:
     """Answers on one port for as long as it runs; `checks` are asked anew each time.
 
-    So are `warnings`, which are told and keep nobody from being ready.
+    So are `warnings`, which are told and keep nobody from being ready, and `role`: that of a node
+    which runs once is always the active one.
     """
 
     def __init__(
@@ -62,8 +64,9 @@ class HealthEndpoint:
         port: int,
         host: str = LOOPBACK,
         warnings: Checks = dict,
+        role: Callable[[], str] = lambda: ACTIVE,
     ) -> None:
-        self._checks, self._warnings = checks, warnings
+        self._checks, self._warnings, self._role = checks, warnings, role
         self._clock = clock
         self._place = (host, port)
         self.port = port
@@ -171,6 +174,7 @@ class HealthEndpoint:
         found = self._checks()
         lines = [f"[-]{name}: {why}" if why else f"[+]{name} ok" for name, why in found.items()]
         lines += [f"[!]{name}: {why}" for name, why in self._warnings().items() if why]
+        lines.append(f"role: {self._role()}")
         ready = not any(found.values())
         lines.append("ready" if ready else "not ready")
         return (200 if ready else _UNREADY), "\n".join([*lines, ""])

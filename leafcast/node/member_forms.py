@@ -8,10 +8,13 @@ from typing import Any
 from relay.adapters.jetstream.member_presence import ACTIVE, ROLE
 from relay.adapters.jetstream.member_servers import MemberServer
 
-SILENT = "silent"
+NONE, SILENT = "none", "silent"
+"""What a member is beside active and standby: it hears of nobody who is active, or it is silent."""
 LEADS, FOLLOWS, BEHIND, DOWN, FULL = "leads", "follows", "behind", "down", "full"
 CHILDREN = "children"
 """The fact of a member that says which children its server lets in, by which keys."""
+VERSION = "version"
+"""Of its release."""
 STORE_FULL = "storeFull"
 """What a member says of itself: its server cannot write, for want of room on the disk."""
 STUCK = "stuck"
@@ -25,7 +28,7 @@ Form = dict[str, Any]
 def member_forms(
     facts: Mapping[str, Mapping[str, Any]], servers: Iterable[MemberServer]
 ) -> list[Form]:
-    """`{name, role, seconds, server, lag, sameChildren}` of each, by name.
+    """`{name, role, seconds, server, lag, version, sameChildren}` of each, by name.
 
     A member whose process does not answer is `silent`; `seconds` is for how long it is active, or
     has heard nothing of one that is; `sameChildren` is whether its server lets in whom the active
@@ -49,6 +52,7 @@ def member_forms(
                 "seconds": int(seconds) if isinstance(seconds, (int, float)) else 0,
                 "server": _server(server, said, is_stuck=name in stuck),
                 "lag": server.lag if server is not None else 0,
+                "version": str(said.get(VERSION, "")),
                 "sameChildren": CHILDREN in said and said[CHILDREN] == active.get(CHILDREN),
             }
         )
@@ -62,6 +66,6 @@ def _server(server: MemberServer | None, said: Mapping[str, Any], *, is_stuck: b
         return STUCK
     if server is None or not server.is_reached:
         return DOWN
-    if server.leads:
+    if server.leads and server.is_current:
         return LEADS
-    return BEHIND if server.lag else FOLLOWS
+    return FOLLOWS if server.is_current and not server.lag else BEHIND

@@ -214,6 +214,51 @@ async def test_a_member_that_cannot_open_the_state_says_so_and_leaves_it_to_othe
 
 
 @pytest.mark.long
+async def test_members_that_are_run_as_services_say_over_http_what_they_are(tmp_path):
+    tree, ports = TrioTree(tmp_path), {}
+    try:
+        await tree.start()
+        for number, (name, member) in enumerate(tree.centres.items()):
+            await member.stop()
+            ports[name] = free_port(tmp_path, 11 + number)
+            words = ["--config", str(member.folder / FILE), "--health-port", str(ports[name])]
+            member.command = ["leafcast", "run", "center", *words]
+        await tree.restart(*ports)
+
+        async def said():
+            found = [await readiness(port) for port in ports.values()]
+            return sorted((code, text.split("role: ")[-1]) for code, text in found)
+
+        ready = [(200, "active\nready\n"), *[(200, "standby\nready\n")] * 2]
+
+        async def all_ready():
+            return await said() == ready
+
+        await eventually(all_ready, lambda: str([it.said for it in tree.centres.values()]))
+        for name in ("m1", "m3"):
+            await tree.centres[name].stop()
+
+        async def none_active():
+            return (503, "none\nnot ready\n") in await said()
+
+        await eventually(none_active, lambda: tree.centres["m2"].said)
+    finally:
+        await tree.close()
+
+
+async def readiness(port):
+    """The code and the text of /readyz; 0 while nobody answers."""
+    try:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    except OSError:
+        return 0, ""
+    writer.write(b"GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n")
+    head, _, body = (await reader.read()).decode().partition("\r\n\r\n")
+    writer.close()
+    return int(head.split(" ")[1]) if head else 0, body
+
+
+@pytest.mark.long
 async def test_a_member_that_is_told_to_end_hands_over_at_once(tmp_path):
     async with changing_tree(tmp_path) as (tree, _):
         first = tree.active()

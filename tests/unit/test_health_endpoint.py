@@ -28,9 +28,9 @@ class Clock(SystemClock):
 
 
 @asynccontextmanager
-async def running(checks, clock=None, warnings=dict):
+async def running(checks, clock=None, warnings=dict, **role):
     asked = checks if callable(checks) else lambda: checks
-    endpoint = HealthEndpoint(asked, clock or SystemClock(), 0, warnings=warnings)
+    endpoint = HealthEndpoint(asked, clock or SystemClock(), 0, warnings=warnings, **role)
     async with asyncio.TaskGroup() as group:
         task = group.create_task(endpoint.run())
         await endpoint.listening.wait()
@@ -61,7 +61,7 @@ async def test_ready_is_one_of_which_every_check_holds_and_each_is_named():
     async with running(checks) as endpoint:
         code, body = await ask(endpoint, get("/readyz?verbose"))
         assert code == 503
-        assert body == "[+]session ok\n[-]workloads: not listed yet\nnot ready\n"
+        assert body == "[+]session ok\n[-]workloads: not listed yet\nrole: active\nnot ready\n"
         checks["workloads"] = ""
         assert (await ask(endpoint, get("/readyz")))[0] == 200
 
@@ -71,7 +71,12 @@ async def test_what_is_warned_of_is_told_and_keeps_nobody_from_being_ready():
     async with running({"session": ""}, warnings=lambda: warnings) as endpoint:
         code, body = await ask(endpoint, get("/readyz"))
         assert code == 200
-        assert body == "[+]session ok\n[!]backups: the folder is gone\nready\n"
+        assert body == "[+]session ok\n[!]backups: the folder is gone\nrole: active\nready\n"
+
+
+async def test_a_member_that_stands_by_says_so():
+    async with running({"members": ""}, role=lambda: "standby") as endpoint:
+        assert (await ask(endpoint, get("/readyz")))[1].endswith("role: standby\nready\n")
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,12 @@ from leafcast.doctor.member_checks import LAG_MESSAGES_MAX, member_checks
 from leafcast.node.member_forms import member_forms
 from relay.adapters.jetstream.member_servers import MemberServer
 
-ROLES = {"m1": {"role": "active"}, "m2": {"role": "standby"}, "m3": {"role": "standby"}}
+SAME = {"children": "c", "version": "1.2.0"}
+ROLES = {
+    "m1": {"role": "active", **SAME},
+    "m2": {"role": "standby", **SAME},
+    "m3": {"role": "standby", **SAME},
+}
 SERVERS = [MemberServer("m1"), MemberServer("m2", leads=True), MemberServer("m3")]
 
 
@@ -24,8 +29,37 @@ def judged(roles, servers):
 def test_a_node_with_all_its_members_is_well_and_its_disks_are_told_of():
     (check,) = judged(ROLES, SERVERS)
     assert check.state == "ok"
-    assert "3 members of /emea" in check.said
+    assert check.about == "/emea"
+    assert "may be lost, or restarted now" in check.said
     assert "6.0 MB together" in check.said
+
+
+@pytest.mark.parametrize(
+    ("roles", "servers", "said"),
+    [
+        (
+            ROLES,
+            [*SERVERS[:2], MemberServer("m3", is_current=False)],
+            "m3 of /emea has not caught up",
+        ),
+        (
+            {**ROLES, "m3": {**ROLES["m3"], "children": "other"}},
+            SERVERS,
+            "m3 of /emea does not let in",
+        ),
+    ],
+)
+def test_while_a_member_is_behind_no_other_one_may_be_restarted(roles, servers, said):
+    (check,) = judged(roles, servers)
+    assert (check.state, check.about) == ("warning", "/emea")
+    assert said in check.said
+    assert "restart no other one" in check.remedy
+
+
+def test_members_of_several_releases_are_named():
+    check, fine = judged({**ROLES, "m3": {**ROLES["m3"], "version": "1.3.0"}}, SERVERS)
+    assert (check.state, fine.state) == ("warning", "ok")
+    assert "m2 is of 1.2.0, m3 is of 1.3.0" in check.said
 
 
 def test_nodes_that_run_once_are_not_told_of():
@@ -37,7 +71,7 @@ def test_nodes_that_run_once_are_not_told_of():
     [
         ({**ROLES, "m3": {}}, SERVERS, "the process of member m3 of /emea does not answer"),
         (
-            {**ROLES, "m3": {"role": "standby", "storeFull": True}},
+            {**ROLES, "m3": {**ROLES["m3"], "storeFull": True}},
             [*SERVERS[:2], MemberServer("m3", is_reached=False)],
             "the disk of member m3 of /emea is full",
         ),
@@ -52,7 +86,7 @@ def test_nodes_that_run_once_are_not_told_of():
             "the server of member m3 of /emea lacks 1001 messages",
         ),
         (
-            {**ROLES, "m1": {"role": "active", "stuck": {"OWN": "lc_emea.m2"}}},
+            {**ROLES, "m1": {**ROLES["m1"], "stuck": {"OWN": "lc_emea.m2"}}},
             SERVERS,
             "the server of member m2 of /emea leads a stream that takes no writes",
         ),

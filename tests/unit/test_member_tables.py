@@ -15,7 +15,7 @@ CLUSTER = {
         {"name": "lc_emea.m3", "current": False, "offline": True, "lag": 7},
     ],
 }
-LACKS = {"sameChildren": False}
+LACKS = {"version": "", "sameChildren": False}
 FORMS = member_forms(
     {"m1": {"role": "active", "activeSeconds": 61.5}, "m2": {"role": "standby"}},
     servers_in(CLUSTER),
@@ -30,8 +30,10 @@ def test_the_leader_and_its_followers_are_named_as_members():
     assert servers_in(CLUSTER) == (
         MemberServer("m2", leads=True),
         MemberServer("m1"),
-        MemberServer("m3", is_reached=False, lag=7),
+        MemberServer("m3", is_reached=False, lag=7, is_current=False),
     )
+    lease = {"leader": "lc_emea.m3", "replicas": [{"name": "lc_emea.m2"}]}
+    assert [it.is_current for it in servers_in(CLUSTER, lease)] == [False, True, False]
     assert servers_in({}) == ()
 
 
@@ -91,5 +93,5 @@ def test_what_a_relay_says_of_its_members_is_bounded():
         "server": "leads",
         "lag": 0,
         "seconds": 0,
-        "sameChildren": False,
+        **LACKS,
     }

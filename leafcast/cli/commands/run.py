@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -14,11 +15,14 @@ from leafcast.centre.centre import CentreOptions
 from leafcast.cli.options.kubernetes import take_over_option
 from leafcast.cli.options.serving import health_options
 from leafcast.daemon.daemon import Daemon
+from leafcast.daemon.local_daemon import run_here
 from leafcast.daemon.logs import log_format_option, set_up_logs
 from leafcast.daemon.process import OTHERS
 from leafcast.data_dir import DataDir, make_private
 from leafcast.doctor.space_checks import look_at_spaces
 from leafcast.join.external_node import run_node
+from leafcast.members.settings import FILE as MEMBER_FILE
+from leafcast.members.settings import kept_member
 from leafcast.node.credentials.own_certificate import read_pem
 from leafcast.node.health_endpoint import HealthAddress
 from leafcast.node.run_config import RunConfig, RunConfigRefused, read_run_config
@@ -54,7 +58,13 @@ def run(
     `leafcast layout` writes the files of a whole tree, for the nodes and for their servers. The
     file names the spaces of a centre (workloads, inventory) and the cluster of an edge: embedded or
     simulated, in-cluster, or kubeconfig and context.
+
+    Of a node that runs on three machines it runs one member, with a server of its own: the file is
+    member.json in that one's data directory. /readyz says whether it is active or stands by.
     """
+    if file.name == MEMBER_FILE:
+        _run_member(file, role, log_format, health)
+        return
     config = read_run_config(file)
     _check(file, config, role)
     set_up_logs(log_format)
@@ -71,6 +81,21 @@ def run(
     except EndedBySignal:
         # To be told to end is how such a program ends.
         return
+
+
+def _run_member(file: Path, role: str, log_format: str, health: HealthAddress | None) -> None:
+    """Run the member of a node in whose data directory the file is."""
+    place = DataDir(file.absolute().parent)
+    settings = kept_member(place.folder)
+    if settings is None:
+        raise RunConfigRefused(file, "it is not there")
+    if role != (meant := "center" if settings.path.is_root else "relay"):
+        raise RunConfigRefused(file, _other_role(meant, role))
+    set_up_logs(log_format)
+    os.umask(OTHERS)
+    make_private(place.folder)
+    with suppress(EndedBySignal), place.locked():
+        run_until_signal(run_here(place, health))
 
 
 def _run_centre(
@@ -114,4 +139,8 @@ def _check_certificate(config: RunConfig, folder: Path) -> None:
 def _check(file: Path, config: RunConfig, role: str) -> None:
     meant = "center" if config.node.is_root else "edge" if config.edge else "relay"
     if role != meant:
-        raise RunConfigRefused(file, f"it is of a node that runs as {meant}, not {role}")
+        raise RunConfigRefused(file, _other_role(meant, role))
+
+
+def _other_role(meant: str, role: str) -> str:
+    return f"it is of a node that runs as {meant}, not {role}"

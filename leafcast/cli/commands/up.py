@@ -7,6 +7,7 @@ import shlex
 import shutil
 from collections.abc import Callable
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from subprocess import Popen
 from typing import NoReturn
@@ -54,11 +55,24 @@ from leafcast.signals import EndedBySignal, run_until_signal
 from leafcast.space_settings import CentreSpaces
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.server.cluster_settings import MEMBERS
-from relay.adapters.server.store_key import check_key
+from relay.adapters.server.store_key import CHECK_FILE, check_key
 from schemas.values.identity import NodePath
 from schemas.values.wording import many
 
 CONTEXTS_SHOWN = 8
+_HUB = (
+    "a hub lets in one centre, and takes its members for several; leave it out, and write with "
+    "leafcast apply, or have a centre that runs once (--members 1)"
+)
+_NOT_OF_TRIOS = {
+    "--kube": _HUB,
+    "--workloads-kubeconfig": _HUB,
+    "--listen": (
+        "it names one address, and each member has one of its own; leave it out, or let nodes "
+        "elsewhere join a centre that runs once (--members 1)"
+    ),
+}
+"""Why trees of members cannot have an option, and what to do instead."""
 SHOP = Path(__file__).resolve().parents[2] / "shop"
 
 
@@ -153,7 +167,7 @@ def up(  # noqa: PLR0913 - its options
     kept = place.tree() if place.folder.is_dir() else None
     shape = _shape(place, kept, {"--regions": regions, "--sites": sites, "--depth": depth})
     kube = _kube(place, kept, kube)
-    trios = _trios(place, kept, shape, members, kube, listens, store, spaces)
+    trios = _trios(place, kept, shape, members, kube, listens, spaces)
     running = place.in_use()
     _check_spaces(place, kube, spaces, running=running, take_over=take_over)
     if running:
@@ -198,7 +212,9 @@ def _prepare(
         except ListenRefused as error:
             raise click.BadParameter(str(error), param_hint="--listen") from error
     if store.key is not None:
-        check_key(place.node(NodePath()), store.key)
+        checks = (f"*/{CHECK_FILE}", f"members/*/*/{CHECK_FILE}")
+        for file in chain.from_iterable(map(place.folder.glob, checks)):
+            check_key(file.parent, store.key)
     kept_before = kept_store(place.folder)
     if store.over(kept_before) != kept_before:
         keep_store(place.folder, store.over(kept_before))
@@ -319,14 +335,13 @@ def _check_size(shape: TreeShape, *, trios: bool) -> None:
         )
 
 
-def _trios(  # noqa: PLR0913, PLR0917 - what was said to options
+def _trios(
     place: DataDir,
     kept: dict[str, object] | None,
     shape: TreeShape,
     asked: str | None,
     kube: str | None,
     listens: ListenSettings | None,
-    store: StoreOptions,
     spaces: CentreSpaces | None,
 ) -> bool:
     """Whether the centre and the relays of the tree have three members each."""
@@ -337,17 +352,11 @@ def _trios(  # noqa: PLR0913, PLR0917 - what was said to options
             "--members out, or make another tree with --data-dir"
         )
     trios = (had or asked) == str(MEMBERS)
-    others = {
-        "--kube": kube,
-        "--listen": listens,
-        "--store-key-file": store.key_file,
-        "--durability": store.durability,
-        "--workloads-kubeconfig": spaces,
-    }
-    given = [option for option, said in others.items() if said]
-    if trios and given:
-        said = f"a tree with --members 3 cannot have {' and '.join(given)} yet; leave that out"
-        raise click.UsageError(said)
+    others = {"--kube": kube, "--listen": listens, "--workloads-kubeconfig": spaces}
+    for option in others if trios else ():
+        if others[option]:
+            said = f"a tree with --members 3 cannot have {option}: {_NOT_OF_TRIOS[option]}"
+            raise click.UsageError(said)
     _check_size(shape, trios=trios)
     return trios
 

@@ -1,39 +1,67 @@
-"""The servers of a node's members, by what the leader of its ledger says of them."""
+"""The servers of a node's members, by what the leaders of its streams say of them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from relay.adapters.jetstream import lease_stream, state_stream
 from relay.adapters.jetstream.connection import Connection
+from relay.ports import BusBroken
+from schemas.values import subjects
 
 ANSWER_SECONDS = 2.0
 _LEDGER = "OWN"
+_OTHERS = tuple(it for it in subjects.STREAMS if it != _LEDGER)
 
 
 @dataclass(frozen=True, slots=True)
 class MemberServer:
-    """One member's server: how many messages of the ledger it lacks, and whether it is reached."""
+    """One member's server: how many messages of the ledger it lacks, and whether it is reached.
+
+    `is_current` is whether it has caught up with all streams of the node, that of the lease among
+    them, which is empty where a server was started anew.
+    """
 
     member: str
     leads: bool = False
     is_reached: bool = True
     lag: int = 0
+    is_current: bool = True
 
 
 async def member_servers(connection: Connection) -> tuple[MemberServer, ...]:
     """All of them; raises BusBroken if the ledger has no leader."""
-    info = await connection.api(f"STREAM.INFO.{_LEDGER}", ANSWER_SECONDS)
-    return servers_in(info.get("cluster") or {})
+
+    async def cluster_of(stream: str) -> dict[str, Any]:
+        info = await connection.api(f"STREAM.INFO.{stream}", ANSWER_SECONDS)
+        return info.get("cluster") or {}
+
+    ledger, others = await cluster_of(_LEDGER), list[dict[str, Any]]()
+    try:
+        for stream in (*_OTHERS, lease_stream.STREAM, state_stream.STREAM):
+            others.append(await cluster_of(stream))
+    except BusBroken:
+        # Without a leader of its own: none has caught up with it.
+        return tuple(replace(server, is_current=False) for server in servers_in(ledger))
+    return servers_in(ledger, *others)
 
 
-def servers_in(cluster: dict[str, Any]) -> tuple[MemberServer, ...]:
-    """What an answer of JetStream's says of a stream's cluster: the leader first."""
+def servers_in(cluster: dict[str, Any], *others: dict[str, Any]) -> tuple[MemberServer, ...]:
+    """What JetStream says of the clusters of the ledger and of other streams: the leader first."""
+    behind = {
+        _member(replica.get("name", ""))
+        for each in (cluster, *others)
+        for replica in each.get("replicas") or ()
+        if not replica.get("current", False)
+    }
     leader = cluster.get("leader")
-    found = [MemberServer(_member(leader), leads=True)] if leader else []
+    first = _member(leader) if leader else ""
+    found = [MemberServer(first, leads=True, is_current=first not in behind)] if leader else []
     for replica in cluster.get("replicas") or ():
         name, is_reached = _member(replica.get("name", "")), not replica.get("offline", False)
-        found.append(MemberServer(name, is_reached=is_reached, lag=int(replica.get("lag") or 0)))
+        lag, is_current = int(replica.get("lag") or 0), name not in behind
+        found.append(MemberServer(name, is_reached=is_reached, lag=lag, is_current=is_current))
     return tuple(found)
 
 
