@@ -12,16 +12,18 @@ from relay.adapters.clock import SystemClock
 from relay.adapters.jetstream.connection import Connection, JetStreamRefused
 from relay.adapters.jetstream.stream_mending import go_on_mending, mend_if_damaged, mend_stream
 from relay.adapters.jetstream.stream_reader import StreamDamaged, StreamReader
+from relay.adapters.jetstream.streams import purge
 from relay.adapters.spaces import bucket
-from relay.adapters.spaces.embedded_space import path_of
+from relay.adapters.spaces.embedded_space import EmbeddedSpace, path_of
 from relay.core.events import ReportArrived
 from relay.ports import BusBroken
+from relay.space_errors import SpaceError
 from schemas.objects.objects import ObjectKey
 from schemas.reports.reports import Done
 from schemas.values.identity import NodePath
 from tests.contract.buses import NatsTree, of
 from tests.contract.buses import key as placement_key
-from tests.contract.spaces import config_map, embedded, running_server
+from tests.contract.spaces import SeededDice, config_map, embedded, running_server
 
 pytestmark = pytest.mark.nats
 
@@ -332,3 +334,57 @@ async def test_a_bucket_that_lost_its_newest_says_so_whatever_is_written_then(tm
                 await space.apply(config_map(f"new{at}", a="1"), "me")
             absence = await space.absence([key("last")])
             assert absence.read_to < known_to
+
+
+@pytest.mark.parametrize("kind", ["bit", "cut", "settings", "purged"])
+async def test_a_damaged_bucket_is_the_space_that_it_was(tmp_path, clock, kind):
+    with running_server(tmp_path) as url:
+        async with embedded(url, clock, "kept") as space:
+            identity = await space.identity()
+            await space.apply(config_map("a", a="1"), "me")
+            if kind == "purged":
+                async with connected(url) as connection:
+                    await purge(connection, "KV_kept", "$KV.kept.identity")
+                assert await space.identity() == identity
+    file = block(tmp_path, "KV_kept")
+    match kind:
+        case "bit":
+            flip(file, b"$KV.kept.identity", 60)
+        case "cut":
+            file.write_bytes(b"")
+        case "settings":
+            flip(file.parents[1] / "meta.inf", b'"name"', 3)
+    async with served_again(tmp_path, clock) as space:
+        assert await space.identity() == identity
+        missing = (await space.absence([key("a"), key("never")])).lost
+    # Nobody can tell any more what else it had.
+    lost = {"bit": {key("never")}, "purged": {key("never")}, "cut": {key("a"), key("never")}}
+    assert missing >= lost.get(kind, set())
+    async with served_again(tmp_path, clock) as space:
+        assert await space.identity() == identity
+
+
+async def test_a_bucket_of_which_nobody_knows_any_more_what_space_it_was_says_so(tmp_path, clock):
+    with running_server(tmp_path) as url:
+        async with embedded(url, clock, "kept") as space:
+            await space.identity()
+            # As a former release left it.
+            await space._bucket._make({})
+    flip(block(tmp_path, "KV_kept"), b"$KV.kept.identity", 60)
+    async with served_again(tmp_path, clock) as space:
+        with pytest.raises(SpaceError, match="bucket kept lost its identity: restore a backup"):
+            await space.identity()
+
+
+@asynccontextmanager
+async def served_again(folder, clock):
+    """A space on a server that starts anew, as a node opens it."""
+    names = bucket.stream_of("kept"), bucket.mark_of_loss("kept")
+    with running_server(folder) as url:
+        async with connected(url) as connection:
+            await mend_if_damaged(connection, SystemClock(), *names, is_made=False)
+            space = EmbeddedSpace(connection.client, "kept", clock, SeededDice())
+            await space.make()
+            await mend_if_damaged(connection, SystemClock(), *names, is_made=True)
+            await space.open()
+            yield space

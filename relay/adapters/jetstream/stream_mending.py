@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import logging
 from base64 import b64decode
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -27,8 +27,6 @@ from relay.ports import BusBroken, Clock
 MARKED_SECONDS = 24 * 3600
 _SPARE, _WHOLE, _HEADERS = "_MEND", "_whole", "Lc-Mended"
 _NO_MORE_CONSUMERS = 10026
-# What the server says of a stream beside what it was told.
-_SAID_BY_SERVER = ("metadata",)
 
 logger = logging.getLogger(__name__)
 
@@ -51,6 +49,11 @@ async def mend_if_damaged(
     for damaged in await damaged_streams(connection, clock, (stream,)):
         await mend_stream(connection, clock, damaged, mark)
     return True
+
+
+def kept_metadata(metadata: Mapping[str, str]) -> dict[str, str]:
+    """What we said of a stream, without what the server said of it."""
+    return {name: said for name, said in metadata.items() if not name.startswith("_nats.")}
 
 
 async def holds_messages(connection: Connection, stream: str) -> bool:
@@ -105,7 +108,7 @@ async def mend_stream(
     if mark is not None:
         await aside.take(Stored(mark, b"", {"Nats-TTL": f"{MARKED_SECONDS}s"}, 0))
     await aside.flush()
-    kept = {name: value for name, value in info["config"].items() if name not in _SAID_BY_SERVER}
+    kept = info["config"] | {"metadata": kept_metadata(info["config"].get("metadata") or {})}
     told = json.dumps({"config": kept, "last": info["state"]["last_seq"]}).encode()
     await aside.publisher.publish([Outgoing(_aside(stream, _WHOLE), told)])
     logger.warning(

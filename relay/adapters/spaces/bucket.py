@@ -42,6 +42,7 @@ from relay.adapters.jetstream.publish import (
     header_lines,
 )
 from relay.adapters.jetstream.reconnecting_client import losses
+from relay.adapters.jetstream.stream_mending import MARKED_SECONDS, kept_metadata
 from relay.adapters.spaces.bucket_values import (
     EVERY_PART,
     Parts,
@@ -67,6 +68,7 @@ CHECKSUM, LOSS = "Lc-Sum", "lost"
 GUARD, FENCE = "_guard", "_fence"
 """Beside the entries of a bucket that is kept at several servers."""
 _CHECKSUM_BYTES = 16
+_DELETED = {"KV-Operation": "DEL", "Nats-TTL": f"{DELETIONS_KEPT_SECONDS}s"}
 _WRONG_LAST, _NAME_IN_USE = 10071, 10058
 _NANOSECONDS = 1_000_000_000
 
@@ -104,6 +106,7 @@ class Bucket:
     def __init__(self, connection: Client, name: str, domain: str = "", kept: Kept = ALONE) -> None:
         self._replicas, self._fenced = kept.replicas, kept.fenced
         self._connection = connection
+        self.name = name
         self._jetstream = patient_jetstream(connection, domain)
         self._api = f"$JS.{domain}.API" if domain else "$JS.API"
         self._stream = stream_of(name)
@@ -111,6 +114,10 @@ class Bucket:
 
     async def open(self) -> None:
         """Make the bucket, or give the one that is there today's settings."""
+        with _bus_errors():
+            await self._make(await self._settings_noted())
+
+    async def _make(self, noted: Mapping[str, str]) -> None:
         config = StreamConfig(
             name=self._stream,
             subjects=[f"{self._prefix}>"],
@@ -124,14 +131,33 @@ class Bucket:
             allow_direct=True,
             allow_msg_ttl=True,
             allow_atomic=True if self._replicas > 1 else None,
+            metadata=dict(noted) or None,
         )
+        try:
+            await self._jetstream.add_stream(config)
+        except APIError as error:
+            if error.err_code != _NAME_IN_USE:
+                raise
+            await self._jetstream.update_stream(config)
+
+    async def _settings_noted(self) -> dict[str, str]:
+        try:
+            info = await self._jetstream.stream_info(self._stream)
+        except NotFoundError:
+            return {}
+        return kept_metadata(info.config.metadata or {})
+
+    async def noted(self, name: str) -> str:
+        """What was noted of the bucket in its settings, which lie in a file of their own."""
         with _bus_errors():
-            try:
-                await self._jetstream.add_stream(config)
-            except APIError as error:
-                if error.err_code != _NAME_IN_USE:
-                    raise
-                await self._jetstream.update_stream(config)
+            return (await self._settings_noted()).get(name, "")
+
+    async def note(self, name: str, value: str) -> None:
+        """Note something of the bucket beside its entries, unless it stands there already."""
+        with _bus_errors():
+            noted = await self._settings_noted()
+            if noted.get(name) != value:
+                await self._make({**noted, name: value})
 
     async def last_revision(self) -> int:
         """The revision of the last write, 0 if there was none."""
@@ -204,7 +230,7 @@ class Bucket:
                 await self._write_parts(parts, pieces, deleted=deleted)
             # The parts lie there before the entry that names them does.
             revision = await self._put(
-                key, parts.named() if parts else packed, expected, deleted=deleted
+                key, parts.named() if parts else packed, expected, _DELETED if deleted else {}
             )
             outlived = former if revision else parts
             if outlived:
@@ -220,6 +246,12 @@ class Bucket:
         with _bus_errors():
             message = await self._last(LOSS)
         return message.seq or 0 if message is not None else 0
+
+    async def mark_loss(self) -> None:
+        """Say for a while that it lost some, as of one that was made whole."""
+        with _bus_errors():
+            lasting = {"Nats-TTL": f"{MARKED_SECONDS}s"}
+            await self._put(LOSS, b"", await self._last_matching(LOSS), lasting)
 
     async def keeps(self, key: str) -> bool:
         """Whether the server counts an entry at the key, be it one that cannot be read."""
@@ -249,10 +281,11 @@ class Bucket:
         except NotFoundError:
             return None
 
-    async def _put(self, key: str, stored: bytes, expected: int, *, deleted: bool) -> int | None:
+    async def _put(
+        self, key: str, stored: bytes, expected: int, more: Mapping[str, str]
+    ) -> int | None:
         headers = {EXPECTED_SEQUENCE: str(expected), CHECKSUM: _checksum(key, stored)} | REPLACES
-        if deleted:
-            headers |= {"KV-Operation": "DEL", "Nats-TTL": f"{DELETIONS_KEPT_SECONDS}s"}
+        headers |= more
         if self._fenced is not None:
             return await self._put_fenced(self._fenced, self._prefix + key, stored, headers)
         try:

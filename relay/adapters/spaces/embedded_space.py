@@ -76,6 +76,8 @@ class EmbeddedSpace:
         self._dice = dice
         self._serving = Serving()
         self._as_written = as_written
+        # Its identity, once that is noted in its settings, too.
+        self._noted = ""
         # The newest revision that could be read as it was opened.
         self._read_to = 0
 
@@ -93,15 +95,30 @@ class EmbeddedSpace:
 
     async def identity(self) -> str:
         entry = await self._bucket.read(_IDENTITY)
-        if entry is None:
-            fresh = random_id(self._dice.entropy(16)).encode()
-            if await self._bucket.write(_IDENTITY, blobs.compress(fresh), 0):
-                return fresh.decode()
+        if entry is None or entry.broken:
+            await self._bring_identity(entry)
             entry = await self._bucket.read(_IDENTITY)
         if entry is None or entry.broken:
-            said = "the space's identity is lost from its bucket: restore a backup"
+            said = f"the bucket {self._bucket.name} lost its identity: restore a backup"
             raise SpaceError("InternalError", said)
-        return entry.value.decode()
+        identity = entry.value.decode()
+        if identity != self._noted:
+            await self._bucket.note(_IDENTITY, identity)
+            self._noted = identity
+        return identity
+
+    async def _bring_identity(self, entry: BucketEntry | None) -> None:
+        """Write the identity of a new bucket, or that which a damaged one had."""
+        identity = await self._bucket.noted(_IDENTITY)
+        if identity:
+            # What is missing beside it was not deleted.
+            await self._bucket.mark_loss()
+        elif entry is None and not await self._bucket.mended_at():
+            identity = random_id(self._dice.entropy(16))
+        else:
+            return
+        revision = entry.revision if entry is not None else 0
+        await self._bucket.write(_IDENTITY, blobs.compress(identity.encode()), revision)
 
     async def kinds(self, *, complete: bool = False) -> tuple[Kind, ...]:  # noqa: ARG002 - the port's
         definitions = await self.list(*DEFINITIONS)
