@@ -15,6 +15,7 @@ from relay.adapters.jetstream.stream_reader import StreamDamaged, StreamReader
 from relay.adapters.jetstream.streams import purge
 from relay.adapters.spaces import bucket
 from relay.adapters.spaces.embedded_space import EmbeddedSpace, path_of
+from relay.core.effects import StoreOwn, WriteMail
 from relay.core.events import ReportArrived
 from relay.ports import BusBroken
 from relay.space_errors import SpaceError
@@ -173,6 +174,29 @@ async def test_an_edge_starts_with_a_damaged_record_of_what_it_applied(tmp_path)
         edge, _ = await tree.open()
         assert not await edge.done_is_partial()
         assert await edge.load_done() == [other, one]
+
+
+async def test_a_damaged_ledger_has_again_what_lies_in_mailboxes(tmp_path):
+    names = [placement_key(at) for at in range(3)]
+    async with NatsTree(tmp_path) as tree:
+        await tree.plant("/")
+        centre, _ = await tree.open()
+        await tree.sprout("/emea", centre)
+        own = [StoreOwn(name, f"record {name}".encode() * 5, 5) for name in names]
+        # The last is a head there, and the ledger's own.
+        sent = [
+            WriteMail("emea", it.key, it.data, it.generation, b"", it.key != names[2], "", 0)
+            for it in own
+        ]
+        await centre.write(own=own, mail=sent)
+    for name in names[1:]:
+        flip(block(tmp_path / NodePath().domain, "OWN"), f"_own.{name}".encode(), 60)
+    for _ in range(2):
+        async with NatsTree(tmp_path) as tree:
+            await tree.plant("/")
+            _, listener = await tree.open()
+            found = {it.key: it.data for it in listener.remembered.own}
+            assert found == {it.key: it.data for it in own[:2]}
 
 
 async def test_what_children_say_is_taken_again_after_it_was_damaged(tmp_path):

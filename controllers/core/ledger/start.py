@@ -118,8 +118,12 @@ class StoredLedger:
 
     def _lacks(self, newer: frozenset[MailKey]) -> bool:
         """Whether fewer are left of those above the last snapshot than the newest says."""
-        newest = max(newer, key=lambda key: self.records[key].record.generation, default=None)
-        return newest is not None and self.issued.get(newest, 0) > len(newer)
+        generations = {key: self.records[key].record.generation for key in newer}
+        counted = [key for key in newer if self.issued.get(key)]
+        newest = max(counted, key=generations.__getitem__, default=None)
+        if newest is None:
+            return False
+        return self.issued[newest] > sum(it <= generations[newest] for it in generations.values())
 
     def _may_lose(self, entry: EntryKey, record: Record) -> bool:
         """Whether a record may have taken something that no snapshot settled yet."""

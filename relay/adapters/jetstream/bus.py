@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from base64 import b64decode
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
@@ -46,6 +47,7 @@ from relay.adapters.jetstream.streams import (
     delete_message,
     delete_messages,
     erase_child,
+    last_message,
     last_sequences,
     make_copies,
     make_streams,
@@ -67,6 +69,7 @@ from relay.core.events import (
 from relay.ports import BusBroken, Clock, CopiesPage, CopiesPlace, Dice
 from relay.shell.inbox import Inbox
 from schemas.content.blobs import Reference
+from schemas.content.carried import without_carried
 from schemas.reports.reports import Done
 from schemas.values import subjects
 from schemas.values.identity import ContentHash, NodePath
@@ -151,7 +154,7 @@ class JetStreamBus:
         if address.replicas > 1 and self._system is not None:
             self._servers = ServerWatch(self._system, clock, address.replicas)
             self._servers.when_ended.append(self._servers_ended)
-        self._done_is_partial = False
+        self._done_is_partial = self._own_was_mended = False
         self._running: asyncio.Task[None] | None = None
 
     @property
@@ -222,6 +225,7 @@ class JetStreamBus:
         """Keep of a stream what can be read."""
         cursor = ""
         if stream == "OWN":
+            self._own_was_mended = True
             # Without its cursor the node has no memory: it reads its mailbox from the start, and
             # nothing goes for a record that was lost before it reaches a snapshot again.
             cursor = subjects.own(self.path, subjects.CURSOR_KEY)
@@ -257,9 +261,12 @@ class JetStreamBus:
                 if self._fenced is not None:
                     await self._fenced.sweep()
                 self._done_is_partial = any(it.key == subjects.DONE_LOST_KEY for it in own)
+                mail = await self._read_mail()
+                if self._uplink is None and self._own_was_mended:
+                    own += tuple(await self._bring_back(own, mail))
                 return Remembered(
                     own=own,
-                    mail=tuple(await self._read_mail()),
+                    mail=tuple(mail),
                     blobs=blobs,
                     heard=heard,
                 )
@@ -449,6 +456,33 @@ class JetStreamBus:
         through = self._through(stream)
         await StreamReader(self._relay, self._clock, stream, through=through).read_all(take)
         return list(found.values())
+
+    async def _bring_back(
+        self, own: Collection[OwnRecord], mail: Iterable[MailSlot]
+    ) -> list[OwnRecord]:
+        """Keep again what children were sent and a ledger that was mended lacks.
+
+        What was deleted in due form goes once more: the last snapshot does not list it.
+        """
+        kept = {it.key for it in own}
+        sent = [it for it in mail if it.has_body and it.key not in kept and it.key[0] != "_"]
+        writes: dict[str, StoreOwn] = {}
+        for slot in sorted(sent, key=lambda it: it.generation):
+            subject = subjects.mail(self.path.child(slot.child), slot.key)
+            stored = await last_message(self._relay, "MAIL", subject)
+            if stored is not None:
+                data, _ = without_carried(b64decode(stored["data"]))
+                writes[slot.key] = StoreOwn(
+                    slot.key,
+                    data,
+                    slot.generation,
+                    payload_hash=slot.payload_hash,
+                    has_body=True,
+                )
+        if writes:
+            logger.warning("%s: %d lost records lie in mailboxes", self.path, len(writes))
+            await self._publisher.publish([outgoing_own(self.path, it) for it in writes.values()])
+        return [OwnRecord(it.key, it.data or b"", "", 0) for it in writes.values()]
 
     def _through(self, stream: str) -> int:
         return self._fenced.through(stream) if self._fenced is not None else 0
