@@ -36,11 +36,9 @@ LABEL_KEY_MAX = 255
 _LabelKey = Annotated[
     str,
     Field(max_length=LABEL_KEY_MAX),
-    AfterValidator(checked(names.label_key_fault, f"use {names.QUALIFIED_RULE}")),
+    checked(names.label_key_fault, f"use {names.QUALIFIED_RULE}"),
 ]
-_LabelValue = Annotated[
-    str, AfterValidator(checked(names.label_value_fault, f"use {names.LABEL_VALUE_RULE}"))
-]
+_LabelValue = Annotated[str, checked(names.label_value_fault, f"use {names.LABEL_VALUE_RULE}")]
 
 DescribedMeta = Annotated[ObjectMeta, AfterValidator(check_description)]
 

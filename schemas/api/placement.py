@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Annotated, Final, Literal
 
-from pydantic import AfterValidator, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from schemas.api.placement_details import Hold, KeptCopies, RepairedCopies
 from schemas.api.readiness import Readiness
@@ -49,32 +49,20 @@ KUBESTELLAR: Final = "KubeStellar"
 INT32_MAX = 2**31 - 1
 
 _ApiGroup = Annotated[
-    str,
-    AfterValidator(checked(group_fault, 'write "" for core, or leave it out to mean any group')),
+    str, checked(group_fault, 'write "" for core, or leave it out to mean any group')
 ]
-OneApiGroup = Annotated[
-    str, AfterValidator(checked(group_fault, 'write "" for core, or a group such as apps'))
-]
+OneApiGroup = Annotated[str, checked(group_fault, 'write "" for core, or a group such as apps')]
 _RESOURCE_REMEDY = or_any("the lowercase plural without its group, such as deployments")
 OneResource = Annotated[
     str,
-    AfterValidator(
-        checked(resource_fault, "name one lowercase plural without its group, such as certificates")
-    ),
+    checked(resource_fault, "name one lowercase plural without its group, such as certificates"),
 ]
-ResourceName = Annotated[str, AfterValidator(checked(resource_fault, _RESOURCE_REMEDY, any_=True))]
-_Namespace = Annotated[
-    str,
-    AfterValidator(checked(names.dns_label_fault, or_any(names.DNS_LABEL_RULE), any_=True)),
-]
+ResourceName = Annotated[str, checked(resource_fault, _RESOURCE_REMEDY, any_=True)]
+_Namespace = Annotated[str, checked(names.dns_label_fault, or_any(names.DNS_LABEL_RULE), any_=True)]
 _ObjectName = Annotated[
-    str,
-    AfterValidator(checked(names.path_segment_fault, or_any(names.PATH_SEGMENT_RULE), any_=True)),
+    str, checked(names.path_segment_fault, or_any(names.PATH_SEGMENT_RULE), any_=True)
 ]
-_CollectorName = Annotated[
-    str,
-    AfterValidator(checked(names.subdomain_fault, "name a StatusCollector")),
-]
+_CollectorName = Annotated[str, checked(names.subdomain_fault, "name a StatusCollector")]
 Int32 = Annotated[int, Field(ge=0, le=INT32_MAX)]
 
 

@@ -55,8 +55,8 @@ def seconds_of(text: str | None) -> float | None:
 
 Duration = Annotated[str, AfterValidator(_duration)]
 SomeAmount = Annotated[Any, PlainValidator(_some), WithJsonSchema({})]
-_WaveName = Annotated[str, AfterValidator(checked(names.dns_label_fault, names.DNS_LABEL_RULE))]
-_LabelKey = Annotated[str, AfterValidator(checked(names.label_key_fault, names.QUALIFIED_RULE))]
+_WaveName = Annotated[str, checked(names.dns_label_fault, names.DNS_LABEL_RULE)]
+_LabelKey = Annotated[str, checked(names.label_key_fault, names.QUALIFIED_RULE)]
 
 
 class RolledPlacement(ApiValue):

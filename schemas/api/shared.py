@@ -7,6 +7,7 @@ from itertools import chain
 from typing import Annotated, Any, Literal, TypeVar, get_args
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -39,7 +40,6 @@ REQUIREMENTS_MAX = 32
 """Of one selector, said by matchLabels, and as many by matchExpressions."""
 
 Item = TypeVar("Item")
-Check = Callable[[str], str]
 
 
 class ApiValue(BaseModel):
@@ -181,7 +181,9 @@ def check_each_once(field: str, keys: Iterable[str]) -> None:
         seen.add(key)
 
 
-def checked(fault_of: Callable[[str], str | None], remedy: str, *, any_: bool = False) -> Check:
+def checked(
+    fault_of: Callable[[str], str | None], remedy: str, *, any_: bool = False
+) -> AfterValidator:
     """Make a validator of strings out of a name check; `any_` admits `*` too."""
 
     def check(text: str) -> str:
@@ -190,7 +192,7 @@ def checked(fault_of: Callable[[str], str | None], remedy: str, *, any_: bool = 
             raise Faulty(Fault("", fault, remedy))
         return text
 
-    return check
+    return AfterValidator(check)
 
 
 def or_any(rule: str) -> str:

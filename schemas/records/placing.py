@@ -19,16 +19,14 @@ from schemas.values.faults import Fault, Faulty
 
 MAKE_BEFORE_BREAK = "make-before-break"
 MOVE_SECONDS = 3600.0
-GRACE_SECONDS_MAX = 30 * 24 * 3600.0
-MOVE_SECONDS_MAX = 30 * 24 * 3600.0
+SECONDS_MAX = 30 * 24 * 3600.0
 
 
 def check_annotations(name: str, annotations: Mapping[str, str]) -> None:
     """Refuse what a placement's annotations cannot mean; raises Faulty."""
     if faults := list(faults_at(PLACEMENTS, annotations)):
         raise Faulty(*faults)
-    _check_move(annotations)
-    _check_grace(annotations)
+    _check_times(annotations)
     waits_for = dependencies_of(annotations)
     path = f"annotations[{DEPENDS_ON}]"
     if len(waits_for) > DEPENDENCIES_MAX:
@@ -67,32 +65,25 @@ def grace_seconds(annotations: Mapping[str, str]) -> float | None:
     return read_duration(said) if said else None
 
 
-def _check_grace(annotations: Mapping[str, str]) -> None:
-    said = annotations.get(REMOVAL_GRACE)
-    if said is None:
-        return
-    path = f"annotations[{REMOVAL_GRACE}]"
-    remedy = "write it as in 90s, 5m or 2h, at most 720h; 0s for no wait; or leave it out"
-    try:
-        seconds = read_duration(said)
-    except BadDuration as error:
-        raise Faulty(Fault(path, f'"{said}" is not a duration', remedy)) from error
-    if seconds > GRACE_SECONDS_MAX:
-        raise Faulty(Fault(path, f"{said} is too long", remedy))
-
-
-def _check_move(annotations: Mapping[str, str]) -> None:
+def _check_times(annotations: Mapping[str, str]) -> None:
     said = annotations.get(MOVE, "")
     if said not in ("", MAKE_BEFORE_BREAK):
         remedy = f"write {MAKE_BEFORE_BREAK}, or leave it out"
         raise Faulty(Fault(f"annotations[{MOVE}]", f'"{said}" is no way to move', remedy))
-    path, remedy = f"annotations[{MOVE_DEADLINE}]", "write it as in 90s, 30m or 2h, at most 30 d"
-    said = annotations.get(MOVE_DEADLINE, "")
+    if deadline := annotations.get(MOVE_DEADLINE):
+        _check_duration(MOVE_DEADLINE, deadline, "write it as in 90s, 30m or 2h, at most 30 d")
+    if REMOVAL_GRACE in annotations:
+        remedy = "write it as in 90s, 5m or 2h, at most 720h; 0s for no wait; or leave it out"
+        _check_duration(REMOVAL_GRACE, annotations[REMOVAL_GRACE], remedy)
+
+
+def _check_duration(annotation: str, said: str, remedy: str) -> None:
+    path = f"annotations[{annotation}]"
     try:
-        seconds = read_duration(said) if said else MOVE_SECONDS
+        seconds = read_duration(said)
     except BadDuration as error:
         raise Faulty(Fault(path, f'"{said}" is not a duration', remedy)) from error
-    if seconds > MOVE_SECONDS_MAX:
+    if seconds > SECONDS_MAX:
         raise Faulty(Fault(path, f"{said} is too long", remedy))
 
 

@@ -149,8 +149,8 @@ class ObjectResult(WireRecord, frozen=True):
     generation: Natural = 0
 
 
-class Report(WireRecord, frozen=True):
-    """Part 0: all counts of one placement."""
+class _ReportHead(WireRecord, frozen=True):
+    """What all parts of a report begin with."""
 
     key: MailKey
     part: Natural
@@ -160,6 +160,11 @@ class Report(WireRecord, frozen=True):
     revision: Natural
     # Of the placement's record that the reporter holds.
     generation: Natural
+
+
+class Report(_ReportHead, frozen=True):
+    """Part 0: all counts of one placement."""
+
     # Nothing of the placement is there any more, and the reporter forgot it.
     gone: bool
     # How many parts of results there are besides.
@@ -171,14 +176,9 @@ class Report(WireRecord, frozen=True):
     unsaid: Natural = 0
 
 
-class ReportPart(WireRecord, frozen=True):
+class ReportPart(_ReportHead, frozen=True):
     """Part 1 and on: results of the objects whose key's hash chose this part."""
 
-    key: MailKey
-    part: Natural
-    run: str
-    revision: Natural
-    generation: Natural
     results: tuple[ObjectResult, ...]
     collected: tuple[Collected, ...] = ()
 
@@ -273,21 +273,14 @@ def part_key(key: MailKey, part: int) -> MailKey:
 
 def decode_report(data: bytes) -> Report | ReportPart:
     """Read a report slot, part 0 or another; raises RecordRefused, whatever the bytes are."""
-    place = decode(_Place, data, PART_MAX_BYTES, "report")
+    head = decode(_ReportHead, data, PART_MAX_BYTES, "report")
     try:
-        mail_key_bytes(place.key)
+        mail_key_bytes(head.key)
     except BadIdentity as error:
         raise RecordRefused(f"report: {error}") from error
-    if place.part:
+    if head.part:
         return decode(ReportPart, data, PART_MAX_BYTES, "report")
     return decode(Report, data, PART_MAX_BYTES, "report")
-
-
-class _Place(WireRecord, frozen=True):
-    """What the two kinds of reports have in common."""
-
-    key: MailKey
-    part: Natural
 
 
 @dataclass(frozen=True, slots=True)

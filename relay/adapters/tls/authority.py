@@ -156,9 +156,13 @@ def fingerprint(certificate: str) -> str:
 def signed_by(certificate: str, authority: str) -> bool:
     """Whether the authority signed the (first) certificate; raises ValueError if one is none."""
     issuer = x509.load_pem_x509_certificate(authority.encode())
-    read = x509.load_pem_x509_certificate(certificate.encode())
+    return issued_by(x509.load_pem_x509_certificate(certificate.encode()), issuer)
+
+
+def issued_by(certificate: x509.Certificate, issuer: x509.Certificate) -> bool:
+    """Whether the issuer signed the certificate."""
     try:
-        read.verify_directly_issued_by(issuer)
+        certificate.verify_directly_issued_by(issuer)
     except (ValueError, TypeError, InvalidSignature):
         return False
     return True

@@ -12,11 +12,10 @@ from datetime import UTC, datetime
 from typing import TypeVar
 
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import serialization
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
-from relay.adapters.tls.authority import names_in
+from relay.adapters.tls.authority import issued_by, names_in
 from relay.adapters.tls.names import host_form
 from relay.adapters.tls.refusals import CertificateUnusable
 
@@ -157,7 +156,7 @@ def _check_chain(own: x509.Certificate, signers: list[_Signer], now_ms: int, wha
             return
         above = []
         for one in signers:
-            if not any(end != one.certificate and _signed(end, one.certificate) for end in ends):
+            if not any(end != one.certificate and issued_by(end, one.certificate) for end in ends):
                 continue
             try:
                 one.check(below, now_ms)
@@ -186,11 +185,3 @@ def _extension(own: x509.Certificate, kind: type[E], what: str) -> E | None:
     except (ValueError, x509.DuplicateExtension, x509.UnsupportedGeneralNameType) as error:
         reason = f"what it is for cannot be read ({error})"
         raise CertificateUnusable(what, reason, "have another one made") from error
-
-
-def _signed(certificate: x509.Certificate, issuer: x509.Certificate) -> bool:
-    try:
-        certificate.verify_directly_issued_by(issuer)
-    except (ValueError, TypeError, InvalidSignature):
-        return False
-    return True
