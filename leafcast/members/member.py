@@ -22,7 +22,7 @@ from leafcast.members.state_files import StateFiles
 from leafcast.node.credentials.account_seeds import account_seeds
 from leafcast.node.credentials.kept_store import kept_store
 from leafcast.node.health_endpoint import HealthAddress, HealthEndpoint
-from leafcast.node.kept_store import keep_store
+from leafcast.node.kept_store import STORE_LOOK_SECONDS, keep_store
 from leafcast.node.member_forms import CHILDREN, NONE, STORE_FULL, STUCK, VERSION
 from leafcast.node.options import ActiveMember
 from relay.adapters.jetstream.connection import Connection
@@ -342,6 +342,8 @@ class Member:
                 group.create_task(self._lay_changes(server, state.files, changes), name="files"),
             )
             await self._until_admitted()
+            while server.store_failed:
+                await self._clock.sleep(STORE_LOOK_SECONDS)
             await keeper.take()
             for task in following:
                 task.cancel()
@@ -375,11 +377,19 @@ class Member:
         log.info("member %s of %s is active", self._settings.name, self._settings.path)
         async with asyncio.TaskGroup() as group:
             running = group.create_task(self._run_node(machine, keeper, state), name="node")
+            full = group.create_task(self._until_full(machine.server), name="full")
             await keeper.keep()
+            full.cancel()
             log.warning(
                 "member %s of %s has lost the lease", self._settings.name, self._settings.path
             )
             running.cancel()
+
+    async def _until_full(self, server: EmbeddedServer) -> None:
+        """Raise BusBroken once its disk takes nothing: another member is active then."""
+        while not server.store_failed:
+            await self._clock.sleep(STORE_LOOK_SECONDS)
+        raise BusBroken("another member is active meanwhile")
 
     async def _run_node(self, machine: _Machine, keeper: LeaseKeeper, state: _State) -> None:
         async def settled() -> None:

@@ -20,7 +20,7 @@ from relay.ports import BusBroken, Clock
 LOOK_SECONDS = 1.0
 SILENT_LOOKS = 3
 """A server that answers none of so many questions in a row is gone."""
-_ALL_SERVERS = "$SYS.REQ.SERVER.PING.IDZ"
+_ALL_SERVERS = "$SYS.REQ.SERVER.PING.JSZ"
 
 logger = logging.getLogger(__name__)
 
@@ -109,6 +109,10 @@ class ServerWatch:
         except JetStreamRefused as error:
             logger.debug("a server says what it is in no form that is known: %s", error)
             return
-        self._answers[str(said.get("name", ""))] = str(said.get("id", ""))
+        server, store = said.get("server"), said.get("data")
+        if not isinstance(server, dict) or not isinstance(store, dict) or store.get("disabled"):
+            # What it kept is reached no more than that of one which ended: its disk may be full.
+            return
+        self._answers[str(server.get("name", ""))] = str(server.get("id", ""))
         if len(self._answers) >= self._servers:
             self._all_answered.set()
