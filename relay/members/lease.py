@@ -20,12 +20,12 @@ VALID_SECONDS = 20.0
 """How long after it was sent a renewal is good at most."""
 SILENT_SECONDS = 25.0
 """For how long the lease must be seen unchanged until any other member may take it."""
-ALONE_SECONDS, GONE_SECONDS = 5.0, 6.5
+ALONE_SECONDS, GONE_SECONDS = 4.5, 6.0
 """The same where no other member has heard of the holder since."""
 LOOKS_MIN = 4
 """So many answers of the stream's leader each of these times must hold."""
-LOOK_SECONDS, QUIET_SECONDS = 0.25, 2.0
-"""How often it is looked once it was silent for so long, or nobody answered."""
+LOOK_SECONDS, QUIET_LOOK_SECONDS, QUIET_SECONDS = 0.5, 0.25, 2.0
+"""How often it is looked, and how often once it was silent for so long, or nobody answered."""
 CONFIRMED_SECONDS = 1.0
 """How old a renewal may be, from when it was sent, for what no fence holds back."""
 CLOCK_SECONDS_MAX = 10.0
@@ -152,7 +152,7 @@ class MemberLease:
     @property
     def look_seconds(self) -> float:
         """How long after this look the next one is due."""
-        return LOOK_SECONDS if self.is_quiet else RENEW_SECONDS
+        return QUIET_LOOK_SECONDS if self.is_quiet else LOOK_SECONDS
 
     def may_take(self) -> bool:
         """Whether whoever held it has stopped, by what was seen and heard."""

@@ -14,6 +14,7 @@ from relay.members.lease import (
     GONE_SECONDS,
     LOOK_SECONDS,
     LOOKS_MIN,
+    QUIET_LOOK_SECONDS,
     QUIET_SECONDS,
     RENEW_SECONDS,
     SILENT_SECONDS,
@@ -83,7 +84,7 @@ class Story:
         if member.is_waiting and not lease.holds(now):
             lease.saw_nothing()
         is_quiet = not lease.is_confirmed(now) if lease.holds(now) else lease.is_quiet
-        pause = LOOK_SECONDS if is_quiet else RENEW_SECONDS
+        pause = RENEW_SECONDS if lease.is_confirmed(now) else lease.look_seconds
         self.later(pause * self.random.uniform(0.9, 1.1), self.step, member)
         if is_quiet:
             self.ask_others(member)
@@ -271,19 +272,19 @@ def test_a_holder_that_is_heard_goes_on_without_renewals_for_a_while():
 
 def test_it_is_looked_more_often_once_it_is_silent_or_nobody_answers():
     lease = standby()
-    assert lease.look_seconds == RENEW_SECONDS
+    assert lease.look_seconds == LOOK_SECONDS
     lease.saw_nothing()
-    assert lease.look_seconds == LOOK_SECONDS
+    assert lease.look_seconds == QUIET_LOOK_SECONDS
     lease.saw(LeaseSeen(7, NOTE), QUIET_SECONDS - 0.1)
-    assert lease.look_seconds == RENEW_SECONDS
-    lease.saw(LeaseSeen(7, NOTE), QUIET_SECONDS)
     assert lease.look_seconds == LOOK_SECONDS
+    lease.saw(LeaseSeen(7, NOTE), QUIET_SECONDS)
+    assert lease.look_seconds == QUIET_LOOK_SECONDS
 
 
 def test_a_change_begins_the_silence_anew_and_is_a_sign_of_the_holder():
     lease = standby()
     assert lease.heard_at == float("-inf")
-    lease.saw(LeaseSeen(7, NOTE), 6.4)
+    lease.saw(LeaseSeen(7, NOTE), 5.9)
     lease.saw(LeaseSeen(8, LeaseNote("a", "run of a", 8, "m")), 8.5)
     assert lease.silent_seconds == 0.0
     assert lease.heard_at == 8.5
