@@ -31,6 +31,8 @@ STREAM = "LEASE"
 ANSWER_SECONDS = 1.5
 UNANSWERED_SECONDS = 0.2
 """Until the next renewal where one was not answered; without a leader that is told at once."""
+ASK_SECONDS = 1.0
+"""How often the other members are asked, one of which may be gone and waited for in vain."""
 WEDGED_SECONDS = 18.0
 """So long without an answer is longer than an election takes."""
 NOTES_MAX = 64
@@ -137,7 +139,7 @@ class LeaseKeeper:
         self._stream = stream
         self._clock = clock
         self._presence, self._hindrance = presence, ""
-        self._answered_at = self._now()
+        self._answered_at, self._asked_at = self._now(), float("-inf")
         self._wanted, self._renewed = asyncio.Event(), asyncio.Event()
 
     async def take(self) -> None:
@@ -209,8 +211,11 @@ class LeaseKeeper:
             await self._put(self.lease.write(self._now()))
 
     async def _ask_members(self) -> None:
-        """Learn from the others whether the holder is there."""
+        """Learn from the others whether the holder is there, unless that was just asked."""
         asked_at = self._now()
+        if asked_at < self._asked_at + ASK_SECONDS:
+            return
+        self._asked_at = asked_at
         is_held = self.lease.holds(asked_at)
         for facts in await self._presence.look_at_others():
             now = self._now()
