@@ -15,6 +15,7 @@ class Applies:
     def __init__(self, tree: TrioTree) -> None:
         self._tree = tree
         self._put = asyncio.Event()
+        self.task: asyncio.Task[None] | None = None
         self.acknowledged: list[str] = []
         self.attempted: list[str] = []
 
@@ -30,7 +31,12 @@ class Applies:
     async def more(self, count: int) -> None:
         """Wait for so many more to be acknowledged."""
         for _ in range(count):
-            await self._put.wait()
+            waiting = asyncio.create_task(self._put.wait())
+            tasks = [waiting, self.task] if self.task is not None else [waiting]
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            if not waiting.done():
+                waiting.cancel()
+                self.task.result()
 
 
 @asynccontextmanager
@@ -50,7 +56,7 @@ async def changing_tree(
             await tree.join(edge)
         await tree.place("web")
         applies = Applies(tree)
-        changing = asyncio.create_task(applies.run())
+        changing = applies.task = asyncio.create_task(applies.run())
         try:
             await applies.more(5)
             began = await tree.look(edges)

@@ -67,12 +67,12 @@ class TrioTree(ChaosTree):
     @asynccontextmanager
     async def session(self):
         """A session by way of a member whose process runs."""
-        alive = (
+        alive = [
             member
             for name, member in self.centres.items()
             if name not in self.cut_off and member.process.poll() is None
-        )
-        async with open_session(next(alive).folder) as session:
+        ]
+        async with open_session(alive[0].folder) as session:
             yield session
 
     def joined_with(self, path: str, token: Path) -> Member:
