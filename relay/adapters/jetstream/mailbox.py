@@ -169,7 +169,8 @@ class Mailbox:
         if place.delivery == 1 and (begun or self._begins(place)):
             # The answer to a reset, or a consumer made anew: it goes on without a gap from here.
             self._begun.set()
-            self._resume = None
+            if not begun:
+                self._resume = None
             self._unacknowledged.clear()
             return True
         return begun and place.delivery <= self._deliveries + 1
@@ -184,9 +185,14 @@ class Mailbox:
         return place.sequence >= (self._resume or 0) and place.pending >= self._promised - 1
 
     async def _accept(self, message: Msg, place: DeliveryPosition) -> None:
-        self._deliveries = place.delivery
-        self._resume = max(self._resume or 0, place.sequence + 1)
+        self._deliveries, resume = place.delivery, self._resume or 0
+        self._resume = max(resume, place.sequence + 1)
         self._unacknowledged.append((place.sequence, message.reply))
+        if place.sequence < resume:
+            # It came already: a consumer made anew begins at the start of the mailbox.
+            if place.sequence + 1 == resume or not place.pending:
+                await self.acknowledge(place.sequence)
+            return
         if not message.subject.startswith(self._prefix):
             logger.warning("mail on a strange subject: %s", message.subject)
             return
