@@ -4,8 +4,8 @@ Relay core, driver, link to the parent and syncer are the real ones; what an edg
 (its records, blobs and cluster) lies in memory instead of in a nats-server of its own.
 
 Run as `python -m benchmarks.shared_edges FILE`; says how many are in session, and "ready" when all
-are; answers each line of its standard input with how often the clusters were written to, and ends
-when that does.
+are; answers each line of its standard input with how often the clusters were written to, or with
+how many "mail", "welcomes" or "reports" passed so far, and ends when that does.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ import json
 import os
 import sys
 import traceback
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,10 +30,11 @@ from relay.adapters.server.nkey_pairs import private_key
 from relay.adapters.spaces.simulated_cluster import Settings, SimulatedCluster
 from relay.core.config import NodeConfig
 from relay.core.effects import AckMail
-from relay.core.events import BlobArrived, Remembered
+from relay.core.events import BlobArrived, Event, MailArrived, Remembered, Welcomed
 from relay.core.node import Node
 from relay.ports import BusBroken
 from relay.shell.driver import Driver
+from relay.shell.inbox import Inbox
 from relay.syncer.applier import ContentMissing
 from relay.syncer.syncer import Syncer
 from schemas.content.blobs import Reference
@@ -46,6 +48,23 @@ from tests.doubles.memory_space import MemorySpace
 
 CONNECT_AT_ONCE = 20
 DIALS_MAX, DIAL_AT_ONCE = 10, 32
+
+
+PASSED = Counter[str]()
+"""How many messages came to these edges and went from them, by what they are."""
+
+
+class CountingInbox(Inbox):
+    """Counts what comes from the parent, and of mail what the node is given to judge."""
+
+    async def put(self, event: Event) -> None:
+        PASSED["welcomes"] += isinstance(event, Welcomed)
+        await super().put(event)
+
+    def weigh(self, batch: Iterable[Event]) -> Iterator[Event]:
+        for event in super().weigh(batch):
+            PASSED["mail"] += isinstance(event, MailArrived)
+            yield event
 
 
 class PatientDialler(ReconnectingClient):
@@ -84,6 +103,7 @@ class ClientBus(MemoryBus):
 
     def __init__(self, network: MemoryNetwork, path: NodePath, url: str, seed: str) -> None:
         super().__init__(network, path)
+        self.inbox = CountingInbox()
         self._url, self._seed = url, seed
         self._dial()
         self._watching: asyncio.Task[None] | None = None
@@ -134,6 +154,7 @@ class ClientBus(MemoryBus):
         return BlobArrived(reference, found, local=False)
 
     async def send_report(self, reports: Mapping[str, bytes]) -> bool:
+        PASSED["reports"] += len(reports)
         return await self._uplink.send(outgoing_reports(self.path, reports))
 
     async def send_hello(self, data: bytes) -> bool:
@@ -233,6 +254,9 @@ async def answer(edges: Sequence[SharedEdge]) -> None:
         if line.startswith("flip "):
             for edge in edges:
                 await edge.flip(ready=line.split()[1] == "True")
+        if line.strip() in ("mail", "welcomes", "reports"):
+            print(PASSED[line.strip()], flush=True)
+            continue
         print(sum([await edge.writes() for edge in edges]), flush=True)
     os._exit(0)  # Whoever started this has gone; nothing here is kept.
 

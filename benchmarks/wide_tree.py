@@ -111,7 +111,7 @@ class WideTree:
         return self.centre.node.count(key)
 
     async def start(self, group: asyncio.TaskGroup, guard: ProcessGuard) -> list[asyncio.Task[Any]]:
-        self._patched.enter_context(_clients_let_in())
+        self._patched.enter_context(clients_let_in())
         roots = self.keys.roots
         world = self.world = NodeEnvironment(
             guard, self.clock, self.dice, self.keys.tree, roots, self._store
@@ -330,7 +330,7 @@ def say(what: str) -> None:
 
 
 @contextmanager
-def _clients_let_in() -> Iterator[None]:
+def clients_let_in() -> Iterator[None]:
     """Edges here are clients of their region's server; real ones come in over leaf links only."""
     whole = nats_config._template
 

@@ -31,6 +31,7 @@ async def holds(tree, edge, values):
     return values.items() <= space.values.items()
 
 
+@pytest.mark.long
 async def test_an_active_member_that_is_cut_from_the_others_changes_nothing(tmp_path):
     with own_network():
         async with changing_tree(tmp_path, EDGES, groups=GROUPS) as (
