@@ -73,7 +73,7 @@ class EdgeTree:
             tree=centre.tree_id(),
             path=EDGE,
             relay=False,
-            parents=centre.nodes[NodePath()].leaf_urls,
+            parents=centre.nodes[NodePath()].hosted.leaf_urls,
             seed=made.seed,
             roots=centre.roots(),
             token=token.token_id,

@@ -137,7 +137,7 @@ class WideTree:
         driver = await runtime.running()
 
         def lets_in(node: Node) -> bool:
-            return len(node.children()) == len(runtime.enrolled) == wanted
+            return len(node.children()) == len(runtime.hosted.known.nkeys) == wanted
 
         try:
             async with asyncio.timeout(JOIN_SECONDS):
@@ -203,7 +203,7 @@ class WideTree:
 
     async def workload_space(self, stack: AsyncExitStack) -> Space:
         """Where the centre's workloads lie: on its own server."""
-        return await self.nodes[NodePath()].space("workloads", stack)
+        return await self.nodes[NodePath()].hosted.space("workloads", stack)
 
     async def stop_centre(self, tasks: Sequence[asyncio.Task[Any]]) -> None:
         """End what `start_centre` started: controllers, connections, then relay and server."""

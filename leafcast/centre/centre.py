@@ -177,8 +177,9 @@ class Centre:
 
     def streams(self) -> CentreServer:
         """Where the centre's streams are; raises BusBroken before its server was started."""
-        node = running(self.nodes.get(NodePath()))
-        return CentreServer(node.server.url, {RELAY: node.seeds.relay, SPACE: node.seeds.space})
+        hosted = running(self.nodes.get(NodePath())).hosted
+        seeds = {RELAY: hosted.seeds.relay, SPACE: hosted.seeds.space}
+        return CentreServer(hosted.server.url, seeds)
 
     async def apply(self, objects: Iterable[Mapping[str, Any]]) -> None:
         """Apply objects to the workload space, one after the other."""
@@ -268,7 +269,7 @@ class Centre:
         self.note(NodePath(), Noted(reason, about, detail))
 
     def _servers(self) -> dict[NodePath, EmbeddedServer | ExternalServer]:
-        return {path: node.server for path, node in self.nodes.items() if node.serves}
+        return {path: node.server for path, node in self.nodes.items() if node.hosted.is_started}
 
     async def _start(self, world: NodeEnvironment, group: asyncio.TaskGroup) -> None:
         path = NodePath()
@@ -314,8 +315,8 @@ class Centre:
                 AsyncExitStack() as stack,
                 held.open(
                     self.place.spaces(),
-                    partial(centre.space, WORKLOADS_BUCKET, stack, as_written=True),
-                    partial(centre.space, INVENTORY_BUCKET, stack),
+                    partial(centre.hosted.space, WORKLOADS_BUCKET, stack, as_written=True),
+                    partial(centre.hosted.space, INVENTORY_BUCKET, stack),
                     stack,
                 ) as (workloads, inventories),
             ):
@@ -351,7 +352,7 @@ class Centre:
         children = [path for path in self.options.relays if path.parent.is_root]
         credentials = {path: load_credentials(self.place.node(path), path) for path in children}
         nkeys = {path: its.nkey for path, its in credentials.items() if its is not None}
-        nkeys |= {NodePath().child(name): nkey for name, nkey in centre.enrolled.items()}
+        nkeys |= {NodePath().child(name): nkey for name, nkey in centre.hosted.known.nkeys.items()}
         await enrol_lost_nodes(issuer, nkeys)
 
 

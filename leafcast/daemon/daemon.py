@@ -235,11 +235,11 @@ class Daemon:
         """Let the commands in as soon as the centre runs."""
         await self.centre.started.wait()
         centre = self.centre.nodes[NodePath()]
-        self._place.write_admin({"url": centre.server.url, "seed": centre.seeds.commands})
+        self._place.write_admin({"url": centre.server.url, "seed": centre.hosted.seeds.commands})
         self._state["url"] = centre.server.url
         self._say()
         async with AsyncExitStack() as stack, asyncio.TaskGroup() as group:
-            client = await centre.client(stack, "api")
+            client = await centre.hosted.client(stack, "api")
             space, inventory = await self._spaces(stack)
             spaces = {WORKLOADS_BUCKET: space, INVENTORY_BUCKET: inventory}
             register_spaces(self.api, spaces)
@@ -279,7 +279,7 @@ class Daemon:
         workloads, inventory = [
             await open_space(
                 setting,
-                partial(centre.space, bucket, stack, as_written=True),
+                partial(centre.hosted.space, bucket, stack, as_written=True),
                 self._clock,
                 self._dice,
                 stack,

@@ -163,7 +163,7 @@ class JoinedNode:
         if not left:
             return
         self._say(f"{self.grant.path} hung at {left[-1]}, and takes along what it keeps")
-        seed, url = runtime.seeds.relay, runtime.server.url
+        seed, url = runtime.hosted.seeds.relay, runtime.server.url
         count = await rekey_streams(url, seed, self._clock, left, self.grant.path)
         while not self._keep(replace(self._place, arriving=())):
             await self._clock.sleep(REFUSED_SECONDS)

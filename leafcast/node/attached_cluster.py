@@ -6,9 +6,9 @@ import asyncio
 from contextlib import AsyncExitStack
 from typing import Protocol
 
+from leafcast.node.node_server import NodeServer
 from leafcast.space_settings import SIMULATED, SpaceSetting
 from leafcast.spaces import open_space
-from relay.adapters.spaces.embedded_space import EmbeddedSpace
 from relay.adapters.spaces.simulated_cluster import Settings, SimulatedCluster
 from relay.claims.edge_claim import EdgeClaim
 from relay.claims.guarded_space import ClaimedSpace
@@ -22,7 +22,7 @@ from relay.syncer.syncer import Syncer
 from relay.syncer.upsyncer import Upsyncer
 from schemas.content.blobs import Reference
 from schemas.content.sealing import SealingKey
-from schemas.values.identity import NodePath, TreeId
+from schemas.values.identity import TreeId
 
 CLUSTER_BUCKET = "wec"
 
@@ -30,14 +30,6 @@ CLUSTER_BUCKET = "wec"
 def attachment(setting: SpaceSetting) -> Settings | SpaceSetting:
     """What a node is attached to by its configuration."""
     return setting if setting.is_kubernetes else Settings()
-
-
-class Host(Protocol):
-    """The node that it is attached to."""
-
-    path: NodePath
-
-    async def space(self, bucket: str, stack: AsyncExitStack) -> EmbeddedSpace: ...
 
 
 class AttachedCluster:
@@ -88,7 +80,7 @@ class AttachedCluster:
 
     async def start(
         self,
-        host: Host,
+        host: NodeServer,
         driver: Driver,
         bus: Bus,
         stack: AsyncExitStack,
@@ -144,7 +136,9 @@ class AttachedCluster:
             return True
         return False if driver.node.ready and self._syncer.loaded else None
 
-    async def _open(self, host: Host, stack: AsyncExitStack, group: asyncio.TaskGroup) -> Space:
+    async def _open(
+        self, host: NodeServer, stack: AsyncExitStack, group: asyncio.TaskGroup
+    ) -> Space:
         async def simulated() -> Space:
             assert isinstance(self._target, Settings)
             space = await host.space(CLUSTER_BUCKET, stack)

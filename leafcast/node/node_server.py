@@ -60,6 +60,7 @@ class NodeServer:
         note: Callable[[Noted], None],
     ) -> None:
         self._world, self._identity, self._place = world, identity, place
+        self.path = identity.path
         self._trust, self._note = trust, note
         self.seeds = account_seeds(identity.folder, world.dice)
         self.known = KnownChildren(identity.folder)
@@ -74,7 +75,7 @@ class NodeServer:
     def server(self) -> EmbeddedServer | ExternalServer:
         """The server itself; raises BusBroken before it was started."""
         if self._server is None:
-            raise BusBroken(f"node {self._identity.path} has no server yet")
+            raise BusBroken(f"node {self.path} has no server yet")
         return self._server
 
     @property
@@ -106,7 +107,7 @@ class NodeServer:
 
         With `lets_in` those who ask to be let in below the node get as far as to ask.
         """
-        path = self._identity.path
+        path = self.path
         entrance = entrance_pair(self._world.tree)[1] if lets_in else ""
         neighbours = Neighbours(link, self.known.nkeys, entrance)
         async with (
@@ -145,7 +146,7 @@ class NodeServer:
 
     async def client(self, stack: AsyncExitStack, name: str) -> Client:
         """A connection to account SPACE, open until the stack is closed."""
-        label = f"leafcast {self._identity.path} {name}"
+        label = f"leafcast {self.path} {name}"
         connection = space_connection(self.server.url, self.seeds.space, label)
         client, member = await stack.enter_async_context(connection), self._world.member
         if member is not None:
@@ -162,7 +163,7 @@ class NodeServer:
         """
         if bucket in self._mended or self._world.member is not None:
             return
-        label = f"leafcast {self._identity.path} mending"
+        label = f"leafcast {self.path} mending"
         connection = Connection(self.server.url, self.seeds.space, label, "_INBOX.mending")
         await connection.open()
         try:
@@ -183,7 +184,7 @@ class NodeServer:
             bucket,
             world.clock,
             world.dice,
-            domain=self._identity.path.domain,
+            domain=self.path.domain,
             kept=Kept(world.replicas, await self._behind_fence(bucket)),
             as_written=as_written,
         )
@@ -209,12 +210,12 @@ class NodeServer:
         if world.member is None:
             return None
         if bucket not in self._fenced:
-            label, tenure = f"leafcast {self._identity.path} {bucket}", world.member.tenure
+            label, tenure = f"leafcast {self.path} {bucket}", world.member.tenure
             connection = Connection(self.server.url, self.seeds.space, label, "_INBOX.fence")
             await connection.open()
             self._closing.push_async_callback(connection.close)
             await tenure.confirm()
-            domain = self._identity.path.domain
+            domain = self.path.domain
             await Bucket(connection.client, bucket, domain, Kept(world.replicas)).open()
             fence = await take_fence(
                 connection, tenure, stream_of(bucket), fence_of(bucket), replaces=True

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import Any
@@ -33,10 +33,7 @@ from relay.adapters.jetstream.bus import BusAddress, JetStreamBus
 from relay.adapters.jetstream.entrance import Entrance, EntranceKeys
 from relay.adapters.server.external_server import ExternalServer, ServerPlace
 from relay.adapters.server.logged_process import ServerFailed
-from relay.adapters.server.nats_config import AccountSeeds
 from relay.adapters.server.nats_server import EmbeddedServer
-from relay.adapters.spaces.connection import Client
-from relay.adapters.spaces.embedded_space import EmbeddedSpace
 from relay.adapters.tls.refusals import CertificateUnusable
 from relay.claims.claim import EdgeIdentity
 from relay.claims.edge_claim import EdgeClaim
@@ -71,7 +68,7 @@ class NodeRun:
 
 
 class NodeRuntime:
-    """Runs one node: its server, its relay, and at an edge its cluster and its syncer.
+    """Runs one node: its server (`hosted`), its relay, and at an edge its cluster and its syncer.
 
     Without an uplink it is a centre, without a cluster a relay.
     """
@@ -92,7 +89,7 @@ class NodeRuntime:
         place = serving or Listening()
         self._trust = ServerTrust(identity, place, uplink)
         self._key = KeyAtParent(world, identity, uplink)
-        self._server = NodeServer(world, identity, place, self._trust, self._hooks.note)
+        self.hosted = NodeServer(world, identity, place, self._trust, self._hooks.note)
         self.claim = self._own_claim()
         self._answered_asks = dict[str, int]()
         self._is_set_up = self._hooks.set_up is None
@@ -102,12 +99,7 @@ class NodeRuntime:
     @property
     def server(self) -> EmbeddedServer | ExternalServer:
         """The node's own server; raises BusBroken before it was started."""
-        return self._server.server
-
-    @property
-    def serves(self) -> bool:
-        """Whether its server was started."""
-        return self._server.is_started
+        return self.hosted.server
 
     @property
     def attached(self) -> bool:
@@ -129,11 +121,6 @@ class NodeRuntime:
         """Who asks nodes below, and answers; None before the first run."""
         return self._run.asker if self._run is not None else None
 
-    @property
-    def enrolled(self) -> Mapping[str, str]:
-        """The public keys of the children that the server knew last, by name."""
-        return self._server.known.nkeys
-
     async def _take_certificate(self, certificate: str, authorities: str) -> None:
         """Have the server show it from now on, under the links that are open; raises AskFailed.
 
@@ -144,14 +131,9 @@ class NodeRuntime:
         if certificate and self._trust.certificate is None:
             raise AskFailed(AskFault("Unwanted", f"{path} has no certificate of the tree's", path))
         try:
-            await self._server.follow(self._trust.take(certificate, authorities, now_ms))
+            await self.hosted.follow(self._trust.take(certificate, authorities, now_ms))
         except (CertificateUnusable, BusBroken, ServerFailed, OSError) as error:
             raise AskFailed(AskFault("BadCertificate", str(error), path)) from error
-
-    @property
-    def leaf_urls(self) -> tuple[str, ...]:
-        """Where servers of children dial in, or will once there is a certificate."""
-        return self._server.leaf_urls
 
     @property
     def objects_applied(self) -> int:
@@ -204,24 +186,9 @@ class NodeRuntime:
         while not met((await self.running()).node):
             await self._state_changed.wait()
 
-    @property
-    def seeds(self) -> AccountSeeds:
-        """What opens the accounts of its server."""
-        return self._server.seeds
-
-    async def client(self, stack: AsyncExitStack, name: str) -> Client:
-        """A connection to account SPACE of this node's server, open until the stack is closed."""
-        return await self._server.client(stack, name)
-
-    async def space(
-        self, bucket: str, stack: AsyncExitStack, *, as_written: bool = False
-    ) -> EmbeddedSpace:
-        """An embedded space on this node's server, open until the stack is closed."""
-        return await self._server.space(bucket, stack, as_written=as_written)
-
     def standing(self) -> dict[str, object]:
         """How the node is where it runs, also while it cannot be asked."""
-        standing = self._server.standing()
+        standing = self.hosted.standing()
         return standing | ({"serverVersion": self._run.bus.server_version} if self._run else {})
 
     def _answered_standing(self) -> dict[str, object]:
@@ -229,7 +196,7 @@ class NodeRuntime:
         cluster, role = self._attached, "edge" if self.attached else "relay"
         return {
             "role": "centre" if self.path.is_root else role,
-            "leafUrls": list(self.leaf_urls),
+            "leafUrls": list(self.hosted.leaf_urls),
             "authorities": self._trust.authorities,
             "certificateRequest": self._trust.request(),
             "objectsApplied": self.objects_applied,
@@ -242,7 +209,7 @@ class NodeRuntime:
         """Run the server, the relay and the edge's parts until cancelled."""
         link = self._uplink.link if self._uplink is not None else None
         # Nothing hangs below an edge.
-        async with self._server.serving(link, lets_in=not self.attached) as group:
+        async with self.hosted.serving(link, lets_in=not self.attached) as group:
             group.create_task(self._key.change_over(lambda: self.server), name=f"key {self.path}")
             await self._run_relay()
 
@@ -255,7 +222,7 @@ class NodeRuntime:
             except* (BusBroken, OSError) as broken:  # The disk of its folder may be full, or gone.
                 log.warning("node %s starts again: %s", self.path, first_of(broken))
             self._running.clear()
-            await self._server.restore_wiped()
+            await self.hosted.restore_wiped()
             if self._world.clock.now().seconds - began > RESTART_SECONDS_MAX:
                 pause = RESTART_SECONDS_MIN
             await self._world.clock.sleep(pause)
@@ -265,21 +232,21 @@ class NodeRuntime:
         if not self._is_set_up and self._hooks.set_up is not None:
             await self._hooks.set_up()
             self._is_set_up = True
-        path, server = self.path, self._server.known.told_of(self.server)
+        path, server = self.path, self.hosted.known.told_of(self.server)
         run = self._run = self._new_run(server)
         bus, driver = run.bus, run.driver
         try:
             async with AsyncExitStack() as stack, asyncio.TaskGroup() as group:
                 if run.cluster is not None:
-                    await run.cluster.start(self, driver, bus, stack, group)
+                    await run.cluster.start(self.hosted, driver, bus, stack, group)
                 group.create_task(driver.run(), name=f"relay {path}")
                 self._running.set()
                 group.create_task(self._watch(driver), name=f"watch {path}")
                 await driver.started.wait()
                 self._announce_change()
-                group.create_task(self._server.until_wiped(), name=f"wiped {path}")
+                group.create_task(self.hosted.until_wiped(), name=f"wiped {path}")
                 # A laid-out node has its children's accounts before it has heard of any of them.
-                is_laid_out = self._server.is_external or self._world.member is not None
+                is_laid_out = self.hosted.is_external or self._world.member is not None
                 is_told = not is_laid_out and not path.is_root
                 if is_told or driver.node.children():
                     await server.forget_others(driver.node.children(), self._world.confirm)
@@ -296,7 +263,7 @@ class NodeRuntime:
 
     def _new_run(self, server: RememberingServer) -> NodeRun:
         """Its parts, none of them started."""
-        world, seeds, identity = self._world, self._server.seeds, self._identity
+        world, seeds, identity = self._world, self.hosted.seeds, self._identity
         address = BusAddress(
             self.server.url,
             seeds.relay,
@@ -321,7 +288,7 @@ class NodeRuntime:
             self.attached,
             identity.home,
             identity.former,
-            leaf_urls=self.leaf_urls,
+            leaf_urls=self.hosted.leaf_urls,
             customize=customized_address,
             private_keys=self._key.private_keys,
         )
@@ -347,11 +314,11 @@ class NodeRuntime:
 
     @property
     def _uplink_seed(self) -> str | None:
-        return self._server.seeds.uplink if self._uplink is not None else None
+        return self.hosted.seeds.uplink if self._uplink is not None else None
 
     async def _let_in(self) -> None:
         """Take the requests of those who ask to be let in below this node."""
-        keys = EntranceKeys(self._server.seeds.relay, self._uplink_seed)
+        keys = EntranceKeys(self.hosted.seeds.relay, self._uplink_seed)
         clock, decide = self._world.clock, self._hooks.decide
         await Entrance(self.path, self.server.url, keys, clock, decide).run()
 

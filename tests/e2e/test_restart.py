@@ -56,7 +56,7 @@ async def versions(space):
 async def held_by_edges(tree):
     async with AsyncExitStack() as stack:
         return {
-            path: await versions(await tree.centre.nodes[path].space("wec", stack))
+            path: await versions(await tree.centre.nodes[path].hosted.space("wec", stack))
             for path in EDGES
         }
 

@@ -136,7 +136,7 @@ async def test_each_run_of_a_node_is_told_what_the_former_ones_answered(tmp_path
     roots = Roots({SIGNER.key_id: SIGNER.public_key})
     world = NodeEnvironment(ProcessGuard(), SystemClock(), SystemDice(), SIGNER.tree, roots)
     runtime = node_runtime.NodeRuntime(world, NodeIdentity(NodePath(), tmp_path))
-    runtime._server._server = SimpleNamespace(url="nats://127.0.0.1:1", leaf_urls=())
+    runtime.hosted._server = SimpleNamespace(url="nats://127.0.0.1:1", leaf_urls=())
     for _ in range(3):
         with pytest.raises(Ended):
             await runtime._run_once()
