@@ -35,12 +35,10 @@ Draw = Callable[[Any, int], "View | RenderableType"]
 Names = Callable[[Any], Iterable[str]]
 
 
-def show(
-    data_dir: Path | None, ask: Ask, draw: Draw, output: Output | str | None, names: Names = tuple
-) -> None:
+def show(data_dir: Path | None, ask: Ask, draw: Draw, output: Output, names: Names = tuple) -> None:
     """Print what is asked: drawn, its names, or as a document."""
     found = in_session(data_dir, ask)
-    print_found(found, draw, _output_of(output), names)
+    print_found(found, draw, output, names)
 
 
 def print_found(found: Any, draw: Draw, output: Output, names: Names = tuple) -> None:
@@ -52,12 +50,6 @@ def print_found(found: Any, draw: Draw, output: Output, names: Names = tuple) ->
             click.echo(sanitize(name))
     else:
         click.echo(sanitize_lines(output.structured(found)), nl=False)
-
-
-def _output_of(output: Output | str | None) -> Output:
-    if isinstance(output, Output):
-        return output
-    return Output("json" if output == "json" else "table")
 
 
 class Sanitized:
@@ -120,16 +112,15 @@ def _print_rich(view: RenderableType) -> None:
 
 
 def watch(
-    data_dir: Path | None, ask: Ask, draw: Draw, output: Output | str | None, names: Names = tuple
+    data_dir: Path | None, ask: Ask, draw: Draw, output: Output, names: Names = tuple
 ) -> None:
     """Print what is asked whenever it changes; at a terminal it stays in its place."""
-    how = _output_of(output)
     # Here, as only what stays needs it.
     from rich.console import Console  # noqa: PLC0415
     from rich.live import Live  # noqa: PLC0415
 
     console = Console(highlight=False)
-    stays = console.is_terminal and how.is_table
+    stays = console.is_terminal and output.is_table
 
     clock, before = SystemClock(), None
     with Live(console=console, auto_refresh=False) if stays else nullcontext() as live:
@@ -140,10 +131,10 @@ def watch(
             if live is not None:
                 view = draw(found, clock.now().wall_ms)
                 live.update(Sanitized(view), refresh=True)  # type: ignore[arg-type]
-            elif found != before and how.format == "json":
+            elif found != before and output.format == "json":
                 click.echo(json.dumps(found))
             elif found != before:
-                print_found(found, draw, how, names)
+                print_found(found, draw, output, names)
             before = found
             await clock.sleep(WATCH_SECONDS)
 

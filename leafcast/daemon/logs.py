@@ -6,13 +6,20 @@ import json
 import logging
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from typing import Any
 
 import click
 
 TEXT = "%(asctime)s %(levelname)s %(message)s"
 FORMATS = ("text", "logfmt", "json")
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.:/+@")
+
+log_format_option = click.option(
+    "--log-format",
+    type=click.Choice(FORMATS),
+    default="text",
+    show_default=True,
+    help="How each line of the log is written.",
+)
 
 Fields = dict[str, str]
 
@@ -50,17 +57,6 @@ def set_up_logs(name: str, handlers: Sequence[logging.Handler] = ()) -> None:
     for handler in listed:
         handler.setFormatter(formatter(name))
     logging.basicConfig(level=logging.INFO, handlers=listed)
-
-
-def log_format_option(command: Any) -> Any:
-    """`--log-format`, given to the command as `log_format: str`."""
-    return click.option(
-        "--log-format",
-        type=click.Choice(FORMATS),
-        default="text",
-        show_default=True,
-        help="How each line of the log is written.",
-    )(command)
 
 
 def _logfmt(fields: Fields) -> str:

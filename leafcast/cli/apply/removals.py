@@ -13,7 +13,6 @@ from leafcast.ask.session import CallFailed, Session
 from leafcast.changes.forms import Written
 from leafcast.changes.wishes import PlannedWrite
 from leafcast.cli.apply.plans import losses
-from leafcast.cli.options.common import Command
 from leafcast.cli.options.objects import refuse
 from leafcast.show.sanitize import sanitize
 from relay.space_port import Object
@@ -24,16 +23,12 @@ from schemas.values.wording import many
 
 NAMED_MAX = 5
 FLAG = "--confirm-removals"
-
-
-def confirm_removals_option(command: Command) -> Command:
-    """`--confirm-removals`, given as `confirmed: bool`."""
-    return click.option(
-        FLAG,
-        "confirmed",
-        is_flag=True,
-        help="Yes, take off edges what goes by this, however many copies it is.",
-    )(command)
+confirm_removals_option = click.option(
+    FLAG,
+    "confirmed",
+    is_flag=True,
+    help="Yes, take off edges what goes by this, however many copies it is.",
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,16 +42,15 @@ class _Then:
     restores: bool
 
 
-def _at_option(command: Command) -> Command:
-    return click.option(
-        "--at",
-        "path",
-        required=True,
-        type=NodeAt(),
-        metavar="PATH",
-        shell_complete=shell_completion.paths,
-        help="A destination, or a node with all below it, such as /emea.",
-    )(command)
+_at_option = click.option(
+    "--at",
+    "path",
+    required=True,
+    type=NodeAt(),
+    metavar="PATH",
+    shell_complete=shell_completion.paths,
+    help="A destination, or a node with all below it, such as /emea.",
+)
 
 
 @click.group(cls=CommandGroup)

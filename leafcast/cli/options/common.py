@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce, wraps
+from inspect import signature
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import click
 
@@ -104,16 +106,32 @@ SPAN = Parsed("duration", span_seconds)
 """A span of time, in seconds, of at least one: `30m`, `24h`, `7d`."""
 
 
-def data_dir_option(command: Command) -> Command:
-    """`--data-dir`, given to the command as `data_dir: Path | None`; None is the default place."""
-    return click.option(
-        "--data-dir",
-        type=click.Path(path_type=Path),
-        metavar="DIR",
-        default=None,
-        envvar=ENVIRONMENT,
-        # Known before the nodes that are named by their SyncTargets.
-        is_eager=True,
-        help="Where the tree's state is.  [default: $XDG_STATE_HOME/leafcast, else "
-        f"~/.local/state/leafcast; environment: {ENVIRONMENT}]",
-    )(command)
+data_dir_option = click.option(
+    "--data-dir",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    default=None,
+    envvar=ENVIRONMENT,
+    # Known before the nodes that are named by their SyncTargets.
+    is_eager=True,
+    help="Where the tree's state is.  [default: $XDG_STATE_HOME/leafcast, else "
+    f"~/.local/state/leafcast; environment: {ENVIRONMENT}]",
+)
+"""Given to the command as `data_dir: Path | None`; None is the default place."""
+
+
+def gathered(
+    into: str, read: Callable[..., Any], *options: Callable[..., Any]
+) -> Callable[[Command], Command]:
+    """Options that a command is given as one value: what `read` makes of them, by their names."""
+    names = signature(read).parameters
+
+    def decorated(command: Command) -> Command:
+        @wraps(command)
+        def run(*given: Any, **said: Any) -> Any:
+            value = read(**{name: said.pop(name) for name in names})
+            return command(*given, **{into: value}, **said)
+
+        return reduce(lambda inner, option: option(inner), reversed(options), cast("Command", run))
+
+    return decorated

@@ -7,8 +7,6 @@ from typing import Any
 
 import click
 
-from leafcast.cli.options.common import Command
-
 
 def kubeconfig_option(said: str) -> Callable[..., Any]:
     """`--kubeconfig`, given to the command as `kubeconfig: str | None`."""
@@ -21,14 +19,13 @@ def kubeconfig_option(said: str) -> Callable[..., Any]:
     )
 
 
-def context_option(command: Command) -> Command:
-    """`--context`, given to the command as `context: str | None`."""
-    return click.option(
-        "--context",
-        metavar="NAME",
-        default=None,
-        help="The kubeconfig's context.  [default: its current one]",
-    )(command)
+context_option = click.option(
+    "--context",
+    metavar="NAME",
+    default=None,
+    help="The kubeconfig's context.  [default: its current one]",
+)
+"""Given to the command as `context: str | None`."""
 
 
 def take_over_option(said: str) -> Callable[..., Any]:

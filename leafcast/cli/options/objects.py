@@ -21,20 +21,32 @@ if TYPE_CHECKING:
     from schemas.objects.manifest_files import LoadedObject
 
 
-def namespace_option(command: Command) -> Command:
-    """`-n`, given as `namespace: str | None`."""
-    return click.option(
-        "-n",
-        "--namespace",
-        metavar="NAMESPACE",
-        shell_complete=shell_completion.namespaces,
-        help="The namespace.  [default: default]",
-    )(command)
-
-
-def all_namespaces_option(command: Command) -> Command:
-    """`-A`, given as `all_namespaces: bool`."""
-    return click.option("-A", "--all-namespaces", is_flag=True, help="In all namespaces.")(command)
+namespace_option = click.option(
+    "-n",
+    "--namespace",
+    metavar="NAMESPACE",
+    shell_complete=shell_completion.namespaces,
+    help="The namespace.  [default: default]",
+)
+"""Given as `namespace: str | None`."""
+all_namespaces_option = click.option(
+    "-A", "--all-namespaces", is_flag=True, help="In all namespaces."
+)
+create_namespaces_option = click.option(
+    "--create-namespace",
+    "create_namespaces",
+    is_flag=True,
+    help="With them the Namespaces that they lie in, where these are not there.",
+)
+at_option = click.option(
+    "--at",
+    type=NodeAt(root=True),
+    metavar="PATH",
+    shell_complete=shell_completion.paths,
+    help="Read the copy of the edge at this path, such as /region-1/site-1, through the tree. "
+    "Data of Secrets are redacted.",
+)
+"""Given as `at: str | None`."""
 
 
 def selector_option(*, changes: bool) -> Callable[[Command], Command]:
@@ -86,16 +98,6 @@ def objects_options(metavar: str, *, changes: bool = False) -> Callable[[Command
     return all_of_them
 
 
-def create_namespaces_option(command: Command) -> Command:
-    """`--create-namespace`, given as `create_namespaces: bool`."""
-    return click.option(
-        "--create-namespace",
-        "create_namespaces",
-        is_flag=True,
-        help="With them the Namespaces that they lie in, where these are not there.",
-    )(command)
-
-
 def dry_run_option(what: str) -> Callable[[Command], Command]:
     """`--dry-run`, given as `dry_run`; bare it is `client`, as it was with kubectl once."""
     return click.option(
@@ -106,18 +108,6 @@ def dry_run_option(what: str) -> Callable[[Command], Command]:
         default="none",
         help=f"Say what would be {what}, and do nothing. client and server are the same here.",
     )
-
-
-def at_option(command: Command) -> Command:
-    """`--at`, given as `at: str | None`."""
-    return click.option(
-        "--at",
-        type=NodeAt(root=True),
-        metavar="PATH",
-        shell_complete=shell_completion.paths,
-        help="Read the copy of the edge at this path, such as /region-1/site-1, through the tree. "
-        "Data of Secrets are redacted.",
-    )(command)
 
 
 def load_files(files: Sequence[str], *, recursive: bool) -> list[LoadedObject]:

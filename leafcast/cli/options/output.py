@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import wraps
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from leafcast.cli.options.common import Command
+from leafcast.cli.options.common import gathered
 from leafcast.show.object_formats import Format
 
 if TYPE_CHECKING:
@@ -65,11 +63,8 @@ class OutputType(click.ParamType[Output]):
 
     name = "format"
 
-    def __init__(self, formats: Sequence[Format] = FORMATS) -> None:
-        self._formats = formats
-
     def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:  # noqa: ARG002
-        return f"[{'|'.join(self._formats)}|{_JSONPATH}TEMPLATE]"
+        return f"[{'|'.join(FORMATS)}|{_JSONPATH}TEMPLATE]"
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
@@ -88,19 +83,16 @@ class OutputType(click.ParamType[Output]):
             self.fail("it needs a template: -o jsonpath='{.metadata.name}'", param, ctx)
         if word.partition("=")[0] in _NOT_HERE:
             self.fail(f"{word!r} is not there; use -o jsonpath=, or -o json and jq", param, ctx)
-        if word not in self._formats:
-            known = ", ".join(self._formats)
+        if word not in FORMATS:
+            known = ", ".join(FORMATS)
             self.fail(f"{word!r} is none of {known}, {_JSONPATH}TEMPLATE", param, ctx)
-        return Output(cast("Format", word))
+        return Output(word)
 
 
-def output_options(command: Command) -> Command:
-    """`-o` and `--no-headers`, given together as `output: Output`."""
-
-    @wraps(command)
-    def run(*given: Any, output: Output, no_headers: bool, **others: Any) -> Any:
-        return command(*given, output=replace(output, headers=not no_headers), **others)
-
-    headers = click.option("--no-headers", is_flag=True, help="Tables without their header.")
-    shown = click.option("-o", "--output", type=OutputType(), default="table", help="Format.")
-    return cast("Command", shown(headers(run)))
+output_options = gathered(
+    "output",
+    lambda output, no_headers: replace(output, headers=not no_headers),
+    click.option("-o", "--output", type=OutputType(), default="table", help="Format."),
+    click.option("--no-headers", is_flag=True, help="Tables without their header."),
+)
+"""`-o` and `--no-headers`, given together as `output: Output`."""

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import wraps
-from typing import Any
-
 import click
 
 from leafcast.ask.resource_names import ResourceKinds, UnknownKind
 from leafcast.changes.forms import Placing
 from leafcast.cli import shell_completion
-from leafcast.cli.options.common import Parsed
+from leafcast.cli.options.common import Parsed, gathered
 from leafcast.cli.options.label_selectors import SOME_LABELS
 from schemas.objects.selectors import LabelSelector
 from schemas.records.placements import KINDS
@@ -38,34 +34,32 @@ PLACEMENT_NAME = Parsed("name", _placement_name)
 """The name of an EdgePlacement, which may be said as commands say placements: `epl/NAME`."""
 
 
-def placing_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """`--place`, `--where` and `--prune-all`, given as `placing: Placing | None`."""
+def _placing(*, place: str | None, where: LabelSelector | None, prune_all: bool) -> Placing | None:
+    for is_given, option in ((where is not None, "--where"), (prune_all, "--prune-all")):
+        if is_given and place is None:
+            remedy = "say which: --place NAME"
+            raise click.UsageError(f"{option} says how a placement is made; {remedy}")
+    return None if place is None else Placing(place, where, prune_all)
 
-    @click.option(
+
+placing_options = gathered(
+    "placing",
+    _placing,
+    click.option(
         "--place",
         type=PLACEMENT_NAME,
         metavar="NAME",
         help="Make, and keep, the EdgePlacement NAME of just what is in the files.",
-    )
-    @where_option
-    @click.option(
+    ),
+    where_option,
+    click.option(
         "--prune-all",
         is_flag=True,
         help="Yes, take out of that placement, and off edges, what the files hold no more, however "
         "much it is.",
-    )
-    @wraps(command)
-    def run(
-        *given: Any, place: str | None, where: LabelSelector | None, prune_all: bool, **others: Any
-    ) -> Any:
-        for said, option in ((where is not None, "--where"), (prune_all, "--prune-all")):
-            if said and place is None:
-                remedy = "say which: --place NAME"
-                raise click.UsageError(f"{option} says how a placement is made; {remedy}")
-        placing = None if place is None else Placing(place, where, prune_all)
-        return command(*given, placing=placing, **others)
-
-    return run
+    ),
+)
+"""`--place`, `--where` and `--prune-all`, given as `placing: Placing | None`."""
 
 
 def _rollout_name(text: str) -> str:

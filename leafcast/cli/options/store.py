@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import wraps
 from pathlib import Path
-from typing import Any
 
 import click
 
+from leafcast.cli.options.common import gathered
 from leafcast.node.credentials.kept_store import KeptStore
 from relay.adapters.server.durability import Durability
 from relay.adapters.server.store_key import StoreKey, StoreKeyRefused, read_store_key
@@ -28,32 +26,32 @@ class StoreOptions:
         return KeptStore(self.key_file or kept.key_file, self.durability or kept.durability)
 
 
-def store_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Both, given to the command as `store: StoreOptions`."""
+def _store(store_key_file: Path | None, durability: str | None) -> StoreOptions:
+    word = Durability(durability) if durability is not None else None
+    if store_key_file is None:
+        return StoreOptions(durability=word)
+    file = store_key_file.absolute()
+    try:
+        return StoreOptions(file, read_store_key(file), word)
+    except StoreKeyRefused as error:
+        raise click.BadParameter(str(error), param_hint="--store-key-file") from error
 
-    @click.option(
+
+store_options = gathered(
+    "store",
+    _store,
+    click.option(
         "--store-key-file",
         type=click.Path(path_type=Path),
         metavar="FILE",
         help="Encrypt what is stored with the key in this file, one line of 32 characters or more.",
-    )
-    @click.option(
+    ),
+    click.option(
         "--durability",
         type=click.Choice([word.value for word in Durability]),
         help="When what a server below the centre acknowledged is on its disk: at once (disk), or "
         "every two minutes; its parent has it until then. Starts after this one keep to it.  "
         "[default: periodic]",
-    )
-    @wraps(command)
-    def run(*given: Any, store_key_file: Path | None, durability: str | None, **others: Any) -> Any:
-        said = Durability(durability) if durability is not None else None
-        if store_key_file is None:
-            return command(*given, store=StoreOptions(durability=said), **others)
-        file = store_key_file.absolute()
-        try:
-            store = StoreOptions(file, read_store_key(file), said)
-        except StoreKeyRefused as error:
-            raise click.BadParameter(str(error), param_hint="--store-key-file") from error
-        return command(*given, store=store, **others)
-
-    return run
+    ),
+)
+"""Both, given to the command as `store: StoreOptions`."""
