@@ -10,68 +10,48 @@ from pathlib import Path
 from typing import Any
 
 from controllers.core.access.keys import KeysRequest
-from leafcast.key_form import KeyFileRefused, read_key_form, write_key_form
-from schemas.records.records import ROOT_KEY_BYTES, KeysRecord, decode_payload
+from leafcast.key_form import half_key, read_key_form, write_key_pair
+from schemas.records.records import KeysRecord, decode_payload
 from schemas.records.signing import Signer
 from schemas.values.identity import KeyId, TreeId, check_id
-from schemas.values.refusals import RecordRefused
 
 ROOT, PUBLIC, REQUEST = "leafcast root key", "leafcast public root key", "leafcast keys request"
 
 
 def write_root(file: Path, key_id: KeyId, seed: bytes, public_key: bytes) -> Path:
     """Write a root key for its holder, and its public half beside it; returns the latter's name."""
-    public = file.with_name(f"{file.name}.pub")
-    for path in (file, public):
-        if path.exists():
-            raise KeyFileRefused(path, "it is there already", "name another file")
-    try:
-        write_key_form(file, {"kind": ROOT, "key_id": key_id, "seed": seed.hex()})
-        write_key_form(public, {"kind": PUBLIC, "key_id": key_id, "public_key": public_key.hex()})
-    except OSError as error:
-        raise KeyFileRefused(file, str(error.strerror), "name another file") from error
-    return public
+    private = {"kind": ROOT, "key_id": key_id, "seed": seed.hex()}
+    public = {"kind": PUBLIC, "key_id": key_id, "public_key": public_key.hex()}
+    return write_key_pair(file, private, public)
 
 
 def read_root(file: Path, tree: TreeId) -> Signer:
     """The root key in a file, to sign for a tree; raises KeyFileRefused."""
-    form = read_key_form(file, ROOT, "name a file that `leafcast keys make` wrote")
-    try:
-        return Signer(tree, KeyId(check_id(form["key_id"], "key id")), _half(form["seed"]))
-    except (ValueError, KeyError, TypeError) as error:
-        raise KeyFileRefused(file, f"it is damaged ({error})", "copy it again") from error
+
+    def signer(form: Any) -> Signer:
+        return Signer(tree, KeyId(check_id(form["key_id"], "key id")), half_key(form["seed"]))
+
+    return read_key_form(file, ROOT, "name a file that `leafcast keys make` wrote", signer)
 
 
 def read_public(file: Path) -> tuple[KeyId, bytes]:
     """A public root key, with its id; raises KeyFileRefused."""
-    form = read_key_form(file, PUBLIC, "name the .pub file that `leafcast keys make` wrote")
-    try:
-        return KeyId(check_id(form["key_id"], "key id")), _half(form["public_key"])
-    except (ValueError, KeyError, TypeError) as error:
-        raise KeyFileRefused(file, f"it is damaged ({error})", "copy it again") from error
+
+    def named(form: Any) -> tuple[KeyId, bytes]:
+        return KeyId(check_id(form["key_id"], "key id")), half_key(form["public_key"])
+
+    return read_key_form(file, PUBLIC, "name the .pub file that `leafcast keys make` wrote", named)
 
 
 def public_keys(form: Mapping[str, str]) -> dict[KeyId, bytes]:
     """Public root keys in hex, by id; raises ValueError, TypeError or AttributeError."""
-    return {KeyId(check_id(key, "key id")): _half(public) for key, public in form.items()}
-
-
-def write_request(file: Path, form: Mapping[str, Any]) -> None:
-    """Write a request, as `request_form` says it; raises KeyFileRefused."""
-    try:
-        write_key_form(file, form)
-    except OSError as error:
-        raise KeyFileRefused(file, str(error.strerror), "name another file") from error
+    return {KeyId(check_id(key, "key id")): half_key(public) for key, public in form.items()}
 
 
 def read_request(file: Path) -> KeysRequest:
     """A request in a file; raises KeyFileRefused."""
     remedy = "name a file that `leafcast keys rotate` or `revoke` wrote with --request"
-    form = read_key_form(file, REQUEST, remedy)
-    try:
-        return request_from(form)
-    except (ValueError, KeyError, TypeError, AttributeError, RecordRefused) as error:
-        raise KeyFileRefused(file, f"it is damaged ({error})", "copy it again") from error
+    return read_key_form(file, REQUEST, remedy, request_from)
 
 
 def request_form(request: KeysRequest) -> dict[str, Any]:
@@ -106,10 +86,3 @@ def requested(request: KeysRequest) -> KeysRecord:
     record = decode_payload("keys", request.payload)
     assert isinstance(record, KeysRecord)
     return record
-
-
-def _half(text: str) -> bytes:
-    half = bytes.fromhex(text)
-    if len(half) != ROOT_KEY_BYTES:
-        raise ValueError(f"half a key has {ROOT_KEY_BYTES} bytes")
-    return half

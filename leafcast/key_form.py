@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from relay.atomic_file import atomic_write
 from schemas.values.codec import from_json
 from schemas.values.faults import Unusable
 
 SIZE_MAX_BYTES = 256 * 1024
+HALF_BYTES = 32
+T = TypeVar("T")
 
 
 class KeyFileRefused(Unusable):
@@ -19,12 +21,29 @@ class KeyFileRefused(Unusable):
 
 
 def write_key_form(file: Path, form: Mapping[str, Any]) -> None:
-    """Write it whole, in place of what is there; raises OSError."""
-    atomic_write(file, json.dumps(form, indent=2) + "\n")
+    """Write it whole, in place of what is there; raises KeyFileRefused."""
+    try:
+        atomic_write(file, json.dumps(form, indent=2) + "\n")
+    except OSError as error:
+        raise KeyFileRefused(file, str(error.strerror), "name another file") from error
 
 
-def read_key_form(file: Path, kind: str, remedy: str) -> dict[str, Any]:
-    """What a file of this kind says; raises KeyFileRefused."""
+def write_key_pair(file: Path, private: Mapping[str, Any], public: Mapping[str, Any]) -> Path:
+    """Write a new key for its holder, and its public half beside it: that file.
+
+    Raises KeyFileRefused, also if one of them is there.
+    """
+    public_file = file.with_name(f"{file.name}.pub")
+    for path in (file, public_file):
+        if path.exists():
+            raise KeyFileRefused(path, "it is there already", "name another file")
+    write_key_form(file, private)
+    write_key_form(public_file, public)
+    return public_file
+
+
+def read_key_form(file: Path, kind: str, remedy: str, read: Callable[[Any], T]) -> T:
+    """What `read` makes of a file of this kind; raises KeyFileRefused."""
     try:
         data = file.read_bytes() if file.stat().st_size <= SIZE_MAX_BYTES else b""
         form = from_json(data)
@@ -34,4 +53,15 @@ def read_key_form(file: Path, kind: str, remedy: str) -> dict[str, Any]:
         raise KeyFileRefused(file, f"it is no {kind}", remedy) from error
     if not isinstance(form, dict) or form.get("kind") != kind:
         raise KeyFileRefused(file, f"it is no {kind}", remedy)
-    return form
+    try:
+        return read(form)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise KeyFileRefused(file, f"it is damaged ({error})", "copy it again") from error
+
+
+def half_key(text: str) -> bytes:
+    """One half of a key, as hex says it; raises ValueError or TypeError."""
+    half = bytes.fromhex(text)
+    if len(half) != HALF_BYTES:
+        raise ValueError(f"half a key has {HALF_BYTES} bytes")
+    return half

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from leafcast.key_form import KeyFileRefused, read_key_form, write_key_form
+from leafcast.key_form import KeyFileRefused, half_key, read_key_form, write_key_pair
 from schemas.content.operator_box import (
     KEY_BYTES,
     SALT_BYTES,
@@ -41,53 +42,34 @@ def write_operator_key(file: Path, entropy: bytes, passphrase: str = "") -> tupl
 
     `entropy` has 48 random bytes. Raises KeyFileRefused.
     """
-    public_file = file.with_name(f"{file.name}.pub")
-    for path in (file, public_file):
-        if path.exists():
-            raise KeyFileRefused(path, "it is there already", "name another file")
     private, salt = entropy[:KEY_BYTES], entropy[KEY_BYTES : KEY_BYTES + SALT_BYTES]
     public = public_half(private)
-    said = {"kind": PRIVATE, "key_id": key_id(public)}
+    private_form = {"kind": PRIVATE, "key_id": key_id(public)}
     if passphrase:
-        said |= {"salt": salt.hex(), "locked": lock(passphrase, salt, private).hex()}
+        private_form |= {"salt": salt.hex(), "locked": lock(passphrase, salt, private).hex()}
     else:
-        said |= {"private": private.hex()}
-    try:
-        write_key_form(file, said)
-        write_key_form(
-            public_file, {"kind": PUBLIC, "key_id": key_id(public), "public": public.hex()}
-        )
-    except OSError as error:
-        raise KeyFileRefused(file, str(error.strerror), "name another file") from error
-    return public_file, key_id(public)
+        private_form |= {"private": private.hex()}
+    public_form = {"kind": PUBLIC, "key_id": key_id(public), "public": public.hex()}
+    return write_key_pair(file, private_form, public_form), key_id(public)
 
 
 def read_operator_key(file: Path, passphrase: Callable[[], str]) -> OperatorKey:
     """The private key in a file; a passphrase is asked for if it has one. Raises KeyFileRefused."""
-    form = read_key_form(file, PRIVATE, "name a file that `leafcast backup key new` wrote")
-    try:
+
+    def parts(form: Any) -> tuple[bytes, bytes | None]:
         if "locked" not in form:
-            return OperatorKey(_half(form["private"]))
-        salt, locked = bytes.fromhex(form["salt"]), bytes.fromhex(form["locked"])
-    except (ValueError, KeyError, TypeError) as error:
-        raise KeyFileRefused(file, f"it is damaged ({error})", "copy it again") from error
+            return half_key(form["private"]), None
+        return bytes.fromhex(form["salt"]), bytes.fromhex(form["locked"])
+
+    remedy = "name a file that `leafcast backup key new` wrote"
+    first, locked = read_key_form(file, PRIVATE, remedy, parts)
     try:
-        return OperatorKey(unlock(passphrase(), salt, locked))
+        return OperatorKey(first if locked is None else unlock(passphrase(), first, locked))
     except NotOpened as error:
         raise KeyFileRefused(file, error.reason, "say its passphrase") from error
 
 
 def read_operator_public(file: Path) -> bytes:
     """A public key; raises KeyFileRefused."""
-    form = read_key_form(file, PUBLIC, "name the .pub file that `leafcast backup key new` wrote")
-    try:
-        return _half(form["public"])
-    except (ValueError, KeyError, TypeError) as error:
-        raise KeyFileRefused(file, f"it is damaged ({error})", "copy it again") from error
-
-
-def _half(text: str) -> bytes:
-    half = bytes.fromhex(text)
-    if len(half) != KEY_BYTES:
-        raise ValueError(f"half a key has {KEY_BYTES} bytes")
-    return half
+    remedy = "name the .pub file that `leafcast backup key new` wrote"
+    return read_key_form(file, PUBLIC, remedy, lambda form: half_key(form["public"]))

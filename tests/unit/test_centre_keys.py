@@ -10,7 +10,6 @@ from controllers.issuing.keys import KeysUnusable, load_or_make_keys, new_signer
 from leafcast.ask.api import ApiError
 from leafcast.daemon.verbs.keys import KeyVerbs
 from leafcast.key_files import (
-    KeyFileRefused,
     read_public,
     read_request,
     read_root,
@@ -19,6 +18,7 @@ from leafcast.key_files import (
     requested,
     write_root,
 )
+from leafcast.key_form import KeyFileRefused
 from relay.core.records.trust import Trust, TrustVerdict
 from relay.ports import BusBroken
 from schemas.records.records import KeysRecord, encode_payload

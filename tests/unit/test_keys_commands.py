@@ -14,13 +14,8 @@ from controllers.core.access.keys import (
 )
 from controllers.issuing.keys import new_signer
 from leafcast.cli.commands.keys import keys
-from leafcast.key_files import (
-    KeyFileRefused,
-    read_public,
-    read_request,
-    request_form,
-    write_request,
-)
+from leafcast.key_files import read_public, read_request, request_form
+from leafcast.key_form import KeyFileRefused, write_key_form
 from relay.adapters.clock import SystemDice
 from schemas.values.identity import TreeId
 
@@ -50,7 +45,7 @@ def test_two_holders_sign_one_file_after_the_other(tmp_path, ring):
     change = KeyChange(roots=roots, threshold=2)
     record = changed_record(ring, change, Stamp(2000, "00" * 8), (), alone=False)
     request = tmp_path / "request.json"
-    write_request(request, request_form(request_of(ring, record)))
+    write_key_form(request, request_form(request_of(ring, record)))
     for file in files[1:]:
         said = run("sign", request, "--key", file).output
         assert f"tree {TREE}" in said

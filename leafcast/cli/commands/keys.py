@@ -19,9 +19,9 @@ from leafcast.key_files import (
     read_root,
     request_form,
     requested,
-    write_request,
     write_root,
 )
+from leafcast.key_form import write_key_form
 from leafcast.show.object_tables import laid_out
 from leafcast.show.sanitize import sanitize
 from relay.adapters.clock import SystemClock, SystemDice
@@ -204,7 +204,7 @@ def sign(request: Path, key: Path) -> None:
         click.echo(line)
     signature = signer.seal("keys", found.payload).signature
     signed = replace(found, signatures={**found.signatures, signer.key_id: signature})
-    write_request(request, request_form(signed))
+    write_key_form(request, request_form(signed))
     click.echo(f"{request}: signed by {', '.join(sorted(signed.signatures))}")
 
 
@@ -239,7 +239,7 @@ def _change(data_dir: Path | None, request: Path | None, done: str, **said: Any)
         click.echo(f"{done[0].upper()}{done[1:]}. {BACKUP}")
         return
     assert request is not None
-    write_request(request, found["request"])
+    write_key_form(request, found["request"])
     click.echo(f"{request}: nothing is changed yet. It lacks signatures")
     for lack in found["lacks"]:
         click.echo(f"  of {lack}")
