@@ -20,13 +20,9 @@ _VERIFY = "leafcast backup verify {file} --key FILE, where your private key is"
 
 def backup_checks(facts: DoctorFacts) -> Iterator[Check]:
     """What is known of that; a warning if it is more than is wanted."""
-    backups = facts.backups
+    backups, now_ms = facts.backups, facts.now_ms
     if backups is None:
         return
-    yield from _lost_disk(backups, facts.now_ms)
-
-
-def _lost_disk(backups: BackupFacts, now_ms: int) -> Iterator[Check]:
     if not (backups.made_ms or backups.whole_ms):
         yield _none(backups)
         return

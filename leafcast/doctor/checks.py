@@ -20,7 +20,7 @@ from leafcast.doctor.common import (
     revive,
     seconds,
 )
-from leafcast.doctor.expiry_checks import expiry_checks, trouble_checks
+from leafcast.doctor.expiry_checks import expiry_checks
 from leafcast.doctor.findings import RANK, Check, DoctorFacts, NodeFacts
 from leafcast.doctor.link_checks import link_checks
 from leafcast.doctor.member_checks import member_checks
@@ -54,7 +54,7 @@ def checks(facts: DoctorFacts) -> list[Check]:
         found += power_checks(facts)
         found += _staleness(facts)
         found += [*placement_checks(facts), *ledger_checks(facts.ledger)]
-        found += [*trouble_checks(facts), *expiry_checks(facts), *backup_checks(facts)]
+        found += [*facts.troubles, *expiry_checks(facts), *backup_checks(facts)]
     groups = list(dict.fromkeys(check.group for check in found))
     return sorted(found, key=lambda check: (groups.index(check.group), RANK[check.state]))
 

@@ -22,13 +22,6 @@ def expiry_checks(facts: DoctorFacts) -> Iterator[Check]:
         yield Check(GROUP, "ok", f"{many(rest, 'thing')} that may expire: none of them soon")
 
 
-def trouble_checks(facts: DoctorFacts) -> Iterator[Check]:
-    """What is wrong with certificates, beside their ends."""
-    for one in facts.troubles:
-        state: State = "failure" if one.fails else "warning"
-        yield Check("Certificates", state, one.said, one.cause, one.remedy)
-
-
 def _check(one: Expiry, now_ms: int) -> Check | None:
     left = one.until_ms - now_ms
     if left > min(WARNED_MS, (one.until_ms - one.since_ms) // 2):

@@ -162,16 +162,6 @@ class Expiry:
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
-    """Something that is not as it should be: what, why, what to do; whether something fails."""
-
-    said: str
-    cause: str
-    remedy: str
-    fails: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class BackupFacts:
     """How the centre is backed up; 0 and "" are of what there is not."""
 
@@ -223,8 +213,8 @@ class DoctorFacts:
     # Those on API servers.
     spaces: Sequence[SpaceFact] = ()
     expiries: Sequence[Expiry] = ()
-    # Of certificates, beside their ends.
-    troubles: Sequence[Trouble] = ()
+    # What is wrong with certificates, beside their ends.
+    troubles: Sequence[Check] = ()
     # Whether content is; else relays read it.
     sealed: bool = True
     # Why the centre may not write to a hub, by the hub's name.

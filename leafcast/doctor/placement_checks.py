@@ -132,7 +132,7 @@ def _fault(fault: FaultGroup) -> Check:
     remedy = fault.remedy(f"leafcast status {names[0]} --destinations")
     state: State = "warning" if fault.severity >= NOT_WORKING else "failure"
     return Check(
-        GROUP, state, said, fault.cause, remedy, title(names[0]) if names[1:] == [] else ""
+        GROUP, state, said, fault.kind.cause, remedy, title(names[0]) if names[1:] == [] else ""
     )
 
 

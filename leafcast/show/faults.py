@@ -356,10 +356,6 @@ class FaultGroup:
         wheres = " and ".join(sorted({right.where for right in rights}))
         return f"Forbidden: no right to {verbs} {kinds} {wheres}, as {rights[0].user}"
 
-    @property
-    def cause(self) -> str:
-        return self.kind.cause
-
     def remedy(self, see: str) -> str:
         """What to do; `see` is where to look for more."""
         described = _described(self.first.object)

@@ -75,10 +75,10 @@ def test_a_reason_is_of_one_kind_and_the_object_is_blamed_for_its_own_faults_alo
     remedy = fault.remedy("leafcast status shop")
     assert remedy
     assert "{" not in remedy
-    assert fault.cause
+    assert fault.kind.cause
     if fault.kind.of_place:
         assert "mend the object" not in remedy
-        assert "refuses it" not in fault.cause
+        assert "refuses it" not in fault.kind.cause
 
 
 def test_a_missing_right_is_read_from_what_the_server_says_and_from_what_is_reported():

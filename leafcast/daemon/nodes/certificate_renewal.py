@@ -18,7 +18,7 @@ from leafcast.ask.client import CentreAsks, api_error
 from leafcast.ask.remote import checked_answer
 from leafcast.centre.centre import Centre
 from leafcast.data_dir import DataDir
-from leafcast.doctor.findings import Expiry, Trouble
+from leafcast.doctor.findings import Check, Expiry
 from leafcast.node.credentials.authorities import (
     AUTHORITY_FILE,
     Authorities,
@@ -165,24 +165,26 @@ def certificates(place: DataDir) -> Iterator[Expiry]:
         )
 
 
-def troubles(place: DataDir, now_ms: int) -> Iterator[Trouble]:
+def troubles(place: DataDir, now_ms: int) -> Iterator[Check]:
     """What waits for somebody before certificates are all as they should be."""
     yield from _own_files(place, now_ms)
     try:
         IssuedCertificates(place.folder)
     except IssuedUnreadable as error:
         cause = "it was damaged; no certificate of a node elsewhere is renewed"
-        yield Trouble(error.reason, cause, error.remedy, fails=True)
+        yield Check("Certificates", "failure", error.reason, cause, error.remedy)
     found = load_authorities(place.folder)
     if found is not None and found.changing:
-        yield Trouble(
+        yield Check(
+            "Certificates",
+            "warning",
             "another certificate authority takes the place of the tree's, and waits",
             "nodes are away that must be told of it, or get a certificate of it, first",
             "leafcast keys rotate authority names them; with --force it waits for nobody",
         )
 
 
-def _own_files(place: DataDir, now_ms: int) -> Iterator[Trouble]:
+def _own_files(place: DataDir, now_ms: int) -> Iterator[Check]:
     """Files of the user's that no server can show."""
     cause = "servers go on with what they had, and no start can use it"
     try:
@@ -191,7 +193,8 @@ def _own_files(place: DataDir, now_ms: int) -> Iterator[Trouble]:
     except ListenRefused:
         return
     except CertificateUnusable as error:
-        yield Trouble(f"{error.what}: {error.reason}", cause, error.remedy, fails=True)
+        reason = f"{error.what}: {error.reason}"
+        yield Check("Certificates", "failure", reason, cause, error.remedy)
 
 
 def _read(file: Path, what: str, cause: str, remedy: str) -> Iterator[Expiry]:

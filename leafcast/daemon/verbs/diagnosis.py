@@ -16,12 +16,12 @@ from leafcast.daemon.tree_facts import placement_form, placement_names, tree_for
 from leafcast.daemon.verbs.approvals import HELD_END, held_inventory, lost_records, lost_spaces
 from leafcast.doctor.findings import (
     BackupFacts,
+    Check,
     DoctorFacts,
     Expiry,
     LedgerFacts,
     NodeFacts,
     PlacementFinding,
-    Trouble,
 )
 from leafcast.node.member_forms import MEMBERS_ASKED
 from leafcast.show.faults import keeps_from_running
@@ -45,7 +45,7 @@ class Diagnosis:
     _asks: CentreAsks
     _clock: Clock
     _expiries: Callable[[], Iterable[Expiry]]
-    _troubles: Callable[[], Iterable[Trouble]]
+    _troubles: Callable[[], Iterable[Check]]
     _backups: Callable[[], Awaitable[Mapping[str, Any]]]
 
     @verb("doctor")
