@@ -187,6 +187,10 @@ class MemoryTree:
         async def take_certificate(_certificate: str, _authorities: str) -> None:
             """No server here shows one."""
 
+        async def members() -> list[dict[str, Any]]:
+            """A node of one server has none."""
+            return []
+
         return AnsweringNode(
             path,
             driver,
@@ -196,6 +200,7 @@ class MemoryTree:
             sign,
             take_certificate,
             standing,
+            members,
         )
 
     async def _bring_up(self, cluster: SimulatedCluster, bus: MemoryBus, driver: Driver) -> None:

@@ -1,9 +1,11 @@
 """Objects written at a running centre as a person writes them, who is asked for nothing."""
 
+from contextlib import aclosing
+
 from leafcast.ask.asked_space import key_form
 from leafcast.changes.forms import DELETE, ApplyBatch
 from leafcast.cli.apply.batch import judged
-from leafcast.cli.apply.judged_batch import JudgedBatch, asked_to_judge, kept
+from leafcast.cli.apply.judged_batch import JudgedBatch, asked_to_judge
 from relay.space_errors import SpaceError
 from schemas.objects.manifest_files import LoadedObject
 
@@ -21,7 +23,7 @@ async def delete_objects(session, *keys):
     """Delete these, if they are there; raises CallFailed, SpaceError."""
     objects = [[*key_form(key), ""] for key in keys]
     answer = await asked_to_judge(session, DELETE, objects=objects, force=True)
-    async with kept(JudgedBatch(session, answer["batch"])) as batch:
+    async with aclosing(JudgedBatch(session, answer["batch"])) as batch:
         async for _, outcome in batch.written():
             if isinstance(outcome, SpaceError):
                 raise outcome

@@ -106,8 +106,7 @@ class OrphansPage(WireRecord, array_like=False, frozen=True):
     found: list[OrphanForm] = field(name="orphans")
     children: list[Name]
     after: str = field(name="next")
-    # Older nodes do not say it.
-    absent: frozenset[Name] = frozenset()
+    absent: frozenset[Name]
 
 
 def read_orphans(answer: object, after: str) -> OrphansPage:

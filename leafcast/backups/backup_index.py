@@ -18,7 +18,7 @@ from typing import Any
 from leafcast.backups.operator_keys import OperatorKey
 from leafcast.backups.refusals import NO_BACKUP, BackupDamaged, BackupUnusable
 from leafcast.backups.stored_messages import runs_of, sequences_of
-from schemas.content.operator_box import close_box, key_id, open_box
+from schemas.content.operator_box import close_box, open_box
 from schemas.content.sealing import NotOpened
 from schemas.values.codec import from_json
 
@@ -138,11 +138,6 @@ def open_index(file: Path, data: bytes, key: OperatorKey) -> tuple[IndexLine, Ba
     except (NotOpened, KeyError, ValueError, TypeError, AttributeError, zlib.error) as error:
         raise BackupDamaged(file, "it is damaged, or cut off", COPY_AGAIN) from error
     return line, BackupIndex(streams, files, form.get("oneMoment") is not False)
-
-
-def named_key(public: bytes) -> str:
-    """How the line of a backup calls a public key."""
-    return key_id(public)
 
 
 def _inflated(data: bytes) -> bytes:

@@ -244,10 +244,7 @@ def count_form(count: Count, path: NodePath = CENTRE) -> Form:
         "oldest_ms": summary.oldest_ms,
         "exceptions": list(map(asdict, summary.exceptions)),
         "kept": summary.kept,
-        "kept_copies": [
-            {"object": item.object, "count": item.count, "path": item.path, "reason": item.reason}
-            for item in summary.kept_copies
-        ],
+        "kept_copies": list(map(asdict, summary.kept_copies)),
         "repaired": summary.repaired,
         "repairs": list(map(asdict, summary.repairs)),
     }

@@ -6,7 +6,7 @@ the tree comes up.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
 from controllers.issuing.keys import CentreKeys, load_or_make_keys
@@ -68,7 +68,7 @@ class Layout:
 
     def write(self) -> list[NodePath]:
         """Write them, if they are not there yet; the tree's nodes, parents first."""
-        paths = [NodePath(), *self._below()]
+        paths = [NodePath(), *chain(*self._shape.tiers())]
         if (self._place.node(NodePath()) / FILE).exists():
             return paths
         keys = load_or_make_keys(self._place.keys, self._dice)
@@ -149,10 +149,3 @@ class Layout:
 
     def _is_edge(self, path: NodePath) -> bool:
         return len(path.names) == 2
-
-    def _below(self) -> Iterator[NodePath]:
-        regions = [NodePath((f"region-{n}",)) for n in range(1, self._shape.regions + 1)]
-        yield from regions
-        for region in regions:
-            for n in range(1, self._shape.sites + 1):
-                yield region.child(f"site-{n}")

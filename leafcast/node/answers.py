@@ -33,11 +33,6 @@ from schemas.values.identity import MailKey, NodePath
 ORPHANS_PAGE_MAX = 1000
 
 
-async def no_members() -> list[dict[str, Any]]:
-    """Of a node that runs once."""
-    return []
-
-
 @dataclass(frozen=True, slots=True)
 class AnsweringNode:
     """One run of a node, as asks find it."""
@@ -56,7 +51,7 @@ class AnsweringNode:
     # What it is where it runs: its role, its server, its cluster, its disk.
     standing: Callable[[], Mapping[str, object]]
     # How its members stand: see leafcast.node.member_forms.
-    members: Callable[[], Awaitable[list[dict[str, Any]]]] = no_members
+    members: Callable[[], Awaitable[list[dict[str, Any]]]]
 
     @property
     def node(self) -> Node:

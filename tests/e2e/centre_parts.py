@@ -44,7 +44,11 @@ class Members:
     def __init__(self, tree, parts, folder) -> None:
         self._dice, states = tree.dice, Standings(tree)
         changing = asyncio.Lock()
-        self.enrolling = Enrolment(parts, tree.asks, states, tree.clock)
+
+        async def sign_nothing(_path, _request):
+            return ""
+
+        self.enrolling = Enrolment(parts, tree.asks, states, tree.clock, sign_nothing)
         self.membership = Membership(parts, self.enrolling, changing, tree.asks, states, tree.clock)
         self.admission = JoinApproval(
             parts, self.enrolling, changing, TokenFiles(folder), tree.clock, tree.dice

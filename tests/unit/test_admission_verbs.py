@@ -447,5 +447,5 @@ def test_the_key_of_the_entrances_is_no_nodes_own():
     tree = SimpleNamespace(
         tree_id=lambda: TREE, issuer=lambda: SimpleNamespace(records={}, tree=TREE)
     )
-    enrolling = Enrolment(tree, None, None, SystemClock())
+    enrolling = Enrolment(tree, None, None, SystemClock(), None)
     assert enrolling.holders() == {entrance_pair(TREE)[1]: NodePath()}

@@ -232,6 +232,7 @@ async def test_a_node_signs_what_the_centre_acts_on(verb):
         sign=sign,
         take_certificate=taken,
         standing=dict,
+        members=taken,
     )
     answer = await answerers(asked)[verb](SimpleNamespace(verb=verb, arguments={}))
     assert answer["signature"] == b"s"

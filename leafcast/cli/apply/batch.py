@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, replace
 
 from leafcast.ask.resource_names import ResourceKinds
@@ -17,7 +17,7 @@ from leafcast.changes.forms import (
     unpack,
 )
 from leafcast.changes.wishes import BatchFault, PlannedWrite, Wish, complete_by, place_of
-from leafcast.cli.apply.judged_batch import JudgedBatch, asked_to_judge, kept
+from leafcast.cli.apply.judged_batch import JudgedBatch, asked_to_judge
 from leafcast.manifest_sources import BadManifests
 from relay.space_errors import SpaceError
 from schemas.objects.manifest_files import LoadedObject
@@ -75,7 +75,7 @@ async def judged(
         places = {place_of(each): at for at, each in enumerate(loaded)}
         faults.sort(key=lambda fault: places.get(fault.place, len(places)))
         raise BadManifests([*unread, *map(str, faults)])
-    async with kept(JudgedBatch(session, answer["batch"])) as batch:
+    async with aclosing(JudgedBatch(session, answer["batch"])) as batch:
         forms = unpack(answer["page"])
         page = 1
         while answer["more"]:

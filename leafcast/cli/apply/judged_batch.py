@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -43,7 +43,7 @@ class JudgedBatch:
                     yield number, _outcome(result)
                 number += 1
 
-    async def end(self) -> None:
+    async def aclose(self) -> None:
         """Have the daemon forget what was not written."""
         if self.name and not self._done:
             with suppress(CallFailed, NotRunning):
@@ -56,15 +56,6 @@ async def asked_to_judge(session: Session, verb: str, **arguments: Any) -> Mappi
     if "refused" in answer:
         raise refusal_of(answer["refused"])
     return answer
-
-
-@asynccontextmanager
-async def kept(batch: JudgedBatch) -> AsyncIterator[JudgedBatch]:
-    """The batch, which is forgotten in the end."""
-    try:
-        yield batch
-    finally:
-        await batch.end()
 
 
 def _outcome(result: Mapping[str, Any]) -> Object | SpaceError | None:

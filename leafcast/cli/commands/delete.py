@@ -6,7 +6,7 @@ What a Namespace holds, or a definition defines, goes with it.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from leafcast.ask.object_readers import CentreReader
 from leafcast.ask.session import Session
 from leafcast.changes.forms import DELETE
 from leafcast.changes.targets import Fate, ObjectToDelete, read_target, rollouts_of
-from leafcast.cli.apply.judged_batch import JudgedBatch, asked_to_judge, kept
+from leafcast.cli.apply.judged_batch import JudgedBatch, asked_to_judge
 from leafcast.cli.apply.removals import (
     Removals,
     ask_for,
@@ -173,7 +173,7 @@ async def judged_deletion(
         dry=request.dry,
     )
     targets = [read_target(form) for form in answer["targets"]]
-    async with kept(JudgedBatch(session, answer["batch"])) as batch:
+    async with aclosing(JudgedBatch(session, answer["batch"])) as batch:
         told = (answer[name] for name in ("nodes", "unsure", "keeping"))
         yield JudgedDeletion(targets, missing, batch, *told)
 

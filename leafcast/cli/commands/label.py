@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from leafcast.ask.object_readers import CentreReader
 from leafcast.ask.resource_names import ResourceKind
 from leafcast.ask.session import Session
 from leafcast.changes.forms import LABEL
-from leafcast.cli.apply.judged_batch import JudgedBatch, asked_to_judge, kept
+from leafcast.cli.apply.judged_batch import JudgedBatch, asked_to_judge
 from leafcast.cli.apply.removals import (
     Removals,
     ask_for,
@@ -151,7 +152,7 @@ async def _write(
     """Have the labels written; raises SpaceError."""
     objects = [key_form(target.key) for target in targets]
     answer = await asked_to_judge(session, LABEL, objects=objects, labels=labels)
-    async with kept(JudgedBatch(session, answer["batch"])) as batch:
+    async with aclosing(JudgedBatch(session, answer["batch"])) as batch:
         async for _, outcome in batch.written(removals.confirmed):
             if isinstance(outcome, SpaceError):
                 raise outcome

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from leafcast.ask.asked_space import refusal_of
 from leafcast.ask.rollouts import placement_of, rollout_named
 from leafcast.ask.session import CallFailed, Session
 from leafcast.changes.forms import JUDGE_SECONDS, RESTORE
-from leafcast.cli.apply.judged_batch import JudgedBatch, kept
+from leafcast.cli.apply.judged_batch import JudgedBatch
 from leafcast.cli.options.common import data_dir_option
 from leafcast.cli.options.placing import rollout_argument
 from leafcast.cli.session_calls import in_session
@@ -104,7 +105,7 @@ async def restore(session: Session, placement: str, done: Callable[[str], None])
     objects = [(ObjectKey(*key), fate) for key, fate in answer["objects"]]
     if not objects:
         return 0
-    async with kept(JudgedBatch(session, answer["batch"])) as batch:
+    async with aclosing(JudgedBatch(session, answer["batch"])) as batch:
         async for number, outcome in batch.written():
             key, fate = objects[number]
             if isinstance(outcome, SpaceError):

@@ -48,10 +48,6 @@ Json = dict[str, Any]
 log = logging.getLogger("leafcast")
 
 
-async def _nothing_here() -> None:
-    """No server of this program has a certificate of the tree's."""
-
-
 @dataclass(slots=True)
 class AuthorityChange:
     """The verb `keys-authority`; `leave` makes tokens void that pin the former one."""
@@ -62,7 +58,7 @@ class AuthorityChange:
     _clock: Clock
     _renewal: CertificateRenewal
     _leave: Callable[[str, str], Awaitable[list[str]]]
-    _renew_here: Callable[[], Awaitable[None]] = _nothing_here
+    _renew_here: Callable[[], Awaitable[None]]
     _changing: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
     _told: dict[NodePath, str] = field(default_factory=dict, init=False)
 

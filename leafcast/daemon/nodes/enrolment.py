@@ -96,11 +96,6 @@ Certify = Callable[[NodePath, str], Awaitable[str]]
 """Signs what a server asks to have signed; empty if nothing is."""
 
 
-async def sign_nothing(_path: NodePath, _request: str) -> str:
-    """Nothing is signed."""
-    return ""
-
-
 THEN = "then its address is known, and nodes can be added below it"
 
 
@@ -116,7 +111,7 @@ class Enrolment:
     _asks: CentreAsks
     _states: States
     _clock: Clock
-    _certify: Certify = sign_nothing
+    _certify: Certify
     _registered: dict[NodePath, Json] = field(default_factory=dict, init=False)
     # Of who is no node yet, but was handed a token: what is still to be done. Else empty.
     invited: Callable[[NodePath], str] = field(default=lambda _: "", init=False)
@@ -345,10 +340,7 @@ def _objects_of(one: NodeSpec, found: Mapping[str, Json], hanging: dict[str, str
     """An edge's SyncTarget and Location; labels given win over `region`, never over `id`."""
     name = name_for(one.path, hanging)
     hanging[name] = str(one.path)
-    made = edge_objects(one.path, name)
-    for obj in made:
-        own = obj["metadata"]["labels"]
-        obj["metadata"]["labels"] = {**own, **one.labels, "id": own["id"]}
+    made = edge_objects(one.path, name, one.labels)
     told = (found[name]["metadata"].get("annotations") or {}) if name in found else {}
     if MOVED_ANNOTATION in told:
         made[0]["metadata"]["annotations"][MOVED_ANNOTATION] = told[MOVED_ANNOTATION]

@@ -173,11 +173,7 @@ async def register(centre: Centre, path: str, labels: Mapping[str, str]) -> Json
         remedy = f"change it with `leafcast label synctarget {there[0]} KEY=VALUE`"
         raise ApiError("Exists", f'node {where} is destination "{there[0]}" already', remedy)
     name = name_for(where, paths)
-    objects = edge_objects(where, name)
-    for obj in objects:
-        own = obj["metadata"]["labels"]
-        obj["metadata"]["labels"] = {**own, **labels, "id": own["id"]}
-    target, location = valid(objects)
+    target, location = valid(edge_objects(where, name, labels))
     await space.apply(location, NODE_MANAGER, create_only=True)
     await space.apply(target, NODE_MANAGER)
     return {"name": name}

@@ -115,8 +115,6 @@ def token_file_text(one: IssuedToken) -> str:
                 "asked_ms": it.asked_ms,
                 "state": it.state,
                 "decided_ms": it.decided_ms,
-                # Read by former versions, and never used.
-                "certificate_request": "",
             }
             for it in one.requests
         ],

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from controllers.centre import Controllers
@@ -54,19 +55,20 @@ class Approvals:
         controllers = running(self._centre.controllers)
         await settle(controllers)
         if inventory:
-            return {"accepted": _accept_inventory(controllers)}
+            why = "; ".join(held_inventory(controllers).values())
+            return _accepted("the inventory", why, controllers.mailboxes.accept_removals)
         if ledger:
-            return {"accepted": _accept_lost_records(controllers)}
+            lost, issuer = lost_records(controllers), controllers.issuer
+            return _accepted("what the ledger lost", lost, issuer.forget_lost)
         if space:
             return {"accepted": await _accept_lost_space(controllers, space)}
         held = controllers.translator.placements.held
         placement = meant(placement, held)
-        why = held.get(placement)
-        if why is None:
-            raise _nothing_held(f'{kind_of(placement).kind} "{bare_name(placement)}"')
-        controllers.translator.accept_removals(placement)
+        what = f'{kind_of(placement).kind} "{bare_name(placement)}"'
+        let_go = partial(controllers.translator.accept_removals, placement)
+        accepted = _accepted(what, held.get(placement, ""), let_go)
         await settle(controllers)
-        return {"accepted": why, "placement": placement}
+        return {**accepted, "placement": placement}
 
 
 def held_inventory(controllers: Controllers) -> dict[str, str]:
@@ -97,20 +99,13 @@ async def settle(controllers: Controllers) -> None:
         raise ApiError("Timeout", message, "try again, or see `leafcast doctor`") from error
 
 
-def _accept_inventory(controllers: Controllers) -> str:
-    held = held_inventory(controllers)
-    if not held:
-        raise _nothing_held("the inventory")
-    controllers.mailboxes.accept_removals()
-    return "; ".join(held.values())
-
-
-def _accept_lost_records(controllers: Controllers) -> str:
-    held = lost_records(controllers)
-    if not held:
-        raise _nothing_held("what the ledger lost")
-    controllers.issuer.forget_lost()
-    return held
+def _accepted(what: str, why: str, let_go: Callable[[], object]) -> Json:
+    """Let go of it; raises ApiError if nothing keeps it."""
+    if not why:
+        remedy = "`leafcast accept` without a name lists what is held"
+        raise ApiError("NotHeld", f"no removal of {what} is held", remedy)
+    let_go()
+    return {"accepted": why}
 
 
 async def _accept_lost_space(controllers: Controllers, space: str) -> str:
@@ -132,8 +127,3 @@ def _named(records: Sequence[Record]) -> str:
     for kind, names in sorted(kinds.items()):
         said.append(f"{many(len(names), kind)} ({some_of(sorted(names), NAMED_MAX)})")
     return ", ".join(said)
-
-
-def _nothing_held(what: str) -> ApiError:
-    remedy = "`leafcast accept` without a name lists what is held"
-    return ApiError("NotHeld", f"no removal of {what} is held", remedy)

@@ -102,7 +102,7 @@ class ChangeVerbs:
             writing.batch_of, self._spaces, judgement.writes, self._clock
         )
         more = len(made.pages) > 1
-        name = self._keep(made) if more or not is_dry else ""
+        name = self.keep(made) if more or not is_dry else ""
         return {"batch": name, "page": made.pages[0] if made.pages else "", "more": more}
 
     @verb(forms.DELETE)
@@ -133,7 +133,7 @@ class ChangeVerbs:
         against = nodes or unsure or not _is_said(fate, keeping, targets)
         name = ""
         if not (is_dry or against):
-            name = self._keep(deletions.batch_of(self._spaces, targets, 200 * len(targets)))
+            name = self.keep(deletions.batch_of(self._spaces, targets, 200 * len(targets)))
         return {
             "batch": name,
             "targets": [target_form(target) for target in targets],
@@ -156,7 +156,7 @@ class ChangeVerbs:
         except SpaceError as error:
             return {"refused": refusal_form(error)}
         steps = [partial(self._set_labels, key, wanted) for key in keys]
-        return {"batch": self._keep(Batch([[step] for step in steps], 200 * len(steps)))}
+        return {"batch": self.keep(Batch([[step] for step in steps], 200 * len(steps)))}
 
     @verb(forms.READ)
     async def read(self, batch: Any, page: Any) -> Json:
@@ -195,10 +195,7 @@ class ChangeVerbs:
         return {}
 
     def keep(self, batch: Batch) -> str:
-        """The name of a batch that another verb judged; raises ApiError."""
-        return self._keep(batch)
-
-    def _keep(self, batch: Batch) -> str:
+        """The name of a batch that was judged; raises ApiError."""
         try:
             return self._batches.keep(batch)
         except TooMany as error:
