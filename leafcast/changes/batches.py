@@ -16,7 +16,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from controllers.centre import Controllers
+from leafcast.ask.api import ApiError
 from leafcast.ask.asked_space import refusal_form
+from leafcast.changes.forms import NOBODY_KNOWS
 from relay.ports import BusBroken, Clock, Dice
 from relay.space_errors import SpaceError
 from relay.space_port import Object
@@ -40,22 +42,6 @@ log = logging.getLogger("leafcast.changes")
 Json = dict[str, Any]
 Step = Callable[[], Awaitable[Object | None]]
 """Writes one thing; the object as it is then, or None of one that is gone. Raises SpaceError."""
-
-
-class TooMany(Exception):
-    """More batches wait than there is room for."""
-
-
-class TooLarge(Exception):
-    """A batch is larger than all that may wait."""
-
-
-class BeingWritten(Exception):
-    """Another question has a batch written at this moment."""
-
-
-class NotJudged(Exception):
-    """A batch that nobody judged, or that is forgotten, or already written."""
 
 
 @dataclass(slots=True)
@@ -89,7 +75,7 @@ class Batches:
         self._batches: dict[str, Batch] = {}
 
     def keep(self, batch: Batch) -> str:
-        """The name of a batch from now on; raises TooMany, TooLarge."""
+        """The name of a batch from now on; raises ApiError."""
         self._make_room(batch.size)
         name = random_id(self._dice.entropy(16))
         self._batches[name] = batch
@@ -97,7 +83,7 @@ class Batches:
         return name
 
     def page(self, name: Any, number: int) -> str:
-        """A page of what is to be told of a batch; "" behind the last one. Raises NotJudged."""
+        """A page of what is to be told of a batch; "" behind the last one. Raises ApiError."""
         pages = self._batch(name).pages
         return pages[number] if 0 <= number < len(pages) else ""
 
@@ -106,11 +92,12 @@ class Batches:
 
         A result is `{after}` or `{refused}`, or None of what was not begun. With the last one a
         person's word on removals counts, unless the batch was cut short: so many copies of each
-        placement. Raises NotJudged, BeingWritten.
+        placement. Raises ApiError.
         """
         batch = self._batch(name)
         if batch.is_being_written:
-            raise BeingWritten(name)
+            message = "another question has this batch written"
+            raise ApiError("Busy", message, "wait for its answer")
         batch.is_being_written = True
         try:
             async with work_group() as group:
@@ -151,7 +138,8 @@ class Batches:
     def _batch(self, name: Any) -> Batch:
         self._forget()
         if not isinstance(name, str) or name not in self._batches:
-            raise NotJudged(name)
+            message = "nobody judged this batch, or it was forgotten"
+            raise ApiError(NOBODY_KNOWS, message, "run the command again")
         batch = self._batches[name]
         batch.asked_at = self._now()
         return batch
@@ -186,9 +174,10 @@ class Batches:
                 self.end(name)
 
     def _make_room(self, size: int) -> None:
-        """End idle batches, the oldest first, if that makes room; raises TooMany, TooLarge."""
+        """End idle batches, the oldest first, if that makes room; raises ApiError."""
         if size > BYTES_MAX:
-            raise TooLarge
+            message = f"a change of {size} bytes with what there is now, at most {BYTES_MAX}"
+            raise ApiError("TooLarge", message, "say less at a time")
         self._forget()
         idle = sorted(
             (batch.asked_at, name)
@@ -201,7 +190,8 @@ class Batches:
                 break
             del left[name]
         if not _has_room(left, size):
-            raise TooMany
+            message = "too many changes wait to be written"
+            raise ApiError("Busy", message, "try again in a moment")
         for name in self._batches.keys() - left.keys():
             self.end(name)
 

@@ -9,8 +9,9 @@ from contextlib import AsyncExitStack
 
 import pytest
 
+from leafcast.ask.api import ApiError
 from leafcast.changes import batches
-from leafcast.changes.batches import Batch, Batches, BeingWritten, NotJudged, TooLarge, TooMany
+from leafcast.changes.batches import Batch, Batches
 from leafcast.changes.deletions import batch_of, kept_back, with_contents
 from leafcast.changes.forms import ApplyBatch, TooLargeBatch, apply_text, pack, unpack
 from leafcast.changes.judge import BatchJudgement
@@ -72,7 +73,7 @@ async def test_a_batch_is_written_once_and_its_name_is_good_for_nothing_then(kep
     name = kept.keep(one_by_one(step({"a": 1})))
     assert await whole(kept, name) == ([{"after": {"a": 1}}], 1)
     for late in (name, "another", None, [], 7):
-        with pytest.raises(NotJudged):
+        with pytest.raises(ApiError, match="nobody judged this batch"):
             await kept.write(late, {})
 
 
@@ -138,7 +139,7 @@ async def test_what_its_command_left_half_written_goes_out_and_is_forgotten(kept
     name = kept.keep(one_by_one(step({}, after=wait), step({})))
     assert not (await kept.write(name, {}))["done"]
     clock.ahead += batches.FORGOTTEN_SECONDS + 1
-    with pytest.raises(NotJudged):
+    with pytest.raises(ApiError, match="nobody judged this batch"):
         await kept.write(name, {})
     assert paused.said == [("hold", name), ("release", name)]
 
@@ -157,12 +158,12 @@ async def test_of_too_many_those_that_nobody_asks_for_give_way_and_else_a_new_on
 ):
     most = batches.BATCHES_MAX if size == 1 else 4
     names = [kept.keep(one_by_one(step({}), size=size)) for _ in range(most)]
-    with pytest.raises(TooMany):
+    with pytest.raises(ApiError, match="too many changes wait"):
         kept.keep(one_by_one(step({}), size=size))
     clock.ahead += batches.IDLE_SECONDS + 1
     kept.page(names[0], 0)
     kept.keep(one_by_one(step({}), size=size))
-    with pytest.raises(NotJudged):
+    with pytest.raises(ApiError, match="nobody judged this batch"):
         kept.page(names[1], 0)
     assert (await whole(kept, names[0]))[1] == 1
 
@@ -180,7 +181,7 @@ async def test_a_batch_that_is_being_written_is_written_by_no_other_at_once(kept
     async with asyncio.TaskGroup() as group:
         first = group.create_task(kept.write(waiting, {}))
         await asyncio.sleep(0)
-        with pytest.raises(BeingWritten):
+        with pytest.raises(ApiError, match="another question has this batch written"):
             await kept.write(waiting, {})
         assert (await whole(kept, name))[1] == 1
         begun.set()
@@ -213,9 +214,10 @@ async def test_a_batch_for_which_idle_ones_make_no_room_ends_none(kept, clock):
     names = [kept.keep(one_by_one(step({}), size=batches.BYTES_MAX // 4)) for _ in range(4)]
     clock.ahead += batches.IDLE_SECONDS + 1
     kept.page(names[0], 0)
-    for size, refusal in [(batches.BYTES_MAX, TooMany), (batches.BYTES_MAX + 1, TooLarge)]:
-        with pytest.raises(refusal):
+    for size, code in [(batches.BYTES_MAX, "Busy"), (batches.BYTES_MAX + 1, "TooLarge")]:
+        with pytest.raises(ApiError) as refused:
             kept.keep(one_by_one(step({}), size=size))
+        assert refused.value.code == code
     assert [kept.page(name, 0) for name in names] == [""] * 4
 
 

@@ -16,15 +16,7 @@ from typing import Any
 from leafcast.ask.api import ApiError, verb
 from leafcast.ask.asked_space import refusal_form
 from leafcast.changes import deletions, forms, writing
-from leafcast.changes.batches import (
-    BYTES_MAX,
-    Batch,
-    Batches,
-    BeingWritten,
-    NotJudged,
-    TooLarge,
-    TooMany,
-)
+from leafcast.changes.batches import Batch, Batches
 from leafcast.changes.deletions import KeptBack
 from leafcast.changes.judge import judge
 from leafcast.changes.space_pair import SpacePair
@@ -56,7 +48,7 @@ class ChangeVerbs:
     """Answers about batches of changes in the centre's spaces."""
 
     _spaces: SpacePair
-    _batches: Batches
+    batches: Batches
     _clock: Clock
     _nodes_there: NodesThere
     _kept_back: KeptBack
@@ -102,7 +94,7 @@ class ChangeVerbs:
             writing.batch_of, self._spaces, judgement.writes, self._clock
         )
         more = len(made.pages) > 1
-        name = self.keep(made) if more or not is_dry else ""
+        name = self.batches.keep(made) if more or not is_dry else ""
         return {"batch": name, "page": made.pages[0] if made.pages else "", "more": more}
 
     @verb(forms.DELETE)
@@ -133,7 +125,7 @@ class ChangeVerbs:
         against = nodes or unsure or not _is_said(fate, keeping, targets)
         name = ""
         if not (is_dry or against):
-            name = self.keep(deletions.batch_of(self._spaces, targets, 200 * len(targets)))
+            name = self.batches.keep(deletions.batch_of(self._spaces, targets, 200 * len(targets)))
         return {
             "batch": name,
             "targets": [target_form(target) for target in targets],
@@ -156,17 +148,14 @@ class ChangeVerbs:
         except SpaceError as error:
             return {"refused": refusal_form(error)}
         steps = [partial(self._set_labels, key, wanted) for key in keys]
-        return {"batch": self.keep(Batch([[step] for step in steps], 200 * len(steps)))}
+        return {"batch": self.batches.keep(Batch([[step] for step in steps], 200 * len(steps)))}
 
     @verb(forms.READ)
     async def read(self, batch: Any, page: Any) -> Json:
         """`{page, more}` of what was judged."""
         if type(page) is not int or page < 0:
             raise _invalid(f"the page {page!r}", "say a number")
-        try:
-            text, more = (self._batches.page(batch, number) for number in (page, page + 1))
-        except NotJudged as error:
-            raise _not_judged() from error
+        text, more = (self.batches.page(batch, number) for number in (page, page + 1))
         return {"page": text, "more": bool(more)}
 
     @verb(forms.WRITE)
@@ -179,31 +168,14 @@ class ChangeVerbs:
         copies = {} if confirmed is None else confirmed
         if not isinstance(copies, dict) or not all(map(_is_count, copies.values())):
             raise _invalid("confirmed is no count", "say how many copies of each placement")
-        try:
-            answer = await self._batches.write(batch, copies)
-        except NotJudged as error:
-            raise _not_judged() from error
-        except BeingWritten as error:
-            message = "another question has this batch written"
-            raise ApiError("Busy", message, "wait for its answer") from error
+        answer = await self.batches.write(batch, copies)
         return {**answer, "results": forms.pack(answer["results"])}
 
     @verb(forms.END)
     async def end(self, batch: Any) -> Json:
         """Forget a batch, so that nothing more of it is written."""
-        self._batches.end(batch)
+        self.batches.end(batch)
         return {}
-
-    def keep(self, batch: Batch) -> str:
-        """The name of a batch that was judged; raises ApiError."""
-        try:
-            return self._batches.keep(batch)
-        except TooMany as error:
-            message = "too many changes wait to be written"
-            raise ApiError("Busy", message, "try again in a moment") from error
-        except TooLarge as error:
-            message = f"a change of {batch.size} bytes with what there is now, at most {BYTES_MAX}"
-            raise ApiError("TooLarge", message, "say less at a time") from error
 
     async def _require(self, key: ObjectKey) -> None:
         """Raises SpaceError if there is no such object."""
@@ -284,8 +256,3 @@ def _no_batch(error: ValueError) -> ApiError:
 
 def _invalid(message: str, remedy: str) -> ApiError:
     return ApiError("Invalid", message, remedy)
-
-
-def _not_judged() -> ApiError:
-    message = "nobody judged this batch, or it was forgotten"
-    return ApiError(forms.NOBODY_KNOWS, message, "run the command again")

@@ -115,9 +115,10 @@ def register_restoring(
                 key, error = refusal
                 return {"key": key_form(key), "refused": refusal_form(error)}
             size = sum(len(str(each.object)) for each in restored)
-            batch = changes.keep(restorations.batch_of(spaces, restored, size)) if restored else ""
+            batch = restorations.batch_of(spaces, restored, size)
+            name = changes.batches.keep(batch) if restored else ""
             objects = [[key_form(each.key), each.fate] for each in restored]
-            return {"batch": batch, "objects": objects}
+            return {"batch": name, "objects": objects}
 
     api.register(RESTORE, restore)
 
