@@ -280,7 +280,9 @@ class Centre:
         serving = self.options.external or self.listening(path)
         self.start_node(NodeRuntime(world, identity, serving=serving, hooks=hooks), group)
         await self.started.wait()
-        await self.registered(self._enrol)
+        await self.registered(
+            lambda: register_planned(self.place, self.issuer(), self.inventory_space())
+        )
         self.progress("the centre is running")
 
     async def _restore(self) -> None:
@@ -301,10 +303,6 @@ class Centre:
                 await member.tenure.settled()
         if self.restored is not None:
             self.progress("the centre's streams are those of the backup")
-
-    async def _enrol(self) -> None:
-        """Register the nodes that were laid out to run elsewhere, and are not yet in the tree."""
-        await register_planned(self.place, self.issuer(), self.inventory_space())
 
     async def _control(self, relay: Driver) -> None:
         """Run the controllers on the centre's relay; they begin anew with each of its runs."""

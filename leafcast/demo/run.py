@@ -56,7 +56,9 @@ async def run_demo(
             done = progress.healthy is not None
             if (done and not keep_running) or (not done and now >= until):
                 break
-            await _change(tree)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(TICK_SECONDS):
+                    await tree.centre.changed()
         applying.cancel()
         running.cancel()
     return view
@@ -65,10 +67,4 @@ async def run_demo(
 async def _apply(tree: LocalTree, progress: DemoProgress, clock: Clock) -> None:
     await tree.up.wait()
     progress.up = progress.applied = clock.now().seconds
-    await tree.apply(progress.workload.objects)
-
-
-async def _change(tree: LocalTree) -> None:
-    with suppress(TimeoutError):
-        async with asyncio.timeout(TICK_SECONDS):
-            await tree.changed()
+    await tree.centre.apply(progress.workload.objects)

@@ -5,7 +5,7 @@ Without a placement among them one is made that names what is found, and sends i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
@@ -13,6 +13,7 @@ from typing import Any
 from controllers.core.translation.translate import alternatives_of
 from controllers.core.workloads.selection import never_selected
 from leafcast.changes.placements_by_names import placement_of
+from leafcast.changes.wishes import wishes_of
 from leafcast.manifest_sources import (
     STDIN,
     STDIN_ORIGIN,
@@ -27,14 +28,9 @@ from schemas.api.transform import CustomTransform
 from schemas.objects.manifest_files import LoadedObject, load_manifests
 from schemas.objects.objects import (
     ALWAYS_THERE,
-    BUILT_IN_KINDS,
-    KindTable,
     ObjectKey,
-    apply_order,
-    group_of,
 )
 from schemas.records.placements import BINDING_POLICIES, EDGE_PLACEMENTS
-from schemas.values.faults import InvalidObject
 from schemas.values.groups import CONTROL_GROUPS
 
 MADE_PLACEMENT = "demo"
@@ -89,28 +85,26 @@ def prepare(loaded: Sequence[LoadedObject], origin: str) -> Workload:
 
     Raises BadManifests.
     """
-    kinds = BUILT_IN_KINDS.extended_by(found.object for found in loaded)
+    wishes, wrong = wishes_of((), loaded, None)
     placements: list[EdgePlacement | BindingPolicy] = []
-    faults: list[str] = []
-    for found in loaded:
-        try:
-            parsed = parse_kind(found.object)
-        except InvalidObject as error:
-            faults += [f"{found.origin}:{found.line}: {line}" for line in str(error).splitlines()]
-            continue
+    faults = list(map(str, wrong))
+    for wish in wishes:
+        parsed = parse_kind(wish.object)
         if isinstance(parsed, EdgePlacement | BindingPolicy):
             placements.append(parsed)
         elif parsed is not None and not isinstance(parsed, CustomTransform):
             remedy = "the demo makes its own inventory; leave this object out"
-            faults.append(f'{found.origin}:{found.line}: {parsed.kind} "{parsed.name}": {remedy}')
+            faults.append(f'{wish.place}: {parsed.kind} "{parsed.name}": {remedy}')
     if faults:
         raise BadManifests(faults)
-    objects = [_with_namespace(found.object, kinds) for found in loaded]
-    content = [obj for obj in objects if not _is_control(obj)]
-    kept = tuple(key for obj in content if never_selected(key := kinds.key_of(obj), obj))
+    # Placements come last: what they select is there then.
+    wishes.sort(key=lambda wish: wish.key.group in CONTROL_GROUPS)
+    objects = [wish.object for wish in wishes]
+    # Others say what becomes of these, and go nowhere themselves.
+    content = {it.key: it.object for it in wishes if it.key.group not in CONTROL_GROUPS}
+    kept = tuple(key for key, obj in content.items() if never_selected(key, obj))
     if not placements:
-        going = [kinds.key_of(obj) for obj in content]
-        made = placement_of(MADE_PLACEMENT, {key for key in going if key not in kept}, [{}])
+        made = placement_of(MADE_PLACEMENT, content.keys() - set(kept), [{}])
         parsed = parse_kind(made)
         assert isinstance(parsed, EdgePlacement)
         placements, objects = [parsed], [*objects, made]
@@ -118,9 +112,9 @@ def prepare(loaded: Sequence[LoadedObject], origin: str) -> Workload:
         raise BadManifests(
             [f"{origin}: nothing that can be sent; add a workload, such as a Deployment"]
         )
-    implied = _implied(kinds.key_of(obj) for obj in content)
+    implied = _implied(content.keys())
     return Workload(
-        tuple(sorted([*implied, *objects], key=lambda obj: _order(kinds.key_of(obj)))),
+        (*implied, *objects),
         tuple(sorted({_name(placement) for placement in placements})),
         frozenset(
             _name(placement)
@@ -133,35 +127,16 @@ def prepare(loaded: Sequence[LoadedObject], origin: str) -> Workload:
     )
 
 
-def _implied(keys: Iterable[ObjectKey]) -> list[Object]:
+def _implied(keys: Set[ObjectKey]) -> list[Object]:
     """The Namespaces that these objects need and do not bring."""
-    listed = list(keys)
-    there = {key.name for key in listed if key.group_resource == ("", "namespaces")}
-    needed = {key.namespace for key in listed} - there - ALWAYS_THERE - {""}
+    there = {key.name for key in keys if key.group_resource == ("", "namespaces")}
+    needed = {key.namespace for key in keys} - there - ALWAYS_THERE - {""}
     return [
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
         for name in sorted(needed)
     ]
 
 
-def _order(key: ObjectKey) -> tuple[bool, int]:
-    """What others lean on first, placements last."""
-    return key.group in CONTROL_GROUPS, apply_order(key.group, key.resource)
-
-
-def _with_namespace(obj: Mapping[str, Any], kinds: KindTable) -> Object:
-    namespace = kinds.key_of(obj).namespace
-    metadata = {key: value for key, value in obj["metadata"].items() if key != "namespace"}
-    if namespace:
-        metadata["namespace"] = namespace
-    return {**obj, "metadata": metadata}
-
-
 def _name(placement: EdgePlacement | BindingPolicy) -> str:
     kind = EDGE_PLACEMENTS if isinstance(placement, EdgePlacement) else BINDING_POLICIES
     return kind.named(placement.name)
-
-
-def _is_control(obj: Mapping[str, Any]) -> bool:
-    """Whether it says what becomes of others, and goes nowhere itself."""
-    return group_of(obj) in CONTROL_GROUPS

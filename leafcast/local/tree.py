@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from controllers.issuing.nodes import NodeCredentials, add_node, enrol_nodes, node_record
 from leafcast.ask.session import NODE_MANAGER
@@ -56,17 +55,12 @@ class LocalTree:
         """Start everything, run until cancelled, and stop the servers on the way out."""
         await self.centre.run(self._start_tiers)
 
-    async def apply(self, objects: Iterable[Mapping[str, Any]]) -> None:
-        """Apply objects to the centre's workload space, one after the other."""
-        await self.centre.apply(objects)
-
     def view(self) -> TreeView:
         """What is known of the tree now."""
-        return observe_tree(self.centre.nodes)
-
-    async def changed(self) -> None:
-        """Wait until the view may be another than when this was called."""
-        await self.centre.changed()
+        nodes, centre = self.centre.nodes, self.centre.nodes.get(NodePath())
+        rows = tuple(_node_view(nodes[path]) for path in sorted(nodes))
+        node = centre.node if centre else None
+        return TreeView(rows, _placements(node) if node else ())
 
     async def _start_tiers(self, world: NodeEnvironment, group: asyncio.TaskGroup) -> None:
         for tier in self.shape.tiers():
@@ -138,14 +132,6 @@ def local_tree(
     """A tree of its own in a folder, which goes with it if it is temporary."""
     options = CentreOptions(temporary=temporary, relays=shape.relays())
     return LocalTree(shape, Centre(DataDir(folder), options, progress), clusters)
-
-
-def observe_tree(nodes: Mapping[NodePath, NodeRuntime]) -> TreeView:
-    """The nodes that run here, and the placements as the centre knows them."""
-    centre = nodes.get(NodePath())
-    node = centre.node if centre else None
-    rows = tuple(_node_view(nodes[path]) for path in sorted(nodes))
-    return TreeView(rows, _placements(node) if node else ())
 
 
 def _sample_text(sample: ExceptionSample) -> str:

@@ -38,7 +38,7 @@ async def running(folder, shape=ONE_REGION):
 async def until_healthy(tree):
     async with asyncio.timeout(WAIT_SECONDS):
         while not any(p.complete and p.healthy == 2 for p in tree.view().placements):
-            await tree.changed()
+            await tree.centre.changed()
 
 
 async def versions(space):
@@ -70,7 +70,7 @@ def issued(tree):
 
 async def test_a_second_start_does_nothing_twice(tmp_path):
     async with running(tmp_path) as tree:
-        await tree.apply(load_shop().objects)
+        await tree.centre.apply(load_shop().objects)
         await until_healthy(tree)
         ledger, inventory = issued(tree), await versions(tree.centre.inventory)
         objects = await held_by_edges(tree)
@@ -120,15 +120,15 @@ async def test_the_controllers_begin_anew_with_each_run_of_the_centres_relay(tmp
             # Who waits for the node waits through the end of its run.
             await centre.until(lambda _: centre.driver is not driver)
             while tree.centre.controllers is first:
-                await tree.changed()
-        await tree.apply(load_shop().objects)
+                await tree.centre.changed()
+        await tree.centre.apply(load_shop().objects)
         await until_healthy(tree)
 
 
 async def test_a_centre_that_lost_its_ledger_alone_starts_all_its_regions_again(tmp_path):
     """Its mailboxes are there still: its run ends over what it finds in them, and begins anew."""
     async with running(tmp_path, TWO_REGIONS) as tree:
-        await tree.apply(load_shop().objects)
+        await tree.centre.apply(load_shop().objects)
         await until_healthy(tree)
         nodes, ledger = set(tree.centre.nodes), set(issued(tree))
     shutil.rmtree(tmp_path / "centre" / "jetstream" / "jetstream" / "RELAY" / "streams" / "OWN")

@@ -118,7 +118,7 @@ async def images(tree):
 
 
 async def ask(tree, mark, action, **fields):
-    await tree.apply([rollout(id=mark, action=action, **fields)])
+    await tree.centre.apply([rollout(id=mark, action=action, **fields)])
     status = await until(tree, lambda status: (status.get("request") or {}).get("id") == mark)
     assert status["request"]["outcome"] == "Done", status["request"]
 
@@ -136,11 +136,11 @@ async def until_the_second_wave(folder, told):
     """Good: by waves, and the second one soaks."""
     async with running(folder) as tree:
         await label_the_rings(tree)
-        await tree.apply([NAMESPACE, till("1"), PLACEMENT])
+        await tree.centre.apply([NAMESPACE, till("1"), PLACEMENT])
         await tree.centre.controllers.caught_up()
-        await tree.apply([rollout()])
+        await tree.centre.apply([rollout()])
         await until(tree, phase("Complete", 1))
-        await tree.apply([till("2")])
+        await tree.centre.apply([till("2")])
         status = await until(tree, lambda status: is_soaking_in(2, status))
         found = {str(path): image for path, image in (await images(tree)).items()}
         told.send((status["waves"], found))
@@ -189,7 +189,7 @@ async def test_the_whole_story(tmp_path):
         assert sum(wave["members"] for wave in status["waves"]) == 6
         assert set((await images(tree)).values()) == {"2"}
         # Bad: stopped at the canary, and taken back there.
-        await tree.apply([till("broken")])
+        await tree.centre.apply([till("broken")])
         status = await until(tree, phase("Paused", 3))
         assert status["waveName"] == "canary"
         found = await images(tree)
@@ -198,9 +198,9 @@ async def test_the_whole_story(tmp_path):
         await ask(tree, "b", "abort")
         async with asyncio.timeout(WAIT_SECONDS):
             while (await images(tree))[CANARY] != "2":
-                await tree.changed()
+                await tree.centre.changed()
         # Back to the first, at once.
         await ask(tree, "c", "undo", revision=1, now=True)
         async with asyncio.timeout(WAIT_SECONDS):
             while set((await images(tree)).values()) != {"1"}:
-                await tree.changed()
+                await tree.centre.changed()
