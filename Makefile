@@ -76,7 +76,7 @@ kube: $(VENV)/.installed-dev ## find kube-apiserver, etcd and the like, or build
 	@$(BIN)/python -m tests.kube.build
 
 docs: $(VENV)/.installed-dev ## write docs/commands.md anew, from the program
-	$(BIN)/python -m leafcast.cli.commands_page > docs/commands.md.new && mv docs/commands.md.new docs/commands.md
+	$(BIN)/python -m tests.commands_page > docs/commands.md.new && mv docs/commands.md.new docs/commands.md
 
 # Figures are of two cores that have nothing else to do.
 begins = date +%s >$(VENV)/.began-$@; echo 'make $@ takes up to $(1) on two cores.' >&2

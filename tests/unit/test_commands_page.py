@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from leafcast.cli.commands_page import commands_page
+from tests.commands_page import commands_page
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "commands.md"
 

@@ -12,7 +12,6 @@ PACKAGES = ("schemas", "relay", "controllers", "leafcast")
 FOR_USERS = {
     "leafcast.__main__": "python -m leafcast",
     "leafcast.cli.main": "the program, as pyproject.toml names it",
-    "leafcast.cli.commands_page": "make docs",
     "leafcast.client": "for programs of users",
     "leafcast.daemon.__main__": "what `up` starts",
 }
