@@ -11,13 +11,12 @@ from typing import Any
 from leafcast.ask.resource_names import ResourceKind
 from leafcast.show.object_formats import Format
 from leafcast.show.object_tables import (
+    LABELS,
+    NAMESPACE,
     Column,
     annotation_column,
     columns_of,
-    labels_column,
     laid_out,
-    namespace_column,
-    rows_of,
     widths_of,
 )
 from schemas.values.groups import AS_OF_ANNOTATION, EDGE_ANNOTATION
@@ -50,10 +49,10 @@ class TableStyle:
     def columns(self, kind: ResourceKind) -> list[Column]:
         printer = self.printers.get(kind)
         own = columns_of(kind.group, kind.resource, wide=self.wide, printer=printer)
-        first = [namespace_column()] if self.namespaces and kind.namespaced else []
+        first = [NAMESPACE] if self.namespaces and kind.namespaced else []
         whose = [annotation_column("EDGE", EDGE_ANNOTATION)] if self.edges else []
         when = [annotation_column("AS OF", AS_OF_ANNOTATION)] if self.as_of else []
-        return [*whose, *first, *own, *when, *([labels_column()] if self.labels else [])]
+        return [*whose, *first, *own, *when, *([LABELS] if self.labels else [])]
 
 
 def table_lines(groups: Sequence[ObjectGroup], style: TableStyle, now_ms: int) -> Iterator[str]:
@@ -76,16 +75,15 @@ class Rows:
 
     def lines(self, objects: Sequence[Object], now_ms: int) -> list[str]:
         columns = self.style.columns(self.kind)
-        rows = [tuple(self._cells(columns, obj, now_ms)) for obj in objects]
+        rows = [tuple(self._cell(it, obj, now_ms) for it in columns) for obj in objects]
         if self.style.headers and not self._widths:
             rows.insert(0, tuple(column.header for column in columns))
         self._widths = widths_of(rows, self._widths)
         return laid_out(rows, self._widths)
 
-    def _cells(self, columns: Sequence[Column], obj: Object, now_ms: int) -> Iterator[str]:
-        [row] = rows_of(columns, [obj], now_ms)
-        for column, value in zip(columns, row, strict=True):
-            yield self.kind.title(value) if self.titled and column.header == "NAME" else value
+    def _cell(self, column: Column, obj: Object, now_ms: int) -> str:
+        value = column.read(obj, now_ms)
+        return self.kind.title(value) if self.titled and column.header == "NAME" else value
 
 
 def document(objects: Sequence[Object], format_: Format, *, single: bool) -> str:

@@ -48,13 +48,6 @@ def annotation_column(header: str, name: str) -> Column:
     return _field(header, "metadata", "annotations", name)
 
 
-def rows_of(
-    columns: Sequence[Column], objects: Iterable[Fields], now_ms: int
-) -> list[tuple[str, ...]]:
-    """A row for each object."""
-    return [tuple(column.read(obj, now_ms) for column in columns) for obj in objects]
-
-
 def laid_out(rows: Sequence[Sequence[str]], widths: Sequence[int] = ()) -> list[str]:
     """Lines with the cells under each other; no column is narrower than `widths` says."""
     room = widths_of(rows, widths)
@@ -93,10 +86,6 @@ def _ref(obj: Fields, field: str) -> str:
     return f"{text(at(obj, field, 'kind'))}/{text(at(obj, field, 'name'))}"
 
 
-def _scale_target(obj: Fields) -> str:
-    return _ref(at(obj, "spec") or {}, "scaleTargetRef")
-
-
 def _selectors(obj: Fields, field: str) -> str:
     selectors = cell.listed(obj, "spec", field)
     return " | ".join(cell.selector_text(form) for form in selectors) or cell.NONE
@@ -106,6 +95,10 @@ def _removes(obj: Fields) -> str:
     return ",".join(map(str, cell.listed(obj, "spec", "remove"))) or cell.NONE
 
 
+NAMESPACE = Column("NAMESPACE", lambda obj, _: text(at(obj, "metadata", "namespace"), ""))
+"""What `-A` puts first."""
+LABELS = Column("LABELS", lambda obj, _: cell.labels_text(at(obj, "metadata", "labels")))
+"""What `--show-labels` puts last."""
 NAME = Column("NAME", lambda obj, _: text(at(obj, "metadata", "name")))
 AGE = Column("AGE", lambda obj, now: age_text(at(obj, "metadata", "creationTimestamp"), now))
 _CREATED = _field("CREATED AT", "metadata", "creationTimestamp")
@@ -181,7 +174,7 @@ _WORKLOADS: Mapping[tuple[str, str], tuple[Column, ...]] = {
         *_CONTAINERS,
     ),
     ("autoscaling", "horizontalpodautoscalers"): (
-        _said("REFERENCE", _scale_target),
+        _said("REFERENCE", lambda obj: _ref(at(obj, "spec") or {}, "scaleTargetRef")),
         _field("MINPODS", "spec", "minReplicas", missing="<unset>"),
         _field("MAXPODS", "spec", "maxReplicas"),
         _count("REPLICAS", "status", "currentReplicas"),
@@ -399,13 +392,3 @@ _TABLES: Mapping[tuple[str, str], tuple[Column, ...]] = {**_WORKLOADS, **_OTHERS
 def runs_nothing_here(group: str, resource: str, obj: Fields) -> bool:
     """Whether it would run if a cluster held it, and nothing tells whether one does."""
     return (group, resource) in _WORKLOADS and not cell.is_reported(obj)
-
-
-def namespace_column() -> Column:
-    """The column that `-A` puts first."""
-    return Column("NAMESPACE", lambda obj, _: text(at(obj, "metadata", "namespace"), ""))
-
-
-def labels_column() -> Column:
-    """The column that `--show-labels` puts last."""
-    return Column("LABELS", lambda obj, _: cell.labels_text(at(obj, "metadata", "labels")))

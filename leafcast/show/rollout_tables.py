@@ -24,6 +24,7 @@ _PHASES = {
     "Partial": "partial",
 }
 _STYLES = {"Complete": "green", "Aborted": "red", "Held": "red", "Paused": "yellow"}
+_WAVE_STYLES = {"Failed": "red", "Done": "green", "Promoted": "green"}
 _OPEN = frozenset({"Pending", "AwaitingApproval", "Progressing", "Soaking"})
 _ENDED = frozenset({"Complete", "Partial", "Aborted"})
 
@@ -154,15 +155,11 @@ def _far(status: Form, wave: Form) -> Text:
         return Text(_asked(wave), style="yellow")
     if phase == "Pending":
         return Text("pending", style="dim")
-    return Text(str(phase).lower(), style=_wave_style(phase))
+    return Text(str(phase).lower(), style=_WAVE_STYLES.get(phase, ""))
 
 
 def _asked(wave: Form) -> str:
     return "admits nobody" if wave.get("step") and wave.get("reason") else "needs approval"
-
-
-def _wave_style(phase: str) -> str:
-    return {"Failed": "red", "Done": "green", "Promoted": "green"}.get(phase, "")
 
 
 def _asks_before(wave: Form) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -33,13 +32,6 @@ _OF_A_NODE = frozenset({"pin", "freeze"})
 _restore_option = click.option(
     "--restore", "restores", is_flag=True, help="Also write the former content at the centre."
 )
-
-
-@dataclass(frozen=True, slots=True)
-class _Then:
-    """That what differs at the centre is told, or written back."""
-
-    restores: bool
 
 
 _at_option = click.option(
@@ -123,7 +115,7 @@ _steer("approve", "Approve a wave that waits for it.", click.argument("wave"))
 @data_dir_option
 def abort(name: str, data_dir: Path | None, *, keep: bool, restores: bool) -> None:
     """End the rollout. All go back to the former content."""
-    _ask(data_dir, name, "abort", _Then(restores=restores), keep=keep)
+    _ask(data_dir, name, "abort", restores=restores, keep=keep)
 
 
 @rollout.command()
@@ -134,7 +126,7 @@ def abort(name: str, data_dir: Path | None, *, keep: bool, restores: bool) -> No
 @data_dir_option
 def undo(name: str, to: int | None, data_dir: Path | None, *, now: bool, restores: bool) -> None:
     """Roll out what an earlier revision was, as a new revision."""
-    _ask(data_dir, name, "undo", _Then(restores=restores), revision=to, now=now)
+    _ask(data_dir, name, "undo", restores=restores, revision=to, now=now)
 
 
 _steer("retry", "Let out again, by waves, what was aborted or undone.")
@@ -171,9 +163,17 @@ def _finder(name: str) -> Callable[[Session], Any]:
 
 
 def _ask(
-    data_dir: Path | None, name: str, action: str, then: _Then | None = None, **arguments: Any
+    data_dir: Path | None,
+    name: str,
+    action: str,
+    *,
+    restores: bool | None = None,
+    **arguments: Any,
 ) -> None:
-    """Have the centre do it; say what became of it."""
+    """Have the centre do it; say what became of it, and what differs there, unless it `restores`.
+
+    With None that is nobody's question.
+    """
     given = {key: value for key, value in arguments.items() if value is not None}
 
     async def ask(session: Session) -> None:
@@ -183,8 +183,8 @@ def _ask(
         if handled.outcome != "Done":
             refuse([f"rollout/{handled.rollout}: {sanitize(handled.message)}"])
         click.echo(f"rollout.leafcast.io/{handled.rollout} {sanitize(handled.message)}")
-        if then is not None:
-            await tell_differences(session, handled.rollout, restores=then.restores)
+        if restores is not None:
+            await tell_differences(session, handled.rollout, restores=restores)
 
     in_session(data_dir, ask)
 

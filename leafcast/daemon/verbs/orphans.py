@@ -23,6 +23,7 @@ from relay.shell.asker import AskFailed
 from schemas.records.asks import ORPHANS
 from schemas.values.identity import MailKey, NodePath
 from schemas.values.refusals import BadIdentity
+from schemas.values.wire import asdict
 
 ASKED_MAX = 500
 ASKED_AT_ONCE = 32
@@ -69,11 +70,7 @@ class Survey:
         return {
             "orphans": [
                 {
-                    "kind": orphan.kind,
-                    "namespace": orphan.namespace,
-                    "name": orphan.name,
-                    "generation": orphan.generation,
-                    "term": orphan.term,
+                    **asdict(orphan),
                     "path": str(min(holders)),
                     "nodes": len(holders),
                     "known": orphan.key in known,

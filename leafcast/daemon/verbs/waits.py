@@ -468,12 +468,9 @@ class _Waiting:
 
     def _lack(self, name: str) -> Lack | None:
         """What it names and is not there; nothing while all that it had is held."""
-        if self._is_braked(name):
+        if any(hold["reason"] == REMOVAL_HELD for hold in self._held(name)):
             return None
         return self._controllers().translator.workloads.lack(self._meant(name))
-
-    def _is_braked(self, name: str) -> bool:
-        return any(hold["reason"] == REMOVAL_HELD for hold in self._held(name))
 
     def _check_lacks(self) -> None:
         found = [(name, lack) for name in self._placements if (lack := self._lack(name))]
