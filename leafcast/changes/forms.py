@@ -15,9 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from leafcast.ask.asked_space import key_form
-from leafcast.ask.resource_names import ResourceKind
 from leafcast.ask.session import in_inventory
-from leafcast.changes.wishes import PlannedWrite, Wish
 from relay.space_port import Object
 from schemas.objects.manifest_files import LoadedObject
 from schemas.objects.objects import ObjectKey
@@ -163,35 +161,6 @@ def _placing(form: Any) -> Placing | None:
     except BadSelector as error:
         raise BadBatch(f"the placement {name!r}: {error}") from error
     return Placing(name, selector, prune_all)
-
-
-def write_form(write: PlannedWrite) -> dict[str, Any]:
-    """A planned write as `read_write` reads it."""
-    wish = write.wish
-    kind = wish.kind
-    return {
-        "object": wish.object,
-        "key": key_form(wish.key),
-        "kind": [kind.group, kind.resource, kind.kind, kind.namespaced],
-        "place": wish.place,
-        "manager": wish.manager,
-        "notes": wish.notes,
-        "before": write.before,
-        "after": write.after,
-    }
-
-
-def read_write(form: Mapping[str, Any]) -> PlannedWrite:
-    """What the daemon said of an object."""
-    wish = Wish(
-        form["object"],
-        ObjectKey(*form["key"]),
-        ResourceKind(*form["kind"]),
-        form["place"],
-        form["manager"],
-        tuple(form["notes"]),
-    )
-    return PlannedWrite(wish, form["before"], form["after"])
 
 
 def read_key(form: Any) -> ObjectKey:

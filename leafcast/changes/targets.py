@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from leafcast.ask.resource_names import ResourceKind
 from relay.space_port import Object
@@ -45,17 +45,3 @@ class ObjectToDelete:
 def rollouts_of(targets: Iterable[ObjectToDelete]) -> list[str]:
     """The names of Rollouts among these."""
     return [it.key.name for it in targets if it.kind.group_resource == ROLLOUTS]
-
-
-def target_form(target: ObjectToDelete) -> list[Any]:
-    """`[group, resource, kind, namespaced, namespace, name, uid, path]`."""
-    kind, key = target.kind, target.key
-    named = [kind.group, kind.resource, kind.kind, kind.namespaced]
-    return [*named, key.namespace, key.name, target.uid, target.path]
-
-
-def read_target(form: list[Any]) -> ObjectToDelete:
-    """What the daemon said of an object."""
-    group, resource, kind, namespaced, namespace, name, uid, path = form
-    key = ObjectKey(group, resource, namespace, name)
-    return ObjectToDelete(ResourceKind(group, resource, kind, namespaced), key, uid, path)

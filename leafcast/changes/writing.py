@@ -9,13 +9,14 @@ from itertools import groupby
 from typing import Any
 
 from leafcast.changes.batches import Batch, Step
-from leafcast.changes.forms import pack, write_form
+from leafcast.changes.forms import pack
 from leafcast.changes.space_pair import SpacePair
 from leafcast.changes.wishes import PlannedWrite, Wish, order
 from relay.objects.serving import Serving
 from relay.ports import Clock
 from relay.space_errors import NOT_FOUND, SpaceError
 from relay.space_port import Object
+from schemas.values.wire import to_builtins
 
 AT_ONCE = 8
 """So many objects are written at a time: an answer has room for as many of the largest size."""
@@ -65,7 +66,7 @@ def _pages(writes: Iterable[PlannedWrite]) -> tuple[list[str], int]:
     pages, forms = list[str](), list[Any]()
     size = total = 0
     for write in writes:
-        form = write_form(write)
+        form = to_builtins(write)
         forms.append(form)
         size += len(json.dumps(form))
         if size > PAGE_BYTES:

@@ -272,12 +272,12 @@ async def test_a_batch_of_more_than_a_page_is_told_page_by_page(clock):
     form = {"namespace": None, "unread": False, "placing": None, "createNamespaces": True}
     objects = [[obj, "m.yaml", at, []] for at, obj in enumerate(maps)]
     answer = await daemon.call("apply-judge", batch=pack({**form, "objects": objects}), dry=True)
-    names = [it["key"][-1] for it in unpack(answer["page"])]
+    names = [it["wish"]["key"][-1] for it in unpack(answer["page"])]
     batch, page = answer["batch"], 0
     while answer["more"]:
         page += 1
         answer = await daemon.call("changes-read", batch=batch, page=page)
-        names += [it["key"][-1] for it in unpack(answer["page"])]
+        names += [it["wish"]["key"][-1] for it in unpack(answer["page"])]
     assert page
     assert names == ["shop", "c0", "c1", "c2", "c3"]
     assert len(json.dumps(answer)) < 2_000_000

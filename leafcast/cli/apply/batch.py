@@ -13,7 +13,6 @@ from leafcast.changes.forms import (
     READ,
     ApplyBatch,
     apply_text,
-    read_write,
     unpack,
 )
 from leafcast.changes.wishes import BatchFault, PlannedWrite, Wish, complete_by, place_of
@@ -24,6 +23,7 @@ from schemas.objects.manifest_files import LoadedObject
 from schemas.objects.objects import CRD_GROUP
 from schemas.values.codec import from_json, to_json
 from schemas.values.refusals import CodecError
+from schemas.values.wire import convert
 
 
 async def complete(
@@ -82,7 +82,7 @@ async def judged(
             answer = await session.call(READ, batch=batch.name, page=page)
             forms += unpack(answer["page"])
             page += 1
-        yield PlannedBatch([read_write(form) for form in forms], batch)
+        yield PlannedBatch([convert(PlannedWrite, form, "a write") for form in forms], batch)
 
 
 def _unsayable(loaded: Sequence[LoadedObject]) -> list[BatchFault]:

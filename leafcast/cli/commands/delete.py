@@ -17,7 +17,7 @@ from leafcast.ask.asked_space import key_form
 from leafcast.ask.object_readers import CentreReader
 from leafcast.ask.session import Session
 from leafcast.changes.forms import DELETE
-from leafcast.changes.targets import Fate, ObjectToDelete, read_target, rollouts_of
+from leafcast.changes.targets import Fate, ObjectToDelete, rollouts_of
 from leafcast.cli.apply.judged_batch import JudgedBatch, asked_to_judge
 from leafcast.cli.apply.removals import (
     Removals,
@@ -51,6 +51,7 @@ from schemas.objects.manifest_files import LoadedObject
 from schemas.objects.objects import DEFAULT_NAMESPACE, NAMESPACES
 from schemas.objects.selectors import LabelSelector
 from schemas.records.placements import placement_at
+from schemas.values.wire import convert
 from schemas.values.wording import some_of
 
 GONE_SECONDS_MAX, LOOK_SECONDS = 15.0, 0.1
@@ -172,7 +173,7 @@ async def judged_deletion(
         force=force or request.force,
         dry=request.dry,
     )
-    targets = [read_target(form) for form in answer["targets"]]
+    targets = [convert(ObjectToDelete, form, "a target") for form in answer["targets"]]
     async with aclosing(JudgedBatch(session, answer["batch"])) as batch:
         told = (answer[name] for name in ("nodes", "unsure", "keeping"))
         yield JudgedDeletion(targets, missing, batch, *told)

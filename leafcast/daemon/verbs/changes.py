@@ -20,7 +20,7 @@ from leafcast.changes.batches import Batch, Batches
 from leafcast.changes.deletions import KeptBack
 from leafcast.changes.judge import judge
 from leafcast.changes.space_pair import SpacePair
-from leafcast.changes.targets import ObjectToDelete, rollouts_of, target_form
+from leafcast.changes.targets import ObjectToDelete, rollouts_of
 from leafcast.manifest_sources import BadManifests
 from relay.ports import BusBroken, Clock
 from relay.space_errors import NOT_FOUND, SpaceError
@@ -28,6 +28,7 @@ from relay.space_port import Labels, Object
 from relay.waiting import some_at_once
 from schemas.objects.objects import ObjectKey
 from schemas.values import names
+from schemas.values.wire import to_builtins
 from schemas.values.wording import namespace_first
 
 LABEL_MANAGER = "leafcast-label"
@@ -103,7 +104,7 @@ class ChangeVerbs:
     ) -> Json:
         """Judge a deletion of `[group, resource, namespace, name, uid]`, or `{refused}`.
 
-        `{batch, targets, nodes, unsure, keeping}`: what goes, in order, as `target_form` has it;
+        `{batch, targets, nodes, unsure, keeping}`: what goes, in order, as `ObjectToDelete`;
         the SyncTargets of nodes that are there, by path; why that cannot be told; what Rollouts
         among these keep back. `batch` is "" if something speaks against it, or it is `dry`.
         """
@@ -128,7 +129,7 @@ class ChangeVerbs:
             name = self.batches.keep(deletions.batch_of(self._spaces, targets, 200 * len(targets)))
         return {
             "batch": name,
-            "targets": [target_form(target) for target in targets],
+            "targets": to_builtins(targets),
             "nodes": nodes,
             "unsure": unsure,
             "keeping": list(keeping),
