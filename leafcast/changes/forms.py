@@ -22,7 +22,8 @@ from schemas.objects.objects import ObjectKey
 from schemas.objects.selectors import LabelSelector
 from schemas.values import names
 from schemas.values.codec import JSON_VALUES_MAX, from_json, has_too_many_values
-from schemas.values.refusals import BadSelector, CodecError
+from schemas.values.refusals import CodecError, RecordRefused
+from schemas.values.wire import convert, to_builtins
 
 APPLY, DELETE, LABEL, RESTORE = "apply-judge", "delete-judge", "label-judge", "restore-judge"
 """The verbs that judge a batch, and keep it to be written."""
@@ -56,6 +57,10 @@ class Placing:
     name: str
     where: LabelSelector | None = None
     prune_all: bool = False
+
+    def __post_init__(self) -> None:
+        if fault := names.subdomain_fault(self.name):
+            raise ValueError(f"the placement {self.name!r}: {fault}")
 
     @property
     def place(self) -> str:
@@ -100,67 +105,19 @@ def unpack(text: Any) -> Any:
 
 def apply_text(batch: ApplyBatch) -> str:
     """A batch as `read_apply` reads it."""
-    placing = batch.placing
-    return pack(
-        {
-            "objects": [[it.object, it.origin, it.line, it.notes] for it in batch.loaded],
-            "namespace": batch.namespace,
-            "unread": batch.unread,
-            "placing": None if placing is None else _placing_form(placing),
-            "createNamespaces": batch.create_namespaces,
-        }
-    )
+    return pack(to_builtins(batch))
 
 
 def read_apply(text: Any) -> ApplyBatch:
     """The batch that a text says, of objects of any form; raises BadBatch, TooLargeBatch."""
-    match unpack(text):
-        case {
-            "objects": [*objects],
-            "namespace": None | str() as namespace,
-            "unread": bool(unread),
-            "placing": placing,
-            "createNamespaces": bool(create_namespaces),
-        }:
-            pass
-        case _:
-            raise BadBatch("not objects, namespace, unread, placing and createNamespaces")
-    if len(objects) > BATCH_OBJECTS_MAX:
-        raise TooLargeBatch(f"{len(objects)} objects, at most {BATCH_OBJECTS_MAX} are taken")
-    loaded = [_loaded(form) for form in objects]
-    return ApplyBatch(loaded, namespace, unread, _placing(placing), create_namespaces)
-
-
-def _loaded(form: Any) -> LoadedObject:
-    match form:
-        case [dict(obj), str(origin), int(line), [*notes]] if all(
-            isinstance(note, str) for note in notes
-        ):
-            return LoadedObject(obj, origin, line, tuple(notes))
-        case _:
-            raise BadBatch("an object that is not said as [object, origin, line, notes]")
-
-
-def _placing_form(placing: Placing) -> dict[str, Any]:
-    where = None if placing.where is None else placing.where.to_kubernetes()
-    return {"name": placing.name, "where": where, "pruneAll": placing.prune_all}
-
-
-def _placing(form: Any) -> Placing | None:
-    match form:
-        case None:
-            return None
-        case {"name": str(name), "where": None | dict() as where, "pruneAll": bool(prune_all)}:
-            pass
-        case _:
-            raise BadBatch("a placing that is not said as name, where and pruneAll")
-    if fault := names.subdomain_fault(name):
-        raise BadBatch(f"the placement {name!r}: {fault}")
     try:
-        selector = None if where is None else LabelSelector.from_kubernetes(where)
-    except BadSelector as error:
-        raise BadBatch(f"the placement {name!r}: {error}") from error
-    return Placing(name, selector, prune_all)
+        batch = convert(ApplyBatch, unpack(text), "a batch")
+    except RecordRefused as error:
+        raise BadBatch(str(error)) from error
+    if len(batch.loaded) > BATCH_OBJECTS_MAX:
+        message = f"{len(batch.loaded)} objects, at most {BATCH_OBJECTS_MAX} are taken"
+        raise TooLargeBatch(message)
+    return batch
 
 
 def read_key(form: Any) -> ObjectKey:

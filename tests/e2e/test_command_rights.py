@@ -166,9 +166,11 @@ def test_an_object_longer_than_a_message_is_applied_and_read(tree, tmp_path):
 
 def said_batch(*objects, **how):
     """A batch as a raw client says it, with what it likes in it."""
-    form = {"namespace": None, "unread": False, "placing": None, "createNamespaces": False}
-    listed = [[obj, "raw", at, []] for at, obj in enumerate(objects)]
-    return {"batch": pack({**form, "objects": listed, **how}), "dry": False}
+    form = {"namespace": None, "unread": False, "placing": None, "create_namespaces": False}
+    loaded = [
+        {"object": obj, "origin": "raw", "line": at, "notes": []} for at, obj in enumerate(objects)
+    ]
+    return {"batch": pack({**form, "loaded": loaded, **how}), "dry": False}
 
 
 def placement_with(spec):
@@ -198,7 +200,7 @@ REFUSED = (
     ("apply-judge", said_batch(CONFIG, {**CONFIG, "data": 7}), "is given twice"),
     ("apply-judge", said_batch(CONFIG, namespace=7), "it is no batch"),
     ("apply-judge", said_batch(CONFIG, placing={"name": "A b"}), "it is no batch"),
-    ("apply-judge", said_batch(objects=[0] * 10**6), "at most 50000 are taken"),
+    ("apply-judge", said_batch(*[CONFIG] * 50_001), "at most 50000 are taken"),
     ("changes-write", {"batch": "none"}, "nobody judged this batch"),
     ("changes-write", {"batch": ["none"]}, "nobody judged this batch"),
     ("changes-read", {"batch": "none", "page": "1"}, "the page"),

@@ -309,11 +309,13 @@ def object_key(data: bytes) -> None:
 
 
 BATCH = {
-    "objects": [[{"kind": "ConfigMap"}, "a.yaml", 1, ["a note"]]],
+    "loaded": [
+        {"object": {"kind": "ConfigMap"}, "origin": "a.yaml", "line": 1, "notes": ["a note"]}
+    ],
     "namespace": "shop",
     "unread": False,
-    "placing": {"name": "a", "where": {"matchLabels": {"a": "b"}}, "pruneAll": False},
-    "createNamespaces": True,
+    "placing": {"name": "a", "where": [["a", "In", ["b"]]], "prune_all": False},
+    "create_namespaces": True,
 }
 
 TARGETS = {

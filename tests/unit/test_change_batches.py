@@ -269,9 +269,11 @@ async def test_what_a_rollout_keeps_back_of_a_placement_that_goes_too_is_no_ques
 async def test_a_batch_of_more_than_a_page_is_told_page_by_page(clock):
     daemon = ChangingDaemon(MemorySpace(clock, SeededDice()), MemorySpace(clock, SeededDice()))
     maps = [config(f"c{at}", value="x" * 900_000) for at in range(4)]
-    form = {"namespace": None, "unread": False, "placing": None, "createNamespaces": True}
-    objects = [[obj, "m.yaml", at, []] for at, obj in enumerate(maps)]
-    answer = await daemon.call("apply-judge", batch=pack({**form, "objects": objects}), dry=True)
+    form = {"namespace": None, "unread": False, "placing": None, "create_namespaces": True}
+    loaded = [
+        {"object": obj, "origin": "m.yaml", "line": at, "notes": []} for at, obj in enumerate(maps)
+    ]
+    answer = await daemon.call("apply-judge", batch=pack({**form, "loaded": loaded}), dry=True)
     names = [it["wish"]["key"][-1] for it in unpack(answer["page"])]
     batch, page = answer["batch"], 0
     while answer["more"]:
