@@ -153,10 +153,11 @@ def _checked_child(child: object) -> dict[str, Any] | None:
         "inSession": child.get("inSession") is True,
         "inStep": child.get("inStep") is True,
         "left": child.get("left") is True,
-        "joined": child.get("joined") is not False,
         "nkey": _text(child, "nkey"),
         **_figures(child, ("lag", "refused", "contested", "unsaid")),
     }
+    if "joined" in child:  # A relay of a version before does not say it.
+        said["joined"] = child["joined"] is not False
     figures = _figures(counts, _COUNTS) if isinstance(counts, Mapping) else {}
     if isinstance(counts, Mapping) and len(figures) == len(_COUNTS):
         said["counts"] = {**figures, "complete": counts.get("complete") is True}
@@ -165,8 +166,9 @@ def _checked_child(child: object) -> dict[str, Any] | None:
 
 def standing_of(child: Form) -> ChildStatus:
     """How it is with a child, by what `checked_answer` lets through."""
-    words = ("silentSinceMs", "left", "inSession", "joined", "inStep")
-    return ChildStatus(*(child[word] for word in words))
+    joined = child.get("joined", True)
+    in_step = child.get("inStep", True)
+    return ChildStatus(child["silentSinceMs"], child["left"], child["inSession"], joined, in_step)
 
 
 def _figures(form: Mapping[Any, Any], names: Iterable[str]) -> dict[str, int]:

@@ -93,6 +93,8 @@ def kept_standing(folder: Path) -> BackupStanding:
     """How the last ones went; as if there was none, if that is damaged."""
     try:
         form = _form(folder / STANDING_FILE) or {}
+        # Files of a release before do not say of disks.
+        form = {"same_disk": False, "whole_same_disk": False, **form}
         standing = BackupStanding(**{name: form[name] for name in asdict(_NONE)})
         times = standing.made_ms, standing.failing_ms, standing.whole_ms, standing.seconds
         # Whatever the file says: the sum of what are no numbers raises.

@@ -262,7 +262,7 @@ async def test_what_was_judged_is_written_once_and_by_nobody_elses_name(tree, as
     client, _ = asking
     judged = (await asked_raw(client, "apply-judge", said_batch(CONFIG)))["result"]
     [planned] = unpack(judged["page"])
-    assert planned["manager"] == "leafcast-apply"
+    assert planned["wish"]["manager"] == "leafcast-apply"
     written = await asked_raw(client, "changes-write", {"batch": judged["batch"]})
     assert written["result"]["done"]
     again = await asked_raw(client, "changes-write", {"batch": judged["batch"]})

@@ -54,7 +54,9 @@ class FormerBundles:
                 log.debug("who came by a bundle is asked later: %s", error)
                 continue
             for name, child in answer["children"].items():
-                accepted[parent.child(name)] = child["nkey"] if child["joined"] else ""
+                # A relay of a version before may not say it.
+                if (joined := child.get("joined")) is not None:
+                    accepted[parent.child(name)] = child["nkey"] if joined else ""
         now_ms = self._clock.now().wall_ms
         async with self._changing:
             void = await end_bundles(self._centre.issuer(), accepted, now_ms)
