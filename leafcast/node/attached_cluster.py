@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import AsyncExitStack
-from typing import Protocol
 
 from leafcast.node.node_server import NodeServer
 from leafcast.space_settings import SIMULATED, SpaceSetting

@@ -119,7 +119,7 @@ class MemberGrowth:
         """Where machines ask to be members of a node; raises ApiError if it can have none."""
         if path.is_root:
             self._check_centre()
-            return self._centre.nodes[CENTRE].leaf_urls
+            return self._centre.nodes[CENTRE].hosted.leaf_urls
         remedy = "name the centre (/) or a relay; `leafcast node list` shows them"
         said = await self._enrolling.answer(path, remedy)
         if said["role"] != "relay":
@@ -195,7 +195,7 @@ class MemberGrowth:
         key: PrivateKey,
     ) -> None:
         """Tell each machine what makes it a member, and become one, too, if it is of the centre."""
-        node, now_ms = self._centre.nodes[CENTRE], self._clock.now().wall_ms
+        node, now_ms = self._centre.nodes[CENTRE].hosted, self._clock.now().wall_ms
         accounts, leaf_urls = node.seeds, {FIRST: node.leaf_urls[0]}
         if not path.is_root:
             fresh = [new_user_nkey(self._dice.entropy(32))[0] for _ in range(4)]
