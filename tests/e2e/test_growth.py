@@ -50,7 +50,7 @@ class GrowingTree:
     def roles(self, at=None):
         done = (at or self.centre).run("tree", "--members", "-o", "json")
         if done.returncode:
-            return []
+            return None
         (centre,) = [it for it in json.loads(done.stdout)["nodes"] if it["path"] == "/"]
         return sorted(it["role"] for it in centre["members"])
 

@@ -263,10 +263,11 @@ def shrink(path: str, to: str, data_dir: Path | None) -> None:
     """Have the centre (/), which runs on three machines, run once again, at one of them.
 
     It stops for that: what it holds is copied to a new store there, and compared. The stores of the
-    members are kept; end the other two, and remove their data directories when you are content.
+    members are kept; once it answers there, end the other two, not before: the copy needs one of
+    them. Remove their data directories when you are content.
     """
     _call(data_dir, "node-shrink", path=path, to=to)
-    click.echo(f"{path} goes on alone at {to}; end the other two members.")
+    click.echo(f"{path} goes on alone at {to}: once it answers there, end the other two members.")
 
 
 @node.command()
