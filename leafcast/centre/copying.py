@@ -109,7 +109,7 @@ async def bring_over(place: DataDir, clock: Clock, dice: Dice) -> None:
     async with ProcessGuard() as guard:
         server = EmbeddedServer(aside, NodePath(), seeds, guard=guard, clock=clock)
         async with server:
-            await write_backup(place.folder / PENDING, place, _streams(server, seeds), clock)
+            await write_backup(place.folder / PENDING, place, streams_at(server, seeds), clock)
 
 
 def put_store_aside(data_dir: Path, server: Path) -> None:
@@ -129,7 +129,7 @@ async def bring_home(
     Each stream gets a fence first: of another member's batches nothing lands after that. Raises
     BackupUnusable, BusBroken.
     """
-    streams = _streams(member.server, seeds)
+    streams = streams_at(member.server, seeds)
     for holder, stream in STREAMS:
         async with account(streams, holder, "copying") as connection:
             is_space = holder == SPACE
@@ -139,7 +139,8 @@ async def bring_home(
     await write_backup(place.folder / PENDING, place, streams, clock)
 
 
-def _streams(server: EmbeddedServer, seeds: AccountSeeds) -> CentreServer:
+def streams_at(server: EmbeddedServer, seeds: AccountSeeds) -> CentreServer:
+    """Where a centre's streams are, reached by way of this server."""
     return CentreServer(server.url, {RELAY: seeds.relay, SPACE: seeds.space})
 
 

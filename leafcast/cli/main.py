@@ -42,7 +42,7 @@ _GROUPS = {
     "Every day": "demo up down apply delete place label diff plan wait rollout",
     "Look": "status get describe render tree events kubeconfig",
     "Nodes": "node join maintenance keys",
-    "Repair": "doctor accept orphans withdraw backup restore",
+    "Repair": "doctor accept orphans withdraw backup restore recover",
     "Run it yourself": "run install layout nats-config crds denature completion",
 }
 _COMMANDS = sorted(" ".join(_GROUPS.values()).split())

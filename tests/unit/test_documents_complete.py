@@ -45,6 +45,7 @@ RUN_ELSEWHERE = {
         ),
         "tests/e2e/test_growth.py",
     ),
+    "leafcast recover --from-member": "tests/nats/test_growth.py",
     "kubectl annotate rollout shop --overwrite leafcast.io/rollout-request='"
     '{"id": "7f3a", "action": "approve", "wave": "rest", "user": "jane"}\'': (
         "tests/kube/test_rollout_kind.py"

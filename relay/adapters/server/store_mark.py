@@ -59,9 +59,14 @@ def admit_store(folder: Path, store: Path, mark: StoreMark | None) -> None:
     kept, is_used = kept_mark(folder), _is_used(store)
     if kept == mark or (kept is None and not is_used):
         if mark is not None and kept is None:
-            atomic_write(folder / MARK_FILE, json.dumps(asdict(mark), indent=2) + "\n")
+            mark_store(folder, mark)
         return
     raise StoreOfAnotherKind(folder, kept, mark)
+
+
+def mark_store(folder: Path, mark: StoreMark) -> None:
+    """Say of which kind the store in a folder is; raises OSError."""
+    atomic_write(folder / MARK_FILE, json.dumps(asdict(mark), indent=2) + "\n")
 
 
 def kept_mark(folder: Path) -> StoreMark | None:
