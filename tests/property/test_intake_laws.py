@@ -127,6 +127,7 @@ def test_cells_of_other_waves_are_of_a_former_step_and_none_is_lost(summary):
     assert {text.partition("/")[0] for text in cells} <= WAVES | {CELL_FORMER}
     assert sum(cells.values()) == sum(summary.cells.values())
     assert own_cells(summary.cells, frozenset()) == {}
+    assert own_cells({**summary.cells, CELL_FORMER: 2}, frozenset()) == {CELL_FORMER: 2}
 
 
 def test_the_longest_report_of_all_is_taken():

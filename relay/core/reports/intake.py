@@ -147,14 +147,18 @@ def own_arms(arms: Mapping[str, int], known: frozenset[str] | None) -> dict[str,
 
 
 def own_cells(cells: Mapping[str, int], waves: frozenset[str]) -> dict[str, int]:
-    """The cells of waves that a placement has; those of others were said of a former step."""
+    """The cells of waves that a placement has; those of others were said of a former step.
+
+    Without waves only who has not answered the present step is told of.
+    """
     own: dict[str, int] = {}
     for text, count in cells.items():
         parsed = Cell.parse(text)
         is_own = parsed is not None and parsed.gate in waves
         named = text if is_own or text == CELL_OTHER else CELL_FORMER
-        own[named] = min(own.get(named, 0) + count, COUNT_MAX)
-    return fit_cells(own) if waves else {}
+        if waves or text == CELL_FORMER:
+            own[named] = min(own.get(named, 0) + count, COUNT_MAX)
+    return fit_cells(own)
 
 
 def _read_progress(data: bytes) -> Progress:
