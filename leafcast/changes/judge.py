@@ -21,8 +21,8 @@ from leafcast.changes.wishes import (
     wishes_of,
 )
 from relay.objects.serving import NO_KIND, Serving, needs_namespace, no_namespace
-from relay.objects.stored_object import INVALID, NOT_FOUND, WriteRefused
-from relay.space_errors import SpaceError
+from relay.objects.stored_object import INVALID
+from relay.space_errors import NOT_FOUND, SpaceError
 from relay.space_port import Object, Space
 from relay.waiting import some_at_once
 from schemas.objects.annotations import annotation_faults
@@ -131,7 +131,7 @@ class _Judging:
         try:
             before = await space.get(wish.key)
             after = await self._after(space, wish)
-        except (SpaceError, WriteRefused) as error:
+        except SpaceError as error:
             self._note(wish, error)
             return None
         return PlannedWrite(wish, before, after)
@@ -147,7 +147,7 @@ class _Judging:
         await self.prerequisites.require_namespace(space, wish.key)
         return after
 
-    def _note(self, wish: Wish, error: SpaceError | WriteRefused) -> None:
+    def _note(self, wish: Wish, error: SpaceError) -> None:
         text = error.message.removeprefix(f"{wish.key}: ")
         if is_lacking(wish.key, error):
             self._homeless[wish.key] = wish
@@ -207,20 +207,20 @@ class _Prerequisites:
         return error.reason in (NOT_FOUND, INVALID) and self.serving.brings(wish.object)
 
     async def require_namespace(self, space: Space, key: ObjectKey) -> None:
-        """Raises WriteRefused if an object's Namespace is not there, and does not come."""
+        """Raises SpaceError if an object's Namespace is not there, and does not come."""
         needed = needs_namespace(key)
         comes = self.unread or needed is None or needed.name in self.namespaces
         if needed is not None and not comes and await space.get(needed) is None:
             raise no_namespace(key)
 
     def judged(self, wish: Wish) -> Object:
-        """The object as it would be made, by what the batch defines; raises WriteRefused."""
+        """The object as it would be made, by what the batch defines; raises SpaceError."""
         if self.serving.brings(wish.object):
             self.serving.admitted(wish.object)
         return self.serving.made_whole(wish.key, self.serving.wished(wish.object))
 
 
-def is_lacking(key: ObjectKey, error: SpaceError | WriteRefused) -> bool:
+def is_lacking(key: ObjectKey, error: SpaceError) -> bool:
     """Whether an object is refused because its Namespace is not there."""
     said = f'namespaces "{key.namespace}" not found'
     return bool(key.namespace) and error.reason == NOT_FOUND and said in error.message

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from relay.objects.nulls import not_nullable, with_nulls, without_fields
-from relay.objects.stored_object import INVALID, NOT_FOUND, WriteRefused
+from relay.objects.stored_object import INVALID
+from relay.space_errors import NOT_FOUND, SpaceError
 from schemas.crds.structural import Schema, pruned, schema_faults, with_defaults
 from schemas.objects.objects import (
     ALWAYS_THERE,
@@ -55,11 +56,11 @@ class Serving:
         return (group_of(obj), str(obj["kind"])) in self.custom
 
     def admitted(self, obj: Mapping[str, Any]) -> ObjectKey:
-        """The key of an object whose kind is served in its version; raises Refused."""
+        """The key of an object whose kind is served in its version; raises SpaceError."""
         group, kind, said = group_of(obj), str(obj["kind"]), str(obj["apiVersion"])
         if said.rpartition("/")[2] not in self.versions(group, kind):
             told = f'{NO_KIND} "{kind}" in version "{said}"'
-            raise WriteRefused(NOT_FOUND, f"{told}; {self._remedy(group, kind)}")
+            raise SpaceError(NOT_FOUND, f"{told}; {self._remedy(group, kind)}")
         return self.table.key_of(obj)
 
     def versions(self, group: str, kind: str) -> tuple[str, ...]:
@@ -68,7 +69,7 @@ class Serving:
         return served_versions(group, kind) if custom is None else tuple(custom)
 
     def wished(self, obj: Mapping[str, Any]) -> Object:
-        """What of a wish is kept: no field that its schema does not know; raises Refused.
+        """What of a wish is kept: no field that its schema does not know; raises SpaceError.
 
         Nor one that is null, and that may not be. A Secret's `stringData` joins its `data`.
         """
@@ -94,7 +95,7 @@ class Serving:
         return said
 
     def made_whole(self, key: ObjectKey, obj: Mapping[str, Any]) -> Object:
-        """The object with its schema's defaults; raises Refused if it is not valid then."""
+        """The object with its schema's defaults; raises SpaceError if it is not valid then."""
         schema = self._schema(obj)
         if schema is None:
             return dict(obj)
@@ -102,7 +103,7 @@ class Serving:
         whole = with_defaults(without_fields(said, list(not_nullable(said, schema))), schema)
         if faults := schema_faults(whole, schema):
             told = "; ".join(str(fault) for fault in faults)
-            raise WriteRefused(INVALID, f"{key}: {told}")
+            raise SpaceError(INVALID, f"{key}: {told}")
         return {**whole, "status": obj["status"]} if "status" in obj else whole
 
     def _schema(self, obj: Mapping[str, Any]) -> Schema | None:
@@ -127,19 +128,19 @@ class Serving:
 
 
 def without_string_data(obj: Mapping[str, Any]) -> Object:
-    """A Secret as it is kept: `stringData` joined to `data`; all else as it is. Raises Refused."""
+    """The object, of a Secret `stringData` joined to `data`; raises SpaceError if it is wrong."""
     if (group_of(obj), obj["kind"]) != ("", "Secret"):
         return dict(obj)
     data, plain = obj.get("data") or {}, obj.get("stringData") or {}
     for name, pairs in (("data", data), ("stringData", plain)):
         if not isinstance(pairs, Mapping) or not all(isinstance(it, str) for it in pairs.values()):
-            raise WriteRefused(INVALID, f"{name}: it is not a mapping of strings; quote its values")
+            raise SpaceError(INVALID, f"{name}: it is not a mapping of strings; quote its values")
     for key, value in data.items():
         try:
             base64.b64decode("".join(value.split("\n")), validate=True)
         except ValueError as error:
             told = f"data.{key}: illegal base64 data ({error})"
-            raise WriteRefused(INVALID, f"{told}; write it as stringData, or encode it") from error
+            raise SpaceError(INVALID, f"{told}; write it as stringData, or encode it") from error
     made = {name: value for name, value in obj.items() if name != "stringData"}
     if plain:
         encoded = {key: base64.b64encode(text.encode()).decode() for key, text in plain.items()}
@@ -154,7 +155,7 @@ def needs_namespace(key: ObjectKey) -> ObjectKey | None:
     return ObjectKey(*NAMESPACES, "", key.namespace)
 
 
-def no_namespace(key: ObjectKey) -> WriteRefused:
+def no_namespace(key: ObjectKey) -> SpaceError:
     """That an object cannot be made, for its Namespace is not there."""
     told = f'{key}: namespaces "{key.namespace}" not found; apply the Namespace first'
-    return WriteRefused(NOT_FOUND, told)
+    return SpaceError(NOT_FOUND, told)

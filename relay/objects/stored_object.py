@@ -21,6 +21,7 @@ from relay.objects.merge import (
     withdrawn,
     without_nulls,
 )
+from relay.space_errors import Conflict, FieldConflict, SpaceError
 from schemas.content.blobs import BLOB_MAX_BYTES, OBJECT_MAX_BYTES
 from schemas.objects.objects import ObjectKey, validate_object
 from schemas.values import codec
@@ -28,26 +29,7 @@ from schemas.values.faults import InvalidObject
 from schemas.values.fields import mapping_at
 from schemas.values.refusals import CodecError
 
-NOT_FOUND, CONFLICT, INVALID = "NotFound", "Conflict", "Invalid"
-TOO_LARGE = "RequestEntityTooLarge"
-
-
-class WriteRefused(ValueError):
-    """A write that does not go; `reason` is a Kubernetes-like word, `message` its prose."""
-
-    def __init__(self, reason: str, message: str) -> None:
-        super().__init__(message)
-        self.reason = reason
-        self.message = message
-
-
-class Contested(WriteRefused):
-    """Other managers said fields that a wish would change; `managers` names them by path."""
-
-    def __init__(self, key: ObjectKey, managers: Mapping[str, str]) -> None:
-        named = ", ".join(f"{path} (by {manager})" for path, manager in sorted(managers.items()))
-        super().__init__(CONFLICT, f"{key}: others own fields that this would change: {named}")
-        self.managers = managers
+CONFLICT, INVALID, TOO_LARGE = "Conflict", "Invalid", "RequestEntityTooLarge"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,21 +61,19 @@ class CreationTracker:
 
 
 def admit(obj: Mapping[str, Any]) -> None:
-    """Check what every object needs; raises Refused (Invalid), naming the field and the remedy."""
+    """Check what every object needs; raises SpaceError (Invalid) with the field and the remedy."""
     try:
         validate_object(obj)
     except InvalidObject as error:
-        raise WriteRefused(INVALID, str(error)) from error
+        raise SpaceError(INVALID, str(error)) from error
 
 
 def _check_version(key: ObjectKey, wish: Mapping[str, Any], revision: int | None) -> None:
-    """Hold a caller to the resourceVersion it named, if it did; raises Refused (Conflict)."""
+    """Hold a caller to the resourceVersion it named, if it did; raises Conflict."""
     version = wish["metadata"].get("resourceVersion")
     if version and version != (str(revision) if revision else ""):
         now = f"is at {revision}" if revision else "is gone"
-        raise WriteRefused(
-            CONFLICT, f"{key}: written for version {version}, and {now}: read it again"
-        )
+        raise Conflict(CONFLICT, f"{key}: written for version {version}, and {now}: read it again")
 
 
 def _contested(
@@ -129,18 +109,18 @@ def _without(
 
 
 def check_size(key: ObjectKey, size: int, limit: int) -> None:
-    """Hold an object to a limit in bytes; raises Refused (RequestEntityTooLarge)."""
+    """Hold an object to a limit in bytes; raises SpaceError (RequestEntityTooLarge)."""
     if size > limit:
         said = f"{key}: {size} bytes, at most {limit} fit: split it, or keep less in it"
-        raise WriteRefused(TOO_LARGE, said)
+        raise SpaceError(TOO_LARGE, said)
 
 
 def check_uid(key: ObjectKey, held: StoredObject | None, uid: str) -> None:
-    """Hold a caller to the uid it named, if it did; raises Refused (Conflict)."""
+    """Hold a caller to the uid it named, if it did; raises Conflict."""
     actual = held.object["metadata"]["uid"] if held else ""
     if uid and uid != actual:
         now = f"its uid is {actual}, not {uid}: it is another object" if held else f"{uid} is gone"
-        raise WriteRefused(CONFLICT, f"{key}: {now}")
+        raise Conflict(CONFLICT, f"{key}: {now}")
 
 
 def applied(  # noqa: PLR0913 - what is there, what is wished, and by whom
@@ -159,8 +139,8 @@ def applied(  # noqa: PLR0913 - what is there, what is wished, and by whom
     """The object after this manager's wish; `held` itself if nothing differs.
 
     `revision` is where `held` lies; `uid` is for an object that is new; `whole` makes of what is
-    said what is kept, and `as_written` puts in the nulls that the wish says. Raises Refused,
-    and Contested, unless by force, if others said fields that it would change.
+    said what is kept, and `as_written` puts in the nulls that the wish says. Raises SpaceError,
+    and FieldConflict, unless by force, if others said fields that it would change.
     """
     _check_version(key, wish, revision if held else None)
     check_uid(key, held, wish["metadata"].get("uid", ""))
@@ -173,7 +153,10 @@ def applied(  # noqa: PLR0913 - what is there, what is wished, and by whom
         return StoredObject(_canonical(key, fresh), {manager: said})
     contested = _contested(held, wish, manager)
     if contested and not force:
-        raise Contested(key, {".".join(path): who[0] for path, who in contested.items()})
+        managers = {".".join(path): who[0] for path, who in contested.items()}
+        named = ", ".join(f"{path} (by {said_by})" for path, said_by in sorted(managers.items()))
+        told = f"{key}: others own fields that this would change: {named}"
+        raise FieldConflict(CONFLICT, told, managers)
     others = _without(held.applied_fields, contested)
     # Nulls are what the last wish says: one that is said no more is gone.
     there = held.object if as_written is None else without_nulls(held.object)
@@ -198,7 +181,7 @@ def disowned(
 ) -> StoredObject:
     """The object with nothing said by these managers, and without these labels and annotations.
 
-    All else stays. Raises Refused if it is another object.
+    All else stays. Raises SpaceError if it is another object.
     """
     check_uid(key, held, uid)
     metadata = dict(held.object["metadata"])
@@ -220,7 +203,7 @@ def replaced(
 ) -> StoredObject:
     """The object as it is wished whole, with its own status; `held` itself if it is that already.
 
-    Raises Refused (Conflict) if it is at another version than the wish names.
+    Raises Conflict if it is at another version than the wish names.
     """
     _check_version(key, wish, revision)
     check_uid(key, held, wish["metadata"].get("uid", ""))
@@ -259,7 +242,7 @@ def with_labels(
 ) -> StoredObject:
     """The object with these labels set or taken off; `held` itself if it has them so already.
 
-    They are this manager's then, and nobody else's. Raises Refused.
+    They are this manager's then, and nobody else's. Raises SpaceError.
     """
     before = labels_of(held.object)
     changed = {name: value for name, value in labels.items() if before.get(name) != value}
@@ -368,11 +351,11 @@ def _named(obj: Object, key: ObjectKey, held: Mapping[str, Any] | None = None) -
 
 
 def _canonical(key: ObjectKey, obj: Object) -> Object:
-    """The object as it reads back from its canonical bytes; raises Refused."""
+    """The object as it reads back from its canonical bytes; raises SpaceError."""
     try:
         plain = codec.canonical(obj)
     except CodecError as error:
-        raise WriteRefused(INVALID, f"{key}: {error}") from error
+        raise SpaceError(INVALID, f"{key}: {error}") from error
     check_size(key, len(plain), OBJECT_MAX_BYTES)
     read: Object = codec.unpack(plain, OBJECT_MAX_BYTES, lists=True)
     return read

@@ -6,13 +6,12 @@ import asyncio
 from collections.abc import AsyncGenerator, Collection
 from functools import partial
 
-from relay.adapters.spaces.refusals import as_space_errors
 from relay.adapters.spaces.whole_follow import follow_whole, kinds_served
 from relay.objects import stored_object as rules
 from relay.objects.serving import Serving, needs_namespace, no_namespace
 from relay.objects.stored_object import CreationTracker, StoredObject
 from relay.ports import Clock, Dice
-from relay.space_errors import ResumeTooOld, SpaceError
+from relay.space_errors import NOT_FOUND, ResumeTooOld, SpaceError
 from relay.space_port import Absence, Interests, Kind, Labels, Listing, Object, ObjectChange, Tell
 from schemas.objects.objects import DEFINITIONS, ObjectKey
 from schemas.objects.selectors import LabelSelector
@@ -138,17 +137,16 @@ class MemorySpace:
         force: bool = True,
         dry_run: bool = False,
     ) -> Object:
-        with as_space_errors():
-            rules.admit(obj)
-            key = self._serving.admitted(obj)
-            said, obj = obj, self._serving.wished(obj)
-            entry = self._present(key)
-            if entry and create_only:
-                return rules.at_revision(entry.stored, entry.revision)
-            namespace = needs_namespace(key)
-            if entry is None and namespace is not None and self._present(namespace) is None:
-                raise no_namespace(key)
-            changed = self._changed(key, entry, obj, manager, force=force, said=said)
+        rules.admit(obj)
+        key = self._serving.admitted(obj)
+        said, obj = obj, self._serving.wished(obj)
+        entry = self._present(key)
+        if entry and create_only:
+            return rules.at_revision(entry.stored, entry.revision)
+        namespace = needs_namespace(key)
+        if entry is None and namespace is not None and self._present(namespace) is None:
+            raise no_namespace(key)
+        changed = self._changed(key, entry, obj, manager, force=force, said=said)
         if dry_run:
             return rules.at_revision(changed, entry.revision if entry else 0)
         self._serving = self._serving.extended_by([changed.object])
@@ -157,9 +155,8 @@ class MemorySpace:
     async def set_status(self, key: ObjectKey, status: Object) -> Object:
         entry = self._present(key)
         if entry is None:
-            raise SpaceError(rules.NOT_FOUND, f"{key}: there is no such object")
-        with as_space_errors():
-            changed = rules.with_status(key, entry.stored, entry.revision, status)
+            raise SpaceError(NOT_FOUND, f"{key}: there is no such object")
+        changed = rules.with_status(key, entry.stored, entry.revision, status)
         return self._keep(key, entry, changed)
 
     async def disown(
@@ -167,31 +164,28 @@ class MemorySpace:
     ) -> None:
         entry = self._present(key)
         if entry is None:
-            raise SpaceError(rules.NOT_FOUND, f"{key}: there is no such object")
-        with as_space_errors():
-            changed = rules.disowned(
-                key, entry.stored, entry.revision, uid=uid, managers=managers, marks=marks
-            )
+            raise SpaceError(NOT_FOUND, f"{key}: there is no such object")
+        changed = rules.disowned(
+            key, entry.stored, entry.revision, uid=uid, managers=managers, marks=marks
+        )
         self._keep(key, entry, changed)
 
     async def set_labels(self, key: ObjectKey, labels: Labels, manager: str) -> Object:
         entry = self._present(key)
         if entry is None:
-            raise SpaceError(rules.NOT_FOUND, f"{key}: there is no such object")
-        with as_space_errors():
-            changed = rules.with_labels(key, entry.stored, entry.revision, labels, manager)
+            raise SpaceError(NOT_FOUND, f"{key}: there is no such object")
+        changed = rules.with_labels(key, entry.stored, entry.revision, labels, manager)
         return self._keep(key, entry, changed)
 
     async def replace(self, obj: Object, manager: str, *, dry_run: bool = False) -> Object:
-        with as_space_errors():
-            rules.admit(obj)
-            key = self._serving.admitted(obj)
-            entry = self._present(key)
-            if entry is None:
-                raise SpaceError(rules.NOT_FOUND, f"{key}: there is no such object")
-            wish = self._serving.wished(obj)
-            whole = self._serving.made_whole
-            changed = rules.replaced(key, entry.stored, entry.revision, wish, whole)
+        rules.admit(obj)
+        key = self._serving.admitted(obj)
+        entry = self._present(key)
+        if entry is None:
+            raise SpaceError(NOT_FOUND, f"{key}: there is no such object")
+        wish = self._serving.wished(obj)
+        whole = self._serving.made_whole
+        changed = rules.replaced(key, entry.stored, entry.revision, wish, whole)
         if dry_run:
             return rules.at_revision(changed, entry.revision)
         return self._keep(key, entry, changed)
@@ -200,8 +194,7 @@ class MemorySpace:
         entry = self._present(key)
         if entry is None:
             return False
-        with as_space_errors():
-            rules.check_uid(key, entry.stored, uid)
+        rules.check_uid(key, entry.stored, uid)
         self._forget_old_deletions()
         self._put(key, entry.stored, self._clock.now().seconds)
         if key.group_resource == DEFINITIONS:

@@ -64,7 +64,7 @@ from relay.adapters.server.store_key import (
 )
 from relay.adapters.server.store_mark import MARK_FILE, StoreMarkDamaged, kept_mark
 from relay.objects.serving import without_string_data
-from relay.objects.stored_object import WriteRefused
+from relay.space_errors import SpaceError
 from schemas.records.records import encode_payload
 from schemas.values.codec import from_json
 from tests.fuzz.target import Form, Target
@@ -203,7 +203,7 @@ TARGETS = {
     "store key's check": file(
         CHECK_FILE, lambda at: check_key(at, STORE_KEY), StoreKeyRefused, STORE_KEY.check
     ),
-    "secret": file("secret.json", secret, (WriteRefused, ValueError), {"key": "dmFsdWU="}),
+    "secret": file("secret.json", secret, (SpaceError, ValueError), {"key": "dmFsdWU="}),
     "lease": file(
         "lease.json",
         lambda at: _renewed({"spec": {"renewTime": json_in(at / "lease.json")}}, 0),

@@ -60,7 +60,7 @@ def admitted(data: bytes) -> None:
         return
     if not isinstance(wish, dict):
         return
-    with suppress(stored_object.WriteRefused):
+    with suppress(SpaceError):
         stored_object.admit(wish)
         at = ObjectKey("", "pods", "n", wish["metadata"]["name"])
         stored_object.check_uid(at, STORED, str(wish["metadata"].get("uid", "")))

@@ -5,7 +5,7 @@ import pytest
 from leafcast.show.rendering import rendering_lines
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.objects.nulls import field_text, null_fields, refused_nulls, without_fields
-from relay.objects.stored_object import WriteRefused
+from relay.space_errors import SpaceError
 from schemas.objects.objects import ObjectKey
 from tests.doubles.memory_space import MemorySpace
 from tests.unit.test_serving import DEFINITION, SERVING, kept, widget
@@ -58,7 +58,7 @@ async def test_a_null_that_is_said_no_more_is_gone_and_others_nulls_refuse_nothi
     ],
 )
 def test_a_null_is_none_where_a_value_is_required_and_no_item(spec, said):
-    with pytest.raises(WriteRefused) as refused:
+    with pytest.raises(SpaceError) as refused:
         kept(**spec)
     assert said in str(refused.value.message)
 

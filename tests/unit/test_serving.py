@@ -3,7 +3,8 @@
 import pytest
 
 from relay.objects.serving import Serving, needs_namespace, without_string_data
-from relay.objects.stored_object import INVALID, NOT_FOUND, WriteRefused
+from relay.objects.stored_object import INVALID
+from relay.space_errors import NOT_FOUND, SpaceError
 from schemas.objects.objects import ObjectKey
 
 SIZE = {"type": "integer", "minimum": 1, "maximum": 9}
@@ -76,7 +77,7 @@ def kept(**spec):
     ],
 )
 def test_what_is_not_served_is_refused_in_kubectls_words(version, kind, said):
-    with pytest.raises(WriteRefused) as refused:
+    with pytest.raises(SpaceError) as refused:
         SERVING.admitted(obj(version, kind))
     assert refused.value.reason == NOT_FOUND
     assert said in refused.value.message
@@ -99,10 +100,10 @@ def test_what_is_served_has_a_key(version, kind):
 
 
 def test_a_custom_kind_is_served_by_its_definition_alone():
-    with pytest.raises(WriteRefused, match="ensure its CustomResourceDefinition is applied first"):
+    with pytest.raises(SpaceError, match="ensure its CustomResourceDefinition is applied first"):
         Serving().admitted(widget())
     bare = {**DEFINITION, "spec": {**DEFINITION["spec"], "versions": []}}
-    with pytest.raises(WriteRefused, match=r"serves no version: add one to spec\.versions"):
+    with pytest.raises(SpaceError, match=r"serves no version: add one to spec\.versions"):
         Serving().extended_by([bare]).admitted(widget())
 
 
@@ -147,7 +148,7 @@ def test_a_custom_resource_is_pruned_and_gets_its_defaults():
     ],
 )
 def test_a_custom_resource_that_its_schema_does_not_allow_is_refused(spec, said):
-    with pytest.raises(WriteRefused) as refused:
+    with pytest.raises(SpaceError) as refused:
         kept(**spec)
     assert refused.value.reason == INVALID
     assert refused.value.message.startswith(f"{KEY}: ")
@@ -155,7 +156,7 @@ def test_a_custom_resource_that_its_schema_does_not_allow_is_refused(spec, said)
 
 
 def test_all_faults_are_told_at_once_and_a_status_is_not_looked_at():
-    with pytest.raises(WriteRefused, match=r"spec\.size: .*; spec\.name: "):
+    with pytest.raises(SpaceError, match=r"spec\.size: .*; spec\.name: "):
         kept(size=0, name="A")
     told = {**widget(size=1, limit="10%", port=80), "status": {"whatever": 1}}
     assert SERVING.made_whole(KEY, told)["status"] == {"whatever": 1}
@@ -179,7 +180,7 @@ def test_string_data_becomes_data():
     ],
 )
 def test_a_secret_whose_data_cannot_be_read_is_refused(fields, said):
-    with pytest.raises(WriteRefused, match=said):
+    with pytest.raises(SpaceError, match=said):
         without_string_data(obj("v1", "Secret", **fields))
 
 

@@ -17,7 +17,6 @@ from relay.adapters.kubernetes.follower import Follower
 from relay.adapters.kubernetes.informer import InformerContext, list_pages, named
 from relay.adapters.kubernetes.kubeconfig import InCluster, Kubeconfig
 from relay.adapters.kubernetes.leases import KubernetesLeases
-from relay.adapters.spaces.refusals import as_space_errors
 from relay.objects.nulls import refused_nulls, without_fields
 from relay.objects.serving import NO_KIND
 from relay.objects.stored_object import admit
@@ -313,8 +312,7 @@ class KubernetesSpace:
 
     async def _admitted(self, obj: Object) -> tuple[Kind, str]:
         """The kind of an object that may be written, and the namespace that it names or means."""
-        with as_space_errors():
-            admit(obj)
+        admit(obj)
         await self._same_space()
         group = group_of(obj)
         version = str(obj["apiVersion"]).rpartition("/")[2]

@@ -19,13 +19,12 @@ from relay.adapters.spaces import bucket_values as kv
 from relay.adapters.spaces.bucket import ALONE, Bucket, BucketEntry, Kept
 from relay.adapters.spaces.bucket_values import Parts
 from relay.adapters.spaces.read_cache import ReadCache
-from relay.adapters.spaces.refusals import as_space_errors
 from relay.adapters.spaces.whole_follow import follow_whole, kinds_served
 from relay.objects import stored_object as rules
 from relay.objects.serving import Serving, needs_namespace, no_namespace
-from relay.objects.stored_object import CreationTracker, StoredObject, WriteRefused
+from relay.objects.stored_object import CreationTracker, StoredObject
 from relay.ports import Clock, Dice
-from relay.space_errors import Conflict, ResumeTooOld, SpaceError
+from relay.space_errors import NOT_FOUND, Conflict, ResumeTooOld, SpaceError
 from relay.space_port import Absence, Interests, Kind, Labels, Listing, Object, ObjectChange, Tell
 from schemas.content import blobs
 from schemas.kind_check import parse_own_kind
@@ -198,8 +197,7 @@ class EmbeddedSpace:
         dry_run: bool = False,
     ) -> Object:
         key = await self._admitted(obj)
-        with as_space_errors():
-            said, obj = obj, self._serving.wished(obj)
+        said, obj = obj, self._serving.wished(obj)
         surely = create_only or dry_run or bool(obj["metadata"].get("resourceVersion"))
         for attempt in range(ATTEMPTS_MAX):
             found = await self._find(key, fresh=surely or attempt > 0)
@@ -217,8 +215,7 @@ class EmbeddedSpace:
         raise self._contended(key)
 
     def _previewed(self, key: ObjectKey, found: _Found, changed: StoredObject) -> Object:
-        with as_space_errors():
-            rules.check_size(key, len(rules.encode(changed)), kv.VALUE_MAX_BYTES)
+        rules.check_size(key, len(rules.encode(changed)), kv.VALUE_MAX_BYTES)
         return rules.at_revision(changed, found.revision if found.stored else 0)
 
     async def set_status(self, key: ObjectKey, status: Object) -> Object:
@@ -239,9 +236,8 @@ class EmbeddedSpace:
         for attempt in range(ATTEMPTS_MAX):
             found = await self._find(key, fresh=attempt > 0)
             if found.stored is None:
-                raise SpaceError(rules.NOT_FOUND, f"{key}: there is no such object")
-            with as_space_errors():
-                changed = change(key, found.stored, found.revision)
+                raise SpaceError(NOT_FOUND, f"{key}: there is no such object")
+            changed = change(key, found.stored, found.revision)
             kept = await self._keep(key, found, changed)
             if kept is not None:
                 return kept
@@ -251,10 +247,9 @@ class EmbeddedSpace:
         key = await self._admitted(obj)
         found = await self._find(key, fresh=True)
         if found.stored is None:
-            raise SpaceError(rules.NOT_FOUND, f"{key}: there is no such object")
-        with as_space_errors():
-            wish, whole = self._serving.wished(obj), self._serving.made_whole
-            changed = rules.replaced(key, found.stored, found.revision, wish, whole)
+            raise SpaceError(NOT_FOUND, f"{key}: there is no such object")
+        wish, whole = self._serving.wished(obj), self._serving.made_whole
+        changed = rules.replaced(key, found.stored, found.revision, wish, whole)
         if dry_run:
             return self._previewed(key, found, changed)
         kept = await self._keep(key, found, changed)
@@ -268,8 +263,7 @@ class EmbeddedSpace:
             found = await self._find(key)
             if found.stored is None:
                 return False
-            with as_space_errors():
-                rules.check_uid(key, found.stored, uid)
+            rules.check_uid(key, found.stored, uid)
             if await self._write(key, found, rules.encode(found.stored), deleted=True):
                 if key.group_resource == DEFINITIONS:
                     await self._learn_kinds()
@@ -303,27 +297,26 @@ class EmbeddedSpace:
         said: Object,
     ) -> StoredObject:
         nulls = self._as_written and self._serving.brings(said)
-        with as_space_errors():
-            return rules.applied(
-                key,
-                found.stored,
-                found.revision,
-                wish,
-                manager,
-                uid=rules.uid_from(self._dice.entropy(16)),
-                now_ms=self._clock.now().wall_ms,
-                force=force,
-                whole=self._made_whole,
-                as_written=partial(self._serving.as_written, wish=said) if nulls else None,
-            )
+        return rules.applied(
+            key,
+            found.stored,
+            found.revision,
+            wish,
+            manager,
+            uid=rules.uid_from(self._dice.entropy(16)),
+            now_ms=self._clock.now().wall_ms,
+            force=force,
+            whole=self._made_whole,
+            as_written=partial(self._serving.as_written, wish=said) if nulls else None,
+        )
 
     def _made_whole(self, key: ObjectKey, said: Object) -> Object:
-        """As it is kept; raises Refused if it is of our kinds and says what they do not have."""
+        """As it is kept; raises SpaceError if it is of our kinds and says what they do not have."""
         whole = self._serving.made_whole(key, said)
         try:
             parse_own_kind({field: value for field, value in whole.items() if field != "status"})
         except InvalidObject as error:
-            raise WriteRefused(rules.INVALID, str(error)) from error
+            raise SpaceError(rules.INVALID, str(error)) from error
         return whole
 
     async def _keep(self, key: ObjectKey, found: _Found, changed: StoredObject) -> Object | None:
@@ -331,8 +324,7 @@ class EmbeddedSpace:
         if changed is found.stored:
             return rules.at_revision(changed, found.revision) if found.fresh else None
         encoded = rules.encode(changed)
-        with as_space_errors():
-            rules.check_size(key, len(encoded), kv.VALUE_MAX_BYTES)
+        rules.check_size(key, len(encoded), kv.VALUE_MAX_BYTES)
         revision = await self._write(key, found, encoded)
         return rules.at_revision(changed, revision) if revision else None
 
@@ -356,21 +348,19 @@ class EmbeddedSpace:
 
     async def _admitted(self, obj: Object) -> ObjectKey:
         """The key of an object of a kind that is served; raises SpaceError."""
-        with as_space_errors():
-            rules.admit(obj)
-            try:
-                return self._serving.admitted(obj)
-            except WriteRefused:
-                # Someone else may have defined it meanwhile.
-                await self._learn_kinds()
-                return self._serving.admitted(obj)
+        rules.admit(obj)
+        try:
+            return self._serving.admitted(obj)
+        except SpaceError:
+            # Someone else may have defined it meanwhile.
+            await self._learn_kinds()
+            return self._serving.admitted(obj)
 
     async def _need_namespace(self, key: ObjectKey) -> None:
         """What was last seen of a Namespace will do: one that goes takes this with it."""
         namespace = needs_namespace(key)
         if namespace is not None and (await self._find(namespace, fresh=False)).stored is None:
-            with as_space_errors():
-                raise no_namespace(key)
+            raise no_namespace(key)
 
     async def _learn_kinds(self) -> None:
         definitions = await self.list(*DEFINITIONS)
