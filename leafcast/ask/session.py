@@ -162,7 +162,9 @@ class Session:
             if standing.get("activeSeconds", asked) < asked:
                 raise _lost(verb, "another member of the centre became active")
             if standing.get("hearsSeconds", asked) < asked:
-                raise _lost(verb, "the server of the active member was started again")
+                raise _lost(
+                    verb, "the active member heard it not yet, or its server was started again"
+                )
 
     async def _standing(self) -> Mapping[str, Any]:
         """How the members of the centre stand; empty if it is alone, or none of them says."""

@@ -247,6 +247,9 @@ class Daemon:
             stack.callback(Followers(self.api, spaces, self._clock, self._dice).end)
             answering = serve(client, f"{API_PREFIX}*", self._answered, f"{ANSWERS}.")
             group.create_task(answering, name="verbs")
+            await client.flush()
+            if centre_member := self.centre.options.member:
+                centre_member.hears()
             group.create_task(follow_conditions(space, self.events, self._clock), name="events")
             rollouts = follow_rollouts(space, self.events, self._clock)
             group.create_task(rollouts, name="rollout events")

@@ -172,6 +172,7 @@ class Member:
         self._laid = asyncio.Event()
         self._lease: MemberLease | None = None
         self._active_since: float | None = None
+        self._hears_since: float | None = None
         self._stuck: Mapping[str, str] = {}
         # In the turns before this one.
         self._heard_before = clock.now().seconds
@@ -282,13 +283,17 @@ class Member:
         now = self._clock.now().seconds
         if self._active_since is None:
             return Standing(silent_seconds=now - self._last_heard())
-        active = now - self._active_since
-        # What was asked, and its answer, are lost with the server that had them.
+        heard = 0.0 if self._hears_since is None else now - self._hears_since
+        # What was asked, and its answer, are lost with the server that had them; and before this
+        # one heard, with a member that was active before and that nobody reaches.
         return Standing(
-            active_seconds=active,
-            hears_seconds=min(active, server.up_seconds),
+            active_seconds=now - self._active_since,
+            hears_seconds=min(heard, server.up_seconds),
             stuck=self._stuck,
         )
+
+    def _hears(self) -> None:
+        self._hears_since = self._clock.now().seconds
 
     def _last_heard(self) -> float:
         """When there was a sign of an active member last, or else this one began."""
@@ -323,7 +328,7 @@ class Member:
             log.warning("member %s of %s: %s", self._settings.name, path, why)
         finally:
             self._heard_before = clock.now().seconds if self._active_since else self._last_heard()
-            self._active_since, self._stuck = None, {}
+            self._active_since, self._hears_since, self._stuck = None, None, {}
             # Whatever ended it: nothing that the lease allowed is under way any more.
             await keeper.give_back()
 
@@ -419,6 +424,7 @@ class Member:
                 self._settings.others,
                 machine.presence,
                 machine.servers,
+                self._hears,
             )
             await self._node.run(member)
             raise BusBroken("the node ended its run")

@@ -36,7 +36,7 @@ class ActiveMember:
 
     `leaf_urls` are where servers of children dial in: at any member's. `others` are where clients
     reach the other members' servers. `presence` asks the other members; `servers` tells which of
-    their servers ended.
+    their servers ended. `hears` is to be called once what is asked is heard here.
     """
 
     tenure: Tenure
@@ -45,6 +45,7 @@ class ActiveMember:
     others: tuple[str, ...]
     presence: MemberPresence
     servers: ServerWatch
+    hears: Callable[[], None]
 
     async def children_let_in(self) -> None:
         """Wait, if that is soon, until every member that answers lets the same children in."""

@@ -64,7 +64,7 @@ async def test_a_question_to_a_member_that_is_active_no_more_ends(place):
 
 async def test_a_question_ends_that_was_lost_with_the_server_of_the_active_member(place):
     standing = {"role": "active", "activeSeconds": 60.0, "hearsSeconds": -1.0}
-    with pytest.raises(CallFailed, match="the server of the active member was started again; whe"):
+    with pytest.raises(CallFailed, match="or its server was started again; whe"):
         await opened(place, standing, never).call("apply")
 
 
