@@ -19,7 +19,7 @@ from leafcast.join.join_request import JoinRequester
 from leafcast.members.founding import GRANT, read_founding, settle
 from leafcast.members.sealed_state import opened
 from leafcast.members.settings import MemberSettings, kept_member
-from relay.adapters.server.ports import ServerPorts, free_port, free_ports, keep_ports
+from relay.adapters.server.ports import ServerPorts, free_port, free_ports, keep_ports, kept_ports
 from relay.atomic_file import atomic_write, make_folder
 from relay.ports import Clock, Dice
 from schemas.enrolment.enrolment import HOST_NAME_MAX, SignedRequest
@@ -136,7 +136,8 @@ class JoiningMember:
         file = self._folder / MEMBER_REQUEST_FILE
         kept = read_member_note(file)
         if kept is None or kept.token != self._token.token_id:
-            ports = free_ports(self.server_folder, 0)
+            # Children know those of a node that runs here.
+            ports = kept_ports(self.server_folder) or free_ports(self.server_folder, 0)
             route = free_port(self.server_folder, _ROUTE_ATTEMPT)
             key = self._dice.entropy(PrivateKey.SIZE).hex()
             kept = KeptMemberRequest(self._token.token_id, key, ports.client, ports.leaf, route)
