@@ -10,6 +10,7 @@ set before anyone has read it, and names of files for what else is other than it
 - `counts` gets, at each SIGUSR2, what the process holds once all garbage is collected, as JSON;
 - `lies`: while it exists, the relay lies to its children in the ways that stand in it
   (tests.nats.chaos_lies).
+- `ends`: while it exists, before which step of a command the process ends (tests.nats.chaos_steps).
 - `stops`: where the process stops itself (tests.nats.chaos_stops).
 - `deaf`: while it exists, the node says hello and reads nothing of its mailbox.
 
@@ -40,6 +41,7 @@ from relay.shell.inbox import Inbox
 from schemas.objects.objects import ObjectKey
 from tests.awaiting import LOOK_SECONDS
 from tests.nats.chaos_lies import lie
+from tests.nats.chaos_steps import end_before_a_step
 from tests.nats.chaos_stops import stop_at
 
 
@@ -158,6 +160,7 @@ TOLD = {
     "counts": count_what_is_held,
     "lies": lie,
     "stops": stop_at,
+    "ends": end_before_a_step,
 }
 
 
