@@ -432,9 +432,11 @@ class Member:
     async def _probe(
         self, connection: Connection, publishers: Mapping[str, FencedPublisher]
     ) -> None:
-        """Look, by writing, whether each stream takes what is written."""
+        """Look, by writing, whether each stream takes what is written; have the lease at all."""
+        leases = LeaseStream(connection, self._settings.path, MEMBERS)
         while True:
             await self._clock.sleep(PROBE_SECONDS)
+            await leases.widen()
             stuck = await stuck_streams(connection, publishers)
             for stream in stuck.keys() - self._stuck.keys():
                 log.warning(

@@ -143,6 +143,33 @@ async def test_a_member_that_reaches_no_other_sends_the_children_at_its_door_to_
 
 
 @pytest.mark.long
+async def test_two_that_are_started_after_all_ended_go_on_without_the_third(tmp_path):
+    tree = TrioTree(tmp_path, {"leafcast.members.member.PROBE_SECONDS": 1.0})
+    try:
+        await tree.start()
+        for member in tree.centres.values():
+            await member.stop()
+        tree.cut_off.add("m2")
+        await tree.restart("m1", "m3")
+        await tree.serving()
+
+        async def lease_servers():
+            async with tree.centres["m1"].client("relay") as client:
+                info = await client.jetstream().stream_info("LEASE")
+            return 1 + len(info.cluster.replicas)
+
+        assert await lease_servers() == 2
+        await tree.restart("m2")
+
+        async def is_at_all():
+            return await lease_servers() == 3
+
+        await eventually(is_at_all, "the lease stays at two servers", every=0.5)
+    finally:
+        await tree.close()
+
+
+@pytest.mark.long
 async def test_what_a_dead_member_handed_out_and_changed_is_good_at_the_next_one(tmp_path):
     async with changing_tree(tmp_path) as (tree, applies):
         for what in ("signing", "root", "signing"):

@@ -14,6 +14,7 @@ from nats.errors import NoRespondersError
 from relay.adapters.jetstream.connection import (
     NO_MESSAGE_FOUND,
     NO_STREAM,
+    NO_SUITABLE_PEERS,
     Connection,
     JetStreamRefused,
     checked,
@@ -36,6 +37,8 @@ ASK_SECONDS = 1.0
 WEDGED_SECONDS = 18.0
 """So long without an answer is longer than an election takes."""
 NOTES_MAX = 64
+REFUSALS_MAX = 5
+"""So often its placement at all members is tried before one of them is taken to be away."""
 
 logger = logging.getLogger(__name__)
 
@@ -47,6 +50,7 @@ class LeaseStream:
         self._connection = connection
         self._path = path
         self._replicas = replicas
+        self._refusals = 0
 
     async def look(self) -> LeaseSeen | None:
         """What the stream's leader holds; None if none answered in time.
@@ -104,17 +108,34 @@ class LeaseStream:
             await self._request(f"$JS.API.STREAM.DELETE.{STREAM}", b"")
 
     async def _make(self) -> None:
-        """Have the stream made; whether it is shows the next look."""
+        """Have the stream made; whether it is shows the next look.
+
+        With one of three away it is placed at two, or nobody could be active: both are needed then.
+        A new leader may not know all members yet, so that is not done at once.
+        """
+        is_one_away = self._refusals >= REFUSALS_MAX and self._replicas > 1
+        answer = await self._request(*self._wish("CREATE", self._replicas - is_one_away))
+        try:
+            if answer is not None:
+                checked(STREAM, answer)
+        except JetStreamRefused as error:
+            self._refusals += error.code == NO_SUITABLE_PEERS
+
+    async def widen(self) -> None:
+        """Have it at all servers, if one of them was away as it was made and is back."""
+        await self._request(*self._wish("UPDATE", self._replicas))
+
+    def _wish(self, verb: str, replicas: int) -> tuple[str, bytes]:
         config = {
             "name": STREAM,
             "subjects": [subjects.lease(self._path, "*")],
             "storage": "memory",
-            "num_replicas": self._replicas,
+            "num_replicas": replicas,
             "max_msgs_per_subject": 1,
             "max_msgs": NOTES_MAX,
             "discard": "old",
         }
-        await self._request(f"$JS.API.STREAM.CREATE.{STREAM}", json.dumps(config).encode())
+        return f"$JS.API.STREAM.{verb}.{STREAM}", json.dumps(config).encode()
 
     async def _request(
         self, subject: str, data: bytes, headers: dict[str, str] | None = None

@@ -11,6 +11,7 @@ from nats.errors import Error as NatsError
 from relay.adapters.jetstream.connection import (
     NO_MESSAGE_FOUND,
     NO_STREAM,
+    NO_SUITABLE_PEERS,
     Connection,
     JetStreamRefused,
 )
@@ -48,7 +49,7 @@ COPIES_CONSUMERS_MAX = 1
 
 _SECOND = 1_000_000_000
 _NAME_IN_USE, _NO_CONSUMER, _NO_MESSAGE, _NO_STORAGE = 10058, 10014, 10057, 10047
-_CONSUMER_DIFFERS, _NO_SUITABLE_PEERS = 10012, 10005
+_CONSUMER_DIFFERS = 10012
 PLACEMENT_ATTEMPTS, PLACEMENT_SECONDS = 20, 0.5
 AT_ONCE_MAX = 64
 
@@ -151,7 +152,7 @@ async def _make(connection: Connection, name: str, config: dict[str, Any]) -> No
             if error.code == _NAME_IN_USE:
                 await connection.api(f"STREAM.UPDATE.{name}", **config)
                 return
-            if error.code != _NO_SUITABLE_PEERS or attempt + 1 == PLACEMENT_ATTEMPTS:
+            if error.code != NO_SUITABLE_PEERS or attempt + 1 == PLACEMENT_ATTEMPTS:
                 raise
         else:
             return
