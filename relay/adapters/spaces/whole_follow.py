@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import aclosing
 from typing import Protocol
@@ -33,6 +34,7 @@ from schemas.objects.objects import (
 from schemas.objects.source_objects import number_of
 
 RETRY_SECONDS_MIN, RETRY_SECONDS_MAX = 0.5, 15.0
+logger = logging.getLogger(__name__)
 _Wanted = frozenset[Interest] | None
 
 
@@ -57,6 +59,9 @@ async def follow_whole(space: WholeSpace, interests: Interests, clock: Clock, te
         except SpaceError as broken:
             if follower.synced:
                 pause = RETRY_SECONDS_MIN
+            if broken.reason == "InternalError":
+                # A person has to do something.
+                logger.warning("%s", broken)
             if not isinstance(broken, ResumeTooOld):
                 await clock.sleep(pause)
                 pause = min(2 * pause, RETRY_SECONDS_MAX)
