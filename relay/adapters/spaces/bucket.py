@@ -68,7 +68,6 @@ CHECKSUM, LOSS = "Lc-Sum", "lost"
 GUARD, FENCE = "_guard", "_fence"
 """Beside the entries of a bucket that is kept at several servers."""
 _CHECKSUM_BYTES = 16
-_DELETED = {"KV-Operation": "DEL", "Nats-TTL": f"{DELETIONS_KEPT_SECONDS}s"}
 _WRONG_LAST, _NAME_IN_USE = 10071, 10058
 _NANOSECONDS = 1_000_000_000
 
@@ -230,7 +229,7 @@ class Bucket:
                 await self._write_parts(parts, pieces, deleted=deleted)
             # The parts lie there before the entry that names them does.
             revision = await self._put(
-                key, parts.named() if parts else packed, expected, _DELETED if deleted else {}
+                key, parts.named() if parts else packed, expected, _deleting() if deleted else {}
             )
             outlived = former if revision else parts
             if outlived:
@@ -523,6 +522,10 @@ class Bucket:
     def _place(self, message: Msg) -> tuple[str, int]:
         """The key and the revision of a delivered message."""
         return message.subject.removeprefix(self._prefix), message.metadata.sequence.stream
+
+
+def _deleting() -> dict[str, str]:
+    return {"KV-Operation": "DEL", "Nats-TTL": f"{DELETIONS_KEPT_SECONDS}s"}
 
 
 def stream_of(bucket: str) -> str:
