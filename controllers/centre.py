@@ -111,6 +111,20 @@ class Controllers:
         keys = load_or_make_keys(keys_folder, dice)
         if keys.tree != relay.tree:
             raise KeysUnusable(keys.path, "they are another tree's", "name the right folder")
+        return await cls.begin(relay, wds, inventory, clock, dice, keys, note)
+
+    @classmethod
+    async def begin(
+        cls,
+        relay: CentrePublisher,
+        wds: Space | Sequence[Space],
+        inventory: Space | Sequence[Space],
+        clock: Clock,
+        dice: Dice,
+        keys: CentreKeys,
+        note: Note,
+    ) -> Controllers:
+        """The same, with keys of the relay's tree."""
         workloads = [
             (space, PlacementQueues(clock, finalizing=isinstance(space, FinalizingSpace)))
             for space in _all(wds)

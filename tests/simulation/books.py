@@ -25,6 +25,7 @@ from schemas.records.snapshots import EntryKey, SnapshotRecord, encode
 from schemas.values.identity import KEYS_KEY, SNAPSHOT_KEY, ContentHash, MailKey
 from tests.simulation.keys import KeysInMemory
 from tests.simulation.model import Model, Past
+from tests.simulation.sealing import ring_of
 from tests.simulation.world import World
 
 HOLDS = (MOVED, BRAKED)
@@ -35,7 +36,7 @@ class Books:
 
     def __init__(self, world: World, ring: KeyRing) -> None:
         self.world = world
-        self.keys = KeysInMemory(ring, partial(self.kept_keys, "kept"))
+        self.keys = KeysInMemory(ring, ring_of(0), partial(self.kept_keys, "kept"))
         self._roots = {root.key_id: root for root in ring.roots}
         self.model, self.past = Model(), Past()
         self.issued: dict[bytes, None] = {}

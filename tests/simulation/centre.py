@@ -23,6 +23,7 @@ from controllers.work_queue import WorkQueue
 from schemas.content.blobs import Reference, StoredBlob
 from schemas.content.manifest import build_manifest
 from schemas.objects.objects import ObjectKey
+from schemas.records.placements import placement_of
 from schemas.records.records import DeltaHead, LocationRecord, NodeRecord, Record
 from schemas.records.signing import Signer
 from schemas.values import codec
@@ -99,7 +100,6 @@ class Centre(Books):
         self._revision = 0
         self._issuer: Issuer
         self._issuing = False
-        self.keys.sealing.announced = ring_of(0)
         # How often the fleet key changed, and places of which the nkey is not known.
         self._announced, self._keyless = 0, dict[NodePath, None]()
         self.inventory = InventorySpace(HostClock(world.root), world.dice)
@@ -124,7 +124,7 @@ class Centre(Books):
         self.world.finish(self._open(publisher, HostClock(root)))
         self.terms.append(self._issuer.ledger.term)
         root.run_beside(self._run(), "controllers")
-        self._wrote_inventory()
+        self._wrote()
         self._reconcile()
 
     async def _open(self, publisher: BookedPublisher, clock: HostClock) -> None:
@@ -152,7 +152,7 @@ class Centre(Books):
         """Have who hangs at nodes that changed registered anew."""
         self._registrations.add(it.path for it in records if isinstance(it, NodeRecord))
 
-    def _wrote_inventory(self) -> None:
+    def _wrote(self) -> None:
         """It goes out now, or in a moment if much comes at once; or once the process runs."""
         self._written += 1
         if self.ready:
@@ -160,8 +160,11 @@ class Centre(Books):
             self.world.loop.run_ready(self.world.begin(catching_up, "catch up"))
 
     async def _catch_up(self, written: int) -> None:
-        await self._mailboxes.caught_up()
+        await self._caught_up()
         self._registered = max(self._registered, written)
+
+    async def _caught_up(self) -> None:
+        await self._mailboxes.caught_up()
 
     @property
     def behind(self) -> bool:
@@ -197,13 +200,20 @@ class Centre(Books):
 
     def _reconcile(self) -> None:
         """Nodes and placements: inventory is registered by who follows its space."""
-        ledger, wanted = self._issuer.ledger, {d.slot: d for d in all_drafts(self.model)}
+        ledger, wanted = self._issuer.ledger, {d.slot: d for d in self._wanted()}
         for key, draft in wanted.items():
             held = ledger.records.get(key)
             if not same(draft.record, held) or ledger.bodies.get(key) != draft.body:
                 self._issue([draft])
-        ours = (key for key, it in ledger.records.items() if isinstance(it, DeltaHead | NodeRecord))
+        ours = (key for key, it in ledger.records.items() if self._is_ours(it))
         self.held = {key: None for key in ours if key not in wanted}
+
+    def _wanted(self) -> Iterable[Draft]:
+        return all_drafts(self.model)
+
+    def _is_ours(self, record: Record) -> bool:
+        """Whether what says it goes out by this centre's own hand."""
+        return isinstance(record, DeltaHead | NodeRecord)
 
     @property
     def deleting(self) -> bool:
@@ -223,7 +233,7 @@ class Centre(Books):
         self.held = {}
         self._issuer.forget_lost()
         self._mailboxes.accept_removals()
-        self._wrote_inventory()
+        self._wrote()
 
     def withdraw(self, term: str) -> None:
         """People let go of what a lost term issued."""
@@ -255,7 +265,7 @@ class Centre(Books):
         before = self.model.targets.pop(target.name, None)
         if deleted:
             self.inventory.remove("synctargets", target.name)
-            self._wrote_inventory()
+            self._wrote()
             return
         target = replace(target, uid=self.inventory.put_target(target))
         self.model.targets[target.name] = target
@@ -264,19 +274,19 @@ class Centre(Books):
         carried = before is not None and target.moved_from != before.moved_from
         if left is not None and carried:
             self.model.nodes.pop(left, None)
-        self._wrote_inventory()
+        self._wrote()
 
     def put_location(self, name: str, located: Located | None) -> None:
         former = self.model.locations.pop(name, None)
         if located is None:
             self._unlocated(former)
             self.inventory.remove("locations", name)
-            self._wrote_inventory()
+            self._wrote()
             return
         self.model.locations[name] = located
         self.past.locations.setdefault(name, []).append(located)
         self.inventory.put_location(name, located)
-        self._wrote_inventory()
+        self._wrote()
 
     def lose_inventory(self) -> None:
         """Another space is in its place, and it is empty."""
@@ -312,6 +322,18 @@ class Centre(Books):
         )
         stored = _manifest(held, changes)
         return Arm(stored[0].reference, held, changes)
+
+    def root_of(self, _name: str, arm: Arm) -> str:
+        """Where the manifest lies that gives a placement's destinations an arm."""
+        return arm.root.address
+
+    def leads_to(self, _name: str, arm: Arm) -> set[str]:
+        """The blobs of all that an arm gives."""
+        return {arm.root.address, *(content.sealed.address for _, content in arm.contents)}
+
+    def plain(self, content: Content) -> bytes:
+        """What a content says."""
+        return self._plains[content.reference.address]
 
     def _sealed(self, clear: Reference, changes: int) -> Reference:
         found = self._seals.get((clear.address, changes))
@@ -356,10 +378,7 @@ class Centre(Books):
         changes = self.model.key_changes.get(name, 0)
         if placed.wave or all(arm.changes == changes for arm in arms_of(placed)):
             return placed
-        arm, canary = self.arm(dict(placed.arm.contents), changes), placed.canary
-        if canary is not None:
-            canary = self.arm(dict(canary.contents), changes)
-        return replace(placed, arm=arm, canary=canary)
+        return replace(placed, arm=self.arm(dict(placed.arm.contents), changes))
 
     def _steady(self, key: MailKey) -> int:
         """With which generation a placement's rollout began."""
@@ -378,7 +397,7 @@ class Centre(Books):
 
     def _with_content(self, draft: Draft) -> Draft:
         """All that a placement needs goes with it, also what was swept since it was said last."""
-        placed = self.model.placements.get(draft.record.source.name)
+        placed = self.model.placements.get(placement_of(draft.record.source) or "")
         if draft.kind != "delta" or placed is None:
             return draft
         blobs: dict[ContentHash, bytes] = {}
@@ -446,7 +465,7 @@ class Centre(Books):
         self.keys.sealing.announced = ring_of(self._announced, map(nkey_of, self._keyless))
         if self.ready:
             self._mailboxes.look_at_all()
-            self._wrote_inventory()
+            self._wrote()
 
     # Keys.
 

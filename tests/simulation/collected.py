@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from relay.core.collectors.ports import CopyView, RowOwner
 from relay.core.collectors.tables import CollectedTable, TableAlgebra
-from schemas.content.blobs import open_value
 from schemas.objects.objects import ObjectKey
 from schemas.reports.collectors import SCOPE_PLACEMENT, WHOLE, Program
 from schemas.values.ordered_values import pack_values
@@ -12,7 +11,6 @@ from tests.simulation.centre import Centre
 from tests.simulation.collectors import EVALUATOR, PROGRAMS, status_of
 from tests.simulation.model import placement_key
 from tests.simulation.prescribed import arm_for, is_meant, winners
-from tests.simulation.sealing import content_key
 
 
 def collected_faults(centre: Centre) -> list[str]:
@@ -32,11 +30,9 @@ def collected_faults(centre: Centre) -> list[str]:
 
 def _flat(centre: Centre, name: str) -> dict[tuple[ObjectKey, Program], CollectedTable]:
     placed, model = centre.model.placements[name], centre.model
-    stored = centre.world.root.streams.blobs
     leaves: dict[tuple[ObjectKey, Program], list[CollectedTable]] = {}
     for key, content in placed.arm.contents:
-        sealed = open_value(content.sealed, stored[content.sealed.address])
-        plain = content_key(placed.arm.changes).unseal(content.sealed.kind, sealed)
+        plain = centre.plain(content)
         for program in PROGRAMS:
             whole = program.scope == SCOPE_PLACEMENT
             listed = leaves.setdefault((WHOLE if whole else key, program), [])

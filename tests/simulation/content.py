@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
 
 from relay.core.effects import WriteMail
@@ -9,6 +10,7 @@ from relay.core.records.accepted import read_record
 from schemas.content import blobs
 from schemas.content.blobs import Reference
 from schemas.content.manifest import chunk_references, read_root
+from schemas.values.identity import ContentHash
 from tests.simulation.host import Host
 
 KNOWN_MAX = 4096
@@ -30,6 +32,16 @@ def missing(host: Host, write: WriteMail) -> set[str]:
             else:
                 lacks |= _listed(chunk, stored[chunk.address]) - stored.keys()
     return lacks
+
+
+def reachable(stored: Mapping[ContentHash, bytes], root: Reference) -> set[str]:
+    """The blobs to which a manifest leads, itself included, as far as they are stored."""
+    found = {root.address}
+    for chunk in _chunks(root, stored[root.address]) if root.address in stored else ():
+        found.add(chunk.address)
+        if chunk.address in stored:
+            found |= _listed(chunk, stored[chunk.address])
+    return found
 
 
 @lru_cache(maxsize=KNOWN_MAX)

@@ -31,7 +31,7 @@ class InventorySpace(MemorySpace):
     def put_location(self, name: str, located: Located) -> None:
         spec: Object = {"resource": RESOURCE}
         if located.instances is not None:
-            spec["instanceSelector"] = _form(located.instances)
+            spec["instanceSelector"] = said_of(located.instances)
         self._write("Location", {"name": name, "labels": dict(located.labels)}, spec)
 
     def remove(self, resource: str, name: str) -> None:
@@ -48,7 +48,7 @@ class InventorySpace(MemorySpace):
         return str(written["metadata"]["uid"])
 
 
-def _form(selector: LabelSelector) -> Object:
+def said_of(selector: LabelSelector) -> Object:
     """A selector as Kubernetes writes it."""
     listed: list[Object] = []
     for it in selector.requirements:

@@ -19,14 +19,21 @@ from schemas.records.records import KeyGrant
 from schemas.values import wire
 
 NO_TERM = "0" * 16
+NOWHERE = Path()
+
+
+class KeyringInMemory(CentreKeyring):
+    """The ring without its file."""
+
+    def _keep(self, ring: Keyring) -> None:
+        self.announced = ring
 
 
 class KeysInMemory(CentreKeys):
     """The keys without their file; `on_kept` hears of each change once it would be there."""
 
-    def __init__(self, ring: KeyRing, on_kept: Callable[[], None]) -> None:
-        nowhere = Path()
-        super().__init__(ring, nowhere, CentreKeyring(Keyring(ring.tree), nowhere))
+    def __init__(self, ring: KeyRing, sealing: Keyring, on_kept: Callable[[], None]) -> None:
+        super().__init__(ring, NOWHERE, KeyringInMemory(sealing, NOWHERE))
         self._on_kept = on_kept
 
     def keep(self, ring: KeyRing) -> None:

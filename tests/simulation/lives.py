@@ -56,7 +56,7 @@ def play(name: str, *, story: bool = False, ports: Ports = HONEST) -> Outcome:
     """Play a life on the tree of a seed: `life:seed`."""
     life, _, seed = name.partition(":")
     with cheap_signatures():
-        one = Run(f"life {seed}", NO_FAULTS, TREE, story=story, ports=ports)
+        one = Run(f"life {seed}", NO_FAULTS, TREE, story=story, ports=ports, described=False)
         law, what = broken_by(lambda: _play(one, LIVES[life]))
         one.close()
     told, trace = one.world.story or [], one.world.trace()

@@ -14,6 +14,7 @@ from schemas.objects.objects import ObjectKey
 from schemas.objects.selectors import LabelSelector
 from schemas.records.maintenance import MAINTENANCE, Maintenance
 from schemas.records.moves import MOVED_ANNOTATION, former_paths
+from schemas.records.placements import bare_name, kind_of
 from schemas.records.records import (
     API_LOCATION,
     API_NODE,
@@ -32,7 +33,6 @@ from schemas.records.roots import Roots
 from schemas.records.signed_records import EncodedBody
 from schemas.records.signing import Signer
 from schemas.records.windows import Window
-from schemas.values.groups import API_PLACEMENT
 from schemas.values.identity import (
     DestinationId,
     KeyId,
@@ -132,7 +132,7 @@ class Rung:
 
 @dataclass(frozen=True)
 class Placed:
-    """A placement in force: who is meant, and which arm for a bucket below `canary`, else `arm`.
+    """A placement in force: who is meant, and which arm they get.
 
     Under a rollout the first rung that admits a destination names its arm, `arm` is the oldest,
     and `rollout_since` the generation with which the rollout began.
@@ -140,8 +140,6 @@ class Placed:
 
     alternatives: tuple[Alternative, ...]
     arm: Arm
-    canary: Arm | None = None
-    below: int = 0
     salt: str = ""
     after: tuple[Dependency, ...] = ()
     rungs: tuple[Rung, ...] = ()
@@ -214,14 +212,18 @@ def all_drafts(model: Model) -> Iterator[Draft]:
 
 
 def placement_key(name: str) -> MailKey:
-    return Source(API_PLACEMENT, WORKLOADS, "", name).key
+    return source_of(name).key
+
+
+def source_of(name: str) -> Source:
+    """The source of a placement, by its name with its kind."""
+    return Source(kind_of(name).api, WORKLOADS, "", bare_name(name))
 
 
 def arms_of(placed: Placed | None) -> list[Arm]:
     if placed is None:
         return []
-    first = [rung.arm for rung in placed.rungs] + ([placed.canary] if placed.canary else [])
-    return [*first, placed.arm]
+    return [*(rung.arm for rung in placed.rungs), placed.arm]
 
 
 def keys_of(placed: Placed | None, *, common: bool = False) -> set[ObjectKey]:
@@ -242,12 +244,8 @@ def _common(source: Source) -> tuple[Source, int, str, str]:
 
 
 def _gates(placed: Placed) -> tuple[Gate, ...]:
-    last = Gate(placed.arm.root, name=placed.wave)
-    if placed.wave:
-        return (*(_gate(rung, placed.salt) for rung in placed.rungs), last)
-    if placed.canary is None:
-        return (last,)
-    return (Gate(placed.canary.root, below=min(placed.below, BUCKETS - 1), salt=placed.salt), last)
+    newer = (_gate(rung, placed.salt) for rung in placed.rungs)
+    return (*newer, Gate(placed.arm.root, name=placed.wave))
 
 
 def _gate(rung: Rung, salt: str) -> Gate:
@@ -273,7 +271,7 @@ def _body(placed: Placed, key: bytes) -> EncodedBody:
 
 def _head(name: str, placed: Placed, body: EncodedBody, last_loss: int) -> DeltaHead:
     return DeltaHead(
-        *_common(Source(API_PLACEMENT, WORKLOADS, "", name)),
+        *_common(source_of(name)),
         body_hash=hashlib.sha256(body.data).digest(),
         alternatives=placed.alternatives,
         last_loss=last_loss,

@@ -26,6 +26,7 @@ from relay.core.node import Node
 from relay.core.notes import is_note
 from relay.core.records.accepted import read_record
 from schemas.objects.objects import ObjectKey
+from schemas.records.placements import placement_of
 from schemas.records.records import DeltaHead, LocationRecord, NodeRecord, Profile, Record
 from schemas.records.signing import decode_envelope
 from schemas.records.snapshots import read_snapshot
@@ -242,7 +243,7 @@ class Oracle(Watcher):
             mine = [arm_for(placed, t) for t in targets if is_meant(self.centre.model, placed, t)]
             meant = last or not self._concerns(host, name)
             for arm in mine if meant else arms_of(placed):
-                if gone & {arm.root.address, *(c.sealed.address for _, c in arm.contents)}:
+                if gone & self.centre.leads_to(name, arm):
                     what = f"{host.path} drops content of {name}, which is in force"
                     raise LawBroken(NO_IGNORANCE, what)
 
@@ -259,7 +260,7 @@ class Oracle(Watcher):
         record = self.centre.records.get(clear.key)
         if kept is None or kept.mail is None or not isinstance(record, DeltaHead):
             return
-        name, path = record.source.name, host.path.child(clear.child)
+        name, path = placement_of(record.source) or "", host.path.child(clear.child)
         newest = kept.mail.generation == record.generation and kept.sequence == clear.sequence
         if not newest or not kept.mail.has_body or name not in self.centre.model.placements:
             return
@@ -279,7 +280,7 @@ class Oracle(Watcher):
         for key, record in self.centre.records.items():
             if isinstance(record, Profile) and not host.path.holds(record.path):
                 continue
-            if record.source.name in self.centre.model.placements or key == KEYS_KEY:
+            if placement_of(record.source) in self.centre.model.placements or key == KEYS_KEY:
                 continue
             held = own.get(key)
             if held is None or read_record(held.data)[1].generation != record.generation:
@@ -323,14 +324,14 @@ class Oracle(Watcher):
             return
         count = self.world.ports.count(root, key, root.node.count(key))
         record = self.centre.records.get(key)
-        placed = self.centre.model.placements.get(record.source.name) if record else None
-        if not count.exact or placed is None or record is None:
+        name = placement_of(record.source) if record is not None else None
+        placed = self.centre.model.placements.get(name or "")
+        if not count.exact or placed is None or name is None:
             return
         states, model = count.summary.states, self.centre.model
         targets = [t for t in model.targets.values() if t.path in model.nodes]
         meant = [target for target in targets if is_meant(model, placed, target)]
         counted = sum(states.values()) - states.get("leaving", 0)
-        name = record.source.name
         if counted != len(meant):
             what = f"{name}: exactly {dict(states)}, though {len(meant)} destinations are meant"
             raise LawBroken(EXACTLY_ONCE, what)

@@ -94,8 +94,6 @@ def arm_for(placed: Placed, target: Target) -> Arm:
     rung = rung_for(placed, target)
     if rung is not None:
         return rung.arm
-    if placed.canary is not None and bucket(target.destination, placed.salt) < placed.below:
-        return placed.canary
     return placed.arm
 
 
@@ -168,7 +166,8 @@ def expected_summary(
         bad = any(key in refused.get(target.path, {}) for key, _ in arm.contents)
         state = "failing" if lost or bad else "synced"
         states[state] = states.get(state, 0) + 1
-        arms[arm.root.address] = arms.get(arm.root.address, 0) + 1
+        root = centre.root_of(name, arm)
+        arms[root] = arms.get(root, 0) + 1
         wave = wave_for(placed, target)
         if wave:
             waves[wave, state] = waves.get((wave, state), 0) + 1

@@ -20,7 +20,6 @@ CHANGES = (
     "new_version",
     "select",
     "delete",
-    "canary",
     "relabel",
     "relocate",
     "unlocate",

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
-from controllers.core.access.keyring import Keyring
+from controllers.core.access.keyring import Keyring, PlacementKeys
 from relay.adapters.server.nkey_pairs import new_user_nkey, private_key
 from schemas.content.blobs import Reference
 from schemas.content.sealing import (
@@ -35,6 +35,11 @@ class WorldRing(Keyring):
     """A ring that seals for each node once, and for some not at all, as if it did not know them."""
 
     keyless: frozenset[str] = frozenset()
+
+    def keys(self, source: MailKey) -> PlacementKeys:
+        changes, *_ = self.counts.get(source, (0,))
+        wrap = wrapped(source, len(self.masters) - 1, changes)
+        return PlacementKeys(content_keys(changes), wrap, MARKING)
 
     def boxes(self, nkey: str) -> tuple[bytes, bytes]:
         return (b"", b"") if nkey in self.keyless else boxes_for(nkey, len(self.masters) - 1)

@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from relay.core.node import Node
+from relay.objects.customization import EXPAND_TEMPLATES
 from relay.space_errors import SpaceError
 from relay.space_port import Object
 from relay.syncer.applier import ContentMissing
@@ -27,7 +28,15 @@ from schemas.values.identity import ContentHash
 from tests.doubles.memory_space import MemorySpace
 from tests.simulation.clocks import HostClock
 from tests.simulation.collectors import status_of
-from tests.simulation.customizing import FORM, RAW, WITHOUT, customized_here, form_of, kind_of
+from tests.simulation.customizing import (
+    FORM,
+    RAW,
+    WITHOUT,
+    customized_here,
+    form_of,
+    is_template,
+    kind_of,
+)
 
 if TYPE_CHECKING:
     from tests.simulation.host import Host
@@ -41,14 +50,12 @@ ASKED_MAX = 64
 
 def written(name: str, number: int) -> Object:
     """An object as users write it, in its so-manieth version."""
-    metadata = {"name": name, "namespace": "default"}
-    return {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": metadata,
-        "text": name,
-        "n": number,
-    }
+    metadata: Object = {"name": name, "namespace": "default"}
+    said = {"apiVersion": "v1", "kind": "ConfigMap", "text": name, "n": number}
+    if not is_template(name):
+        return {**said, "metadata": metadata}
+    metadata["annotations"] = {EXPAND_TEMPLATES: "true"}
+    return {**said, "metadata": metadata, "tier": "{{ .tier }}"}
 
 
 @lru_cache(maxsize=4096)

@@ -7,17 +7,18 @@ from dataclasses import replace
 
 from schemas.objects.objects import ObjectKey
 from schemas.objects.selectors import LabelSelector, Requirement
-from schemas.records.records import Alternative
+from schemas.records.placements import BINDING_POLICIES, kind_of
+from schemas.records.records import OVER_LOCATION, OVER_SYNC_TARGET, Alternative
 from schemas.values import wire
 from schemas.values.identity import NodePath
 from tests.simulation.centre import Centre
-from tests.simulation.model import LABELS, WORKLOADS, Arm, Content, Located, Placed, Target
+from tests.simulation.model import LABELS, Arm, Content, Located, Placed, Target
 from tests.simulation.moving import Moving
 from tests.simulation.oracle import Oracle
 from tests.simulation.sizes import Size
 from tests.simulation.world import World
 
-PLACEMENTS = ("p1", "p2", "p3", "p4")
+PLACEMENTS = (BINDING_POLICIES.named("p1"), "p2", BINDING_POLICIES.named("p3"), "p4")
 LOCATIONS = ("l1", "l2", "l3")
 OBJECTS = tuple(ObjectKey("", "configmaps", "default", name) for name in "abcdef")
 
@@ -49,7 +50,7 @@ class Workload:
         for name in LOCATIONS[: random.randint(*size.locations)]:
             self._centre.put_location(name, self._located())
         for name in PLACEMENTS[: random.randint(*size.placements)]:
-            self._centre.put_placement(name, self._placed())
+            self._centre.put_placement(name, self._placed(name))
 
     def judge_settled(self) -> None:
         """Raise LawBroken unless what users began is at its end, or waits for them."""
@@ -74,7 +75,7 @@ class Workload:
         """Call by other names, from now on, what is put."""
         self._objects = tuple(wire.replace(key, name=f"{key.name}-{names}") for key in OBJECTS[:3])
         self._locations = (f"l-{names}",)
-        self._names_of_placements = (f"p-{names}", f"q-{names}")
+        self._names_of_placements = tuple(BINDING_POLICIES.named(f"{it}-{names}") for it in "pq")
         self._latest.clear()
 
     def fill(self) -> None:
@@ -82,11 +83,9 @@ class Workload:
         self._do(self._fill)
 
     def _fill(self) -> None:
+        everyone = (Alternative(OVER_SYNC_TARGET, LabelSelector()),)
         for name in self._names_of_placements:
-            placed = Placed(
-                (Alternative("synctarget", LabelSelector()),), self._arm(list(self._objects))
-            )
-            self._centre.put_placement(name, placed)
+            self._centre.put_placement(name, Placed(everyone, self._arm(list(self._objects))))
             self._oracle.model_changed()
 
     def _do(self, act: Callable[[], None]) -> None:
@@ -97,7 +96,7 @@ class Workload:
 
     def _acts(self) -> list:
         acts = [self._put, self._put, self._edit, self._edit, self._regain, self._move]
-        acts += [self._new_version, self._new_version, self._select, self._delete, self._canary]
+        acts += [self._new_version, self._new_version, self._select, self._delete]
         acts += [self._relabel, self._relabel, self._relocate, self._unlocate]
         acts += [self._grow, self._shrink, self._move_target]
         return [*acts, self._put_soon, self._put_soon] if self._size.brief else acts
@@ -201,21 +200,19 @@ class Workload:
 
     # Workloads.
 
-    def _placed(self) -> Placed:
+    def _placed(self, name: str) -> Placed:
         keys = self._random.sample(self._objects, self._random.randint(1, 3))
-        return Placed(self._alternatives(), self._arm(keys))
+        return Placed(self._alternatives(name), self._arm(keys))
 
-    def _alternatives(self) -> tuple[Alternative, ...]:
+    def _alternatives(self, name: str) -> tuple[Alternative, ...]:
+        over = OVER_SYNC_TARGET if kind_of(name) is BINDING_POLICIES else OVER_LOCATION
         count = self._random.choice((1, 1, 2))
-        overs = [self._random.choice(("location", "synctarget")) for _ in range(count)]
-        return tuple(Alternative(over, self._selector()) for over in overs)
+        return tuple(Alternative(over, self._selector()) for _ in range(count))
 
-    def _arm(self, keys: list[ObjectKey], space: str = WORKLOADS) -> Arm:
-        return self._centre.arm({key: self._content(key, space) for key in sorted(keys)})
+    def _arm(self, keys: list[ObjectKey]) -> Arm:
+        return self._centre.arm({key: self._content(key) for key in sorted(keys)})
 
-    def _content(self, key: ObjectKey, space: str) -> Content:
-        if space != WORKLOADS:
-            return self._centre.content(key.name, space)
+    def _content(self, key: ObjectKey) -> Content:
         if key not in self._latest:
             self._latest[key] = self._centre.content(key.name)
         return self._latest[key]
@@ -225,12 +222,9 @@ class Workload:
         return self._random.choice(names) if names else None
 
     def _put(self) -> None:
-        """A placement under some name: new, re-created or replaced; at times from elsewhere."""
-        placed = self._placed()
-        if self._random.random() < 0.2:
-            keys = [key for key, _ in placed.arm.contents]
-            placed = replace(placed, arm=self._arm(keys, "elsewhere"))
-        self._centre.put_placement(self._random.choice(self._names_of_placements), placed)
+        """A placement under some name: new, re-created or replaced."""
+        name = self._random.choice(self._names_of_placements)
+        self._centre.put_placement(name, self._placed(name))
 
     def _put_soon(self) -> None:
         """Delete a placement, and create it again while that is on its way."""
@@ -257,7 +251,7 @@ class Workload:
         name = self._some_placement()
         if name is not None:
             placed = self._centre.model.placements[name]
-            placed = replace(placed, alternatives=self._alternatives())
+            placed = replace(placed, alternatives=self._alternatives(name))
             self._centre.put_placement(name, placed)
 
     def _edit(self) -> None:
@@ -267,7 +261,7 @@ class Workload:
             return
         placed = self._centre.model.placements[name]
         keys = {key for key, _ in placed.arm.contents} ^ {self._random.choice(self._objects)}
-        self._centre.put_placement(name, replace(placed, arm=self._arm(list(keys)), canary=None))
+        self._centre.put_placement(name, replace(placed, arm=self._arm(list(keys))))
 
     def _regain(self) -> None:
         """Delete a placement, and create it again at once with other content."""
@@ -277,7 +271,7 @@ class Workload:
             self._centre.put_placement(name, None)
             self._oracle.model_changed()
             keys = self._random.sample(self._objects, 2)
-            self._centre.put_placement(name, replace(placed, arm=self._arm(keys), canary=None))
+            self._centre.put_placement(name, replace(placed, arm=self._arm(keys)))
 
     def _move(self) -> None:
         """An object goes from one placement to another, in either order of the file."""
@@ -294,7 +288,7 @@ class Workload:
         names = self._random.sample(list(both), 2)
         self._centre.put_together(
             {
-                name: replace(model.placements[name], arm=self._arm(list(both[name])), canary=None)
+                name: replace(model.placements[name], arm=self._arm(list(both[name])))
                 for name in names
             }
         )
@@ -306,19 +300,5 @@ class Workload:
         for name, placed in list(self._centre.model.placements.items()):
             keys = [k for k, _ in placed.arm.contents]
             if key in keys:
-                self._centre.put_placement(name, replace(placed, arm=self._arm(keys), canary=None))
+                self._centre.put_placement(name, replace(placed, arm=self._arm(keys)))
                 self._oracle.model_changed()
-
-    def _canary(self) -> None:
-        """Some destinations get another arm."""
-        name = self._some_placement()
-        if name is None:
-            return
-        placed = self._centre.model.placements[name]
-        keys = [key for key, _ in placed.arm.contents] or [OBJECTS[0]]
-        key = self._random.choice(keys)
-        self._latest[key] = self._centre.content(key.name)
-        self._centre.put_placement(
-            name,
-            replace(placed, canary=self._arm(keys), below=self._random.randint(0, 9999), salt=name),
-        )
