@@ -70,7 +70,10 @@ class Books:
 
     # What is issued.
 
-    def publishing(self, signed: SignedRecord) -> SignedRecord:
+    def counted(self, key: MailKey) -> None:
+        """What is counted of a placement is another than before."""
+
+    def publishing(self, signed: SignedRecord, _blobs: Mapping[ContentHash, bytes]) -> SignedRecord:
         """Enter a record in the books, or what a planted fault says in its place."""
         if isinstance(signed.record, LocationRecord):
             self._enter_holds(signed.record)

@@ -327,6 +327,10 @@ class Centre(Books):
         """Where the manifest lies that gives a placement's destinations an arm."""
         return arm.root.address
 
+    def is_collected(self, _placed: Placed) -> bool:
+        """Whether it is known over which content collectors are."""
+        return True
+
     def leads_to(self, _name: str, arm: Arm) -> set[str]:
         """The blobs of all that an arm gives."""
         return {arm.root.address, *(content.sealed.address for _, content in arm.contents)}

@@ -17,7 +17,9 @@ def collected_faults(centre: Centre) -> list[str]:
     """Where the centre says another thing than all destinations together."""
     root, faults = centre.world.root, []
     assert root.node is not None
-    for name in centre.model.placements:
+    for name, placed in centre.model.placements.items():
+        if not centre.is_collected(placed):
+            continue
         found = {(r.key, r.program.name): r.rows for r in root.node.collected(placement_key(name))}
         for (key, program), table in _flat(centre, name).items():
             algebra = TableAlgebra(program)

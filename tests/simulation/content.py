@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
+from typing import TypeVar
 
+from controllers.core.blob_reading import Reading
 from relay.core.effects import WriteMail
 from relay.core.records.accepted import read_record
 from schemas.content import blobs
@@ -14,6 +16,8 @@ from schemas.values.identity import ContentHash
 from tests.simulation.host import Host
 
 KNOWN_MAX = 4096
+T = TypeVar("T")
+COMPRESSED = b"\x01"
 
 
 def missing(host: Host, write: WriteMail) -> set[str]:
@@ -32,6 +36,25 @@ def missing(host: Host, write: WriteMail) -> set[str]:
             else:
                 lacks |= _listed(chunk, stored[chunk.address]) - stored.keys()
     return lacks
+
+
+def said_in(value: bytes) -> bytes:
+    """What a stored value says: bits may differ that no reader of its form minds."""
+    size = blobs.BLOB_MAX_BYTES
+    return blobs.decompress(value, size) if value[:1] == COMPRESSED else value
+
+
+def read_stored(reading: Reading[T], stored: Mapping[ContentHash, bytes]) -> T:
+    """What a reading comes to that finds just these values."""
+    wanted = next(reading)
+    while True:
+        known = [it for it in wanted if it.address in stored]
+        found = {it.address: blobs.open_value(it, stored[it.address]) for it in known}
+        try:
+            wanted = reading.send(found)
+        except StopIteration as done:
+            result: T = done.value
+            return result
 
 
 def reachable(stored: Mapping[ContentHash, bytes], root: Reference) -> set[str]:

@@ -9,6 +9,7 @@ from relay.shell.publisher import CentrePublisher
 from schemas.records.signed_records import SignedRecord
 from schemas.records.signing import Envelope
 from schemas.records.snapshots import SnapshotRecord
+from schemas.reports.reports import Count
 from schemas.values.identity import KEYS_KEY, ContentHash, MailKey
 
 if TYPE_CHECKING:
@@ -25,12 +26,20 @@ class BookedPublisher(CentrePublisher):
     async def publish(
         self, blobs: Mapping[ContentHash, bytes], records: Sequence[SignedRecord]
     ) -> None:
-        run, said = self.host.run, [self.books.publishing(signed) for signed in records]
+        run, said = self.host.run, [self.books.publishing(signed, blobs) for signed in records]
         self.host.cut_amid(len(blobs) + len(said))
         await super().publish(blobs, said)
         self.host.performed(run)
         if any(signed.slot == KEYS_KEY for signed in said):
             self.books.kept_keys("told")
+
+    def count(self, key: MailKey) -> Count | None:
+        honest = super().count(key)
+        return None if honest is None else self.host.world.ports.count(self.host, key, honest)
+
+    def count_changed(self, key: MailKey) -> None:
+        self.books.counted(key)
+        super().count_changed(key)
 
     async def publish_snapshot(
         self,

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from schemas.records.placements import BINDING_POLICIES, EDGE_PLACEMENTS
 from tests.simulation import (
     lives_centre,
     lives_customizing,
@@ -48,6 +49,8 @@ ROOMS = (
 LIVES: dict[str, Callable[[Run], None]] = {
     life.__name__: life for room in ROOMS for life in room.LIVES
 }
+DESCRIBED = frozenset(life.__name__ for life in lives_decided.LIVES)
+"""Those in which the centre's controllers read all from its spaces."""
 TREE = replace(SMALL, edges=(2, 3), edges_max=4)
 """One region, and at least two edges below it."""
 
@@ -56,7 +59,9 @@ def play(name: str, *, story: bool = False, ports: Ports = HONEST) -> Outcome:
     """Play a life on the tree of a seed: `life:seed`."""
     life, _, seed = name.partition(":")
     with cheap_signatures():
-        one = Run(f"life {seed}", NO_FAULTS, TREE, story=story, ports=ports, described=False)
+        one = Run(
+            f"life {seed}", NO_FAULTS, TREE, story=story, ports=ports, described=life in DESCRIBED
+        )
         law, what = broken_by(lambda: _play(one, LIVES[life]))
         one.close()
     told, trace = one.world.story or [], one.world.trace()
@@ -72,8 +77,9 @@ def _play(one: Run, life: Callable[[Run], None]) -> None:
     one.build()
     for name in list(one.centre.model.placements):
         put(one, name, None)
-    everywhere(one, "p1", A, B)
-    everywhere(one, "p2", C)
+    of = BINDING_POLICIES if life.__name__ in DESCRIBED else EDGE_PLACEMENTS
+    everywhere(one, of.named("p1"), A, B)
+    everywhere(one, of.named("p2"), C)
     one.settle()
     life(one)
     one.world.heal_all()

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from schemas.api.rollout_spec import RolloutSpec
+from controllers.core.rollout.state import reference
 from schemas.api.rollout_status import RolloutStatus
+from schemas.records.placements import BINDING_POLICIES
 from tests.simulation.customizing import form_of
+from tests.simulation.described import DescribedCentre
 from tests.simulation.host import Host
 from tests.simulation.laws import CONVERGENCE, GATES
 from tests.simulation.model import Arm
@@ -12,7 +14,7 @@ from tests.simulation.run import Run
 from tests.simulation.scenes import A, B, contents, edges_of, region_of, require
 from tests.simulation.steering import Steered
 
-NAME, STEP_SECONDS = "p1", 0.5
+NAME, STEP_SECONDS = BINDING_POLICIES.named("p1"), 0.5
 WAVES = [
     {"name": "half", "percent": 50, "soak": "60s"},
     {"name": "more", "percent": 90, "maxConcurrent": "50%"},
@@ -24,19 +26,16 @@ class Told:
     """A placement that its rollout steers, looked at as time goes on."""
 
     def __init__(self, one: Run) -> None:
-        spec = RolloutSpec.model_validate(
-            {"placement": {"name": NAME}, "waves": WAVES, "offline": {"maximum": "60%"}},
-            by_alias=True,
-        )
-        self._one = one
-        self.steered = Steered(one.world, one.centre, one.oracle, NAME, spec)
+        said = {"waves": WAVES, "offline": {"maximum": "60%"}}
+        assert isinstance(one.centre, DescribedCentre)
+        self._one, self._centre = one, one.centre
+        self.steered = Steered(one.world, one.centre, NAME, said)
 
     def go_on(self, seconds: float) -> None:
-        """Decide again and again, as counts come in."""
+        """Look again and again, as counts come in."""
         for _ in range(int(seconds / STEP_SECONDS)):
-            self._one.world.run(STEP_SECONDS)
             before = self.steered.state
-            self.steered.look()
+            self._one.world.run(STEP_SECONDS)
             if before is not None and self._state.wave > before.wave > 0:
                 self._look(before.wave - 1)
 
@@ -53,7 +52,8 @@ class Told:
 
     def _look(self, wave: int) -> None:
         """A wave that was passed is truly where it was let: at all whom one can reach, but few."""
-        arm, passed = self.steered.arms[self._state.layers[0].manifest], self._state.waves[wave]
+        newest, passed = self._state.layers[0], self._state.waves[wave]
+        arm = self._centre.arm_at(NAME, reference(newest.manifest, newest.size))
         having = sum(has(host, arm) for host in everyone(self._one))
         said = (passed.members or 0) - (passed.unreachable or 0)
         require(having >= said, GATES, f"wave {wave} passed with {said}, and {having} have it")

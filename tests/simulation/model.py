@@ -147,6 +147,11 @@ class Placed:
     wave: str = ""
     rollout_since: int = 0
 
+    @property
+    def is_rolled(self) -> bool:
+        """Whether it is under a rollout."""
+        return bool(self.wave or self.rollout_since)
+
 
 @dataclass
 class Model:

@@ -139,7 +139,7 @@ def _became(had: Held, has: Held) -> dict[ObjectKey, Action]:
 
 
 def _is_left_out(placed: Placed) -> bool:
-    return len(arms_of(placed)) > 1 or bool(placed.wave or placed.after)
+    return len(arms_of(placed)) > 1 or bool(placed.is_rolled or placed.after)
 
 
 def _timeless(record: R) -> R:

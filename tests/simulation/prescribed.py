@@ -125,7 +125,7 @@ def winners(model: Model, target: Target) -> dict[ObjectKey, Content]:
     for name, arm in claims_at(model, target).items():
         for key, content in arm.contents:
             placed = model.placements[name]
-            claim = (placement_key(name), content, bool(placed.wave))
+            claim = (placement_key(name), content, placed.is_rolled)
             rivals.setdefault(key, []).append(claim)
     chosen = {}
     for key, claims in rivals.items():

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
-from schemas.api.rollout_spec import RolloutSpec
+from relay.space_port import Object
+from tests.simulation.described import DescribedCentre
 from tests.simulation.model import LABELS, Arm
 from tests.simulation.steering import Steered
 from tests.simulation.workload import Workload
@@ -17,17 +17,16 @@ SHARES = ("0%", "34%", "100%")
 class Rolling(Workload):
     """Users who bring every change of some placements by rollouts."""
 
+    _centre: DescribedCentre
     _steered: dict[str, Steered]
 
     def build(self) -> None:
         super().build()
         self._steered = {}
         for name in self._rolled():
-            spec = self._spec(name)
-            self._world.note("user", f"{name} goes by {spec.waves}")
-            steered = Steered(self._world, self._centre, self._oracle, name, spec)
-            self._steered[name] = steered
-            steered.follow()
+            spec = self._spec()
+            self._world.note("user", f"{name} goes by {spec['waves']}")
+            self._steered[name] = Steered(self._world, self._centre, name, spec)
 
     def judge_settled(self) -> None:
         for steered in self._steered.values():
@@ -38,7 +37,7 @@ class Rolling(Workload):
         names = sorted(self._centre.model.placements)
         return names[:1] if len(names) < 3 else names[:2]
 
-    def _spec(self, name: str) -> RolloutSpec:
+    def _spec(self) -> Object:
         draw = self._random
         last = draw.choice((100, 100, 100, 60))
         shares = sorted(draw.sample(range(5, last, 5), draw.randint(0, WAVES_MAX - 1)))
@@ -48,8 +47,7 @@ class Rolling(Workload):
             selector = {"matchLabels": {key: draw.choice(LABELS[key])}}
             whom = {"selector": selector, "allowEmpty": draw.random() < 0.3}
             waves.insert(draw.randint(0, len(waves) - 1), self._wave(whom))
-        said = {
-            "placement": {"name": name},
+        said: Object = {
             "waves": [{"name": f"w{at}", **wave} for at, wave in enumerate(waves)],
             "success": {"of": draw.choice(("healthy", "synced")), "minimum": "90%"},
             "failures": {"maximum": draw.choice((0, 1, "50%"))},
@@ -58,7 +56,7 @@ class Rolling(Workload):
         }
         if draw.random() < 0.3:
             said["deadline"] = "120s"
-        return RolloutSpec.model_validate(said, by_alias=True)
+        return said
 
     def _wave(self, whom: dict[str, Any]) -> dict[str, Any]:
         draw, said = self._random, whom
@@ -85,7 +83,7 @@ class Rolling(Workload):
     def _begin(self) -> None:
         """Other versions of its objects, perhaps one more or less."""
         steered = self._some()
-        keys = {key for key, _ in steered.placed.arm.contents}
+        keys = {key for key, _ in steered.wish.arm.contents}
         if self._random.random() < 0.3:
             keys = keys ^ {self._random.choice(self._objects)} or keys
         for key in sorted(keys):
@@ -106,14 +104,10 @@ class Rolling(Workload):
                 steered.ask("resume")
 
     def _plain(self) -> None:
-        """An object changes in its source, and what is under no rollout says so at once."""
+        """An object changes in its source: what is under no rollout says so at once."""
         key = self._random.choice(self._objects)
         self._latest[key] = self._centre.content(key.name)
-        for name, placed in list(self._centre.model.placements.items()):
-            keys = [k for k, _ in placed.arm.contents]
-            if key in keys and name not in self._steered:
-                self._centre.put_placement(name, replace(placed, arm=self._arm(keys)))
-                self._oracle.model_changed()
+        self._centre.put_object(key, self._latest[key])
 
     # What takes back.
 
@@ -127,7 +121,7 @@ class Rolling(Workload):
 
     def _former(self, steered: Steered) -> Arm:
         """What the space wants then: what it did, or what there was."""
-        arms = list(steered.arms.values())
+        arms = steered.wishes
         return arms[-1] if self._random.random() < 0.5 else self._random.choice(arms)
 
     def _keep_place(self) -> None:

@@ -79,7 +79,7 @@ class Run:
         self.world.traced, self.world.story = traced or story, [] if story else None
         self.world.ports = ports
         self.world.add(CENTRE, attached=False)
-        self.centre = (DescribedCentre if described and not size.rolling else Centre)(self.world)
+        self.centre = (DescribedCentre if described else Centre)(self.world)
         self.oracle = Oracle(self.world, self.centre)
         self.chaos = Chaos(self.world, self.centre, brief=size.brief)
         workload = Rolling if size.rolling else Workload

@@ -1,4 +1,4 @@
-"""The centre's own decision steers a placement; what it lets out is judged by counts seen beside.
+"""The centre's rollouts steer a placement; what they let out is judged by counts seen beside.
 
 | law | what is asked |
 | --- | --- |
@@ -15,38 +15,32 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 
-from controllers.core.rollout import layers, rejection
-from controllers.core.rollout.decision import Run as Known
-from controllers.core.rollout.decision import begin_run, decide
-from controllers.core.rollout.facts import RolloutFacts
-from controllers.core.rollout.messages import with_message
-from controllers.core.rollout.rejection import Rejection, Wanted, rejection_of
-from controllers.core.rollout.state import changed
+from controllers.core.rollout import layers
+from controllers.core.rollout.rejection import rejection_of
+from controllers.core.rollout.state import changed, reference
 from controllers.core.rollout.waves import EVERYONE
-from relay.core.instant import Instant
+from relay.space_port import Object
 from schemas.api.rollout_spec import RolloutSpec, Wave, seconds_of
 from schemas.api.rollout_status import RolloutStatus, WaveStatus
-from schemas.content.blobs import Reference
 from schemas.objects.objects import ObjectKey
-from schemas.records.records import Gate
+from schemas.records.placements import bare_name, kind_of
 from schemas.records.shares import share_of
 from schemas.reports.reports import CELL_OTHER, Cell, Count
 from schemas.values.identity import MailKey, NodePath
-from tests.simulation.centre import Centre
+from tests.simulation.described import DescribedCentre
 from tests.simulation.laws import CONVERGENCE, KEPT_PLACES, TAKEN_BACK, WAVES
-from tests.simulation.model import Arm, Content, Placed, Rung, Target, placement_key
-from tests.simulation.oracle import Oracle
+from tests.simulation.model import Arm, Placed, Target, placement_key
 from tests.simulation.prescribed import arm_for, is_meant
-from tests.simulation.world import WALL_MS, LawBroken, World
+from tests.simulation.world import LawBroken, World
 
-LOOK_SECONDS = 1.0
-"""How often it is seen whether a count is another."""
+GLIMPSE_SECONDS = 0.5
+"""What was bad for less the centre may not have seen: it looks at counts in bursts."""
 BACKWARDS = ("abort", "undo", "pin", "unpin", "freeze", "unfreeze")
 """What takes back what some destination had."""
 ENDED = ("Complete", "Partial", "Aborted")
 FOR_PEOPLE = ("AwaitingApproval", "Paused", "Held")
-NO_GATE = "0.9"
-"""What they are counted as whom no wave admits."""
+Said = Mapping[ObjectKey, str]
+"""What objects are in clear."""
 
 
 @dataclass
@@ -57,15 +51,19 @@ class Witness:
     good_seconds: float = 0.0
     at: float | None = None
     good: bool = False
+    bad_since: float | None = None
 
     def saw(self, gate: tuple[str, int], *, good: bool | None, now: float) -> None:
         """The gate and whether it is good now; None if nobody can say."""
         if gate != self.gate:
-            self.gate, self.good_seconds, self.at = gate, 0.0, None
+            self.gate, self.good_seconds, self.at, self.bad_since = gate, 0.0, None, None
         if self.at is not None and self.good:
             self.good_seconds += now - self.at
         if good is False:
-            self.good_seconds = 0.0
+            self.bad_since = now if self.bad_since is None else self.bad_since
+        elif self.bad_since is not None:
+            glimpse, self.bad_since = now - self.bad_since < GLIMPSE_SECONDS, None
+            self.good_seconds = self.good_seconds if glimpse else 0.0
         self.at, self.good = now, bool(good)
 
     def slept(self) -> None:
@@ -73,38 +71,32 @@ class Witness:
         self.at, self.good = None, False
 
 
-@dataclass
+@dataclass(eq=False)
 class Steered:
-    """One placement, its rollout, and the gates that the ledger has of it."""
+    """One placement and its Rollout, as its object says it."""
 
     world: World
-    centre: Centre
-    oracle: Oracle
+    centre: DescribedCentre
     name: str
-    spec: RolloutSpec
+    said: Object
     state: RolloutStatus | None = None
+    # What the space wanted so far, the newest last.
+    wishes: list[Arm] = field(default_factory=list)
     request: str = ""
-    arms: dict[str, Arm] = field(default_factory=dict)
-    gates: tuple[Gate, ...] = ()
-    _target: Reference | None = None
-    _known: Known | None = None
-    _term: str = ""
-    _seen: tuple[object, ...] = ()
-    _wake_at: float = 0.0
     _requests: int = 0
     # Whether the space wants what it did before, or the Rollout lost what it kept.
     _goes_back: bool = False
     _witness: Witness = field(default_factory=Witness)
     _frozen: dict[str, dict[Target, Arm]] = field(default_factory=dict)
-    # What the ledger remembers as rejected.
-    _rejection: Rejection | None = None
     # What was aborted or undone, as the space wants it still: addresses, "" of what is not there.
     _taken_back: dict[ObjectKey, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.want(self.placed.arm)
-        self.gates = (Gate(self.placed.arm.root),)
-        self._say()
+        placement = {"kind": kind_of(self.name).kind, "name": bare_name(self.name)}
+        self.said = {**self.said, "placement": placement}
+        self.spec = RolloutSpec.model_validate(self.said, by_alias=True)
+        self.wishes.append(self.wish.arm)
+        self.centre.steer(self.name, self, self.said)
 
     @property
     def key(self) -> MailKey:
@@ -112,71 +104,61 @@ class Steered:
 
     @property
     def placed(self) -> Placed:
+        """What is in force."""
         return self.centre.model.placements[self.name]
+
+    @property
+    def wish(self) -> Placed:
+        """What the space wants."""
+        return self.centre.wishes[self.name]
 
     def want(self, arm: Arm) -> None:
         """The space wants another content."""
-        self._goes_back = arm.root.address in self.arms
-        self.arms[arm.root.address] = arm
-        self._target = arm.root
-        self._still_taken_back()
+        self.centre.put_placement(self.name, Placed(self.wish.alternatives, arm))
 
     def ask(self, action: str, **arguments: object) -> None:
         """A person asks for something."""
         self._requests += 1
         self.request = json.dumps({"id": str(self._requests), "action": action, **arguments})
+        self.centre.ask(self.name, self.said, self.request)
 
     def forget_status(self) -> None:
         """The Rollout's object says nothing of how far it is any more."""
         self._goes_back = True
-        self.state, self._known, self._seen = None, None, ()
+        self.state = None
         self._frozen.clear()
+        self.centre.relapse()
+        self.centre.lose_status(self.name)
 
-    def follow(self) -> None:
-        """Look from time to time, from now on."""
-        self.look()
-        self.world.after(LOOK_SECONDS, self.follow)
+    # What the centre says of it.
+
+    def wished(self) -> None:
+        """What the space wants is another, perhaps."""
+        arm = self.wish.arm
+        said = _addresses(arm)
+        if said == _addresses(self.wishes[-1]):
+            return
+        before = any(_addresses(former) == said for former in self.wishes)
+        # Who kept what was aborted may go back.
+        if before or (self.state is not None and rejection_of(self.state) is not None):
+            self._goes_back = True
+            self.centre.relapse()
+        self.wishes.append(arm)
+        self._still_taken_back()
+
+    def slept(self) -> None:
+        """The centre's process ended."""
+        self._witness.slept()
 
     def look(self) -> None:
-        """Decide, as the centre does: if what it goes by is other than it was, or it is time."""
-        if not self.centre.ready:
-            self._term = ""
-            return
-        if self._term != self.centre.terms[-1]:
-            self._term, self._known, self._seen = self.centre.terms[-1], None, ()
-            self._witness.slept()
-        honest = self._count()
-        self._witnessed(honest)
-        count = (
-            None if honest is None else self.world.ports.count(self.world.root, self.key, honest)
-        )
-        seen = (count, self.request, self._target, self.gates)
-        if seen != self._seen or self.world.now >= self._wake_at:
-            self._seen = seen
-            self._decide(count)
+        """See what is counted now."""
+        self._witnessed(self._count())
 
-    def _decide(self, count: Count | None) -> None:
-        now = Instant(self.world.now, WALL_MS + int(self.world.now * 1000))
-        facts = RolloutFacts(
-            wanted=self._wanted(),
-            rejection=self._rejection,
-            gates=self.gates,
-            count=count,
-            uid=self.name,
-            request=self.request,
-            members=self._members,
-            matches=lambda wave: self._members(changed(wave, percent=None)) > 0,
-            is_place=lambda path: any(
-                NodePath.parse(path).holds(known) for known in self.centre.model.nodes
-            ),
-        )
+    def wrote(self, status: Object) -> None:
+        """What was decided is about to be written down."""
         before = self.state
-        decision = decide(self.spec, facts, before, self._known or begin_run(before, now), now)
-        self.state, self._known = (
-            with_message(self.spec, facts, decision.state, self.name),
-            decision.run,
-        )
-        self._wake_at = self.world.now + (1e9 if decision.wake is None else decision.wake)
+        self.look()
+        self.state = RolloutStatus.model_validate(status, by_alias=True, by_name=False)
         asked = self._handled(before)
         given_up = _phase(before) != self.state.phase == "Aborted"
         if asked in BACKWARDS or given_up or self._goes_back:
@@ -187,35 +169,13 @@ class Steered:
         if not asked:
             self._require_good(before)
             self._require_taken_back(before)
-        self._rejection = rejection_of(self.state)
-        gates = layers.gates_of(self.state)
-        if gates != self.gates:
-            self.gates = gates
-            self._say()
         self._keep_frozen(asked)
-        self._require_kept_places()
 
-    def _wanted(self) -> Wanted | None:
-        """What is to go out of what the space wants."""
-        over = rejection_of(self.state) if self.state is not None else None
-        if self._target is None or over is None:
-            return None if self._target is None else Wanted(self._target)
-        wish, target = self._contents(self._target.address), self._contents(over.target.address)
-        left = rejection.still_rejected(
-            _addresses(wish),
-            _addresses(self._contents(over.wish.address)),
-            _addresses(target),
-            lambda _keys: frozenset(),
-        )
-        if not left:
-            return Wanted(self._target, over=over)
-        # Who kept what was aborted may go back.
-        self._goes_back = self._goes_back or self._target != over.wish
-        kept = {key: content for key, content in target.items() if key in left}
-        merged = kept | {key: content for key, content in wish.items() if key not in left}
-        arm = self.centre.arm(merged)
-        self.arms[arm.root.address] = arm
-        return Wanted(arm.root, self._target, tuple(sorted(left)), over)
+    def went_out(self) -> None:
+        """What is in force of it is another."""
+        if self.state is not None:
+            self._require_kept_places()
+            self.look()
 
     def _members(self, wave: Wave) -> int:
         """How many destinations of the placement a wave's labels and share admit."""
@@ -225,23 +185,24 @@ class Steered:
         found = [at for at in meant if by is None or by.matches(dict(at.labels))]
         return len(found) * (100 if wave.percent is None else wave.percent) // 100
 
-    def _contents(self, address: str) -> dict[ObjectKey, Content]:
-        arm = self.arms.get(address)
-        return dict(arm.contents) if arm is not None else {}
+    def _at(self, manifest: str, size: int) -> Said:
+        """What the content says whose manifest lies there; nothing of none."""
+        if not manifest:
+            return {}
+        return _addresses(self.centre.arm_at(self.name, reference(manifest, size)))
 
     def _take_back(self) -> None:
         """What the space wants of what was aborted or undone just now; nothing after a retry."""
         assert self.state is not None
-        wish = _addresses(self._contents(self.state.wish))
-        former = _addresses(self._contents(self.state.target)) if wish else {}
+        wish = self._at(self.state.wish, self.state.wish_size)
+        former = self._at(self.state.target, self.state.target_size) if wish else {}
         keys = [key for key in {*wish, *former} if wish.get(key) != former.get(key)]
         self._taken_back = {key: wish.get(key, "") for key in keys}
         self._still_taken_back()
 
     def _still_taken_back(self) -> None:
         """What the space wants otherwise meanwhile is taken back no more."""
-        assert self._target is not None
-        wish = _addresses(self._contents(self._target.address))
+        wish = _addresses(self.wish.arm)
         known = self._taken_back.items()
         self._taken_back = {key: said for key, said in known if wish.get(key, "") == said}
 
@@ -262,27 +223,6 @@ class Steered:
             return None
         found = node.count(self.key)
         return found if held.record.generation == found.generation else None
-
-    def _say(self) -> None:
-        """The gates as the model has them, in force from now on."""
-        *newer, last = self.gates
-        rungs = tuple(
-            Rung(self._arm(gate), gate.name, gate.below, gate.selector, gate.path) for gate in newer
-        )
-        placed = Placed(
-            self.placed.alternatives,
-            self._arm(last),
-            salt=self.name,
-            rungs=rungs,
-            wave=last.name or NO_GATE,
-        )
-        self.oracle.model_changed()
-        self.centre.put_placement(self.name, placed)
-        self.oracle.model_changed()
-
-    def _arm(self, gate: Gate) -> Arm:
-        assert gate.arm is not None
-        return self.arms[gate.arm.address]
 
     # The laws.
 
@@ -336,7 +276,8 @@ class Steered:
         assert self.state is not None
         if before is None or self.state.revision <= before.revision:
             return
-        begun = _addresses(self._contents(self.state.layers[0].manifest))
+        newest = self.state.layers[0]
+        begun = self._at(newest.manifest, newest.size)
         for key, said in self._taken_back.items():
             if begun.get(key, "") == said:
                 raise LawBroken(TAKEN_BACK, f"{self.name}: {key} goes out again")
@@ -382,9 +323,8 @@ class Steered:
             raise LawBroken(CONVERGENCE, f"{self.name} is {state.phase}: {state.message}")
 
 
-def _addresses(contents: Mapping[ObjectKey, Content]) -> dict[ObjectKey, str]:
-    """What objects are in clear."""
-    return {key: content.reference.address for key, content in contents.items()}
+def _addresses(arm: Arm) -> dict[ObjectKey, str]:
+    return {key: content.reference.address for key, content in arm.contents}
 
 
 def _phase(state: RolloutStatus | None) -> str:

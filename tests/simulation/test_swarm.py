@@ -24,11 +24,11 @@ from tests.simulation.world import LawBroken
 
 ROOT = Path(__file__).resolve().parents[2]
 SWARM = {
-    "tiny": (150, 50),
-    "small": (75, 25),
+    "tiny": (120, 40),
+    "small": (50, 25),
     "wide": (5, 5),
-    "deep": (6, 6),
-    "rolling": (80, 40),
+    "deep": (4, 4),
+    "rolling": (50, 25),
 }
 """Per size how many seeds, and how many of them a test."""
 CHUNKS = [
@@ -102,8 +102,7 @@ def at_once(_duration):
 )
 def test_a_rollout_that_is_decided_otherwise_breaks_a_law(where, name, wrong, law, monkeypatch):
     monkeypatch.setattr(where, name, wrong)
-    # The rarest of them shows at seed 330.
-    outcomes = (runs.run(seed, size=ROLLING) for seed in range(285, 360))
+    outcomes = (runs.run(seed, size=ROLLING) for seed in range(150))
     assert law in (outcome.law for outcome in outcomes)
 
 

@@ -46,7 +46,7 @@ class Waves:
         """An edge that hangs, or hung, at these paths writes an object for these placements."""
         past, paths = self._centre.past, list(paths)
         versions = [each for name in placements for each in past.placements.get(name, ())]
-        if not any(placed.wave for placed in versions):
+        if not any(placed.is_rolled for placed in versions):
             return
         targets = [target for path in paths for target in past.targets.get(path, ())]
         if not any(_gives(p, target, key, address) for p in versions for target in targets):

@@ -71,6 +71,9 @@ class Watcher:
     def withheld(self, host: Host, key: MailKey) -> None:
         """A relay keeps a message of its mailbox from a host."""
 
+    def model_changed(self) -> None:
+        """What is wanted is about to change, or has."""
+
     def drifted(self, host: Host) -> None:
         """Someone else changed or deleted an object in a cluster."""
 
