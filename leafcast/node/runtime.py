@@ -288,7 +288,8 @@ class NodeRuntime:
             self.attached,
             identity.home,
             identity.former,
-            leaf_urls=self.hosted.leaf_urls,
+            # One machine is dialled where the grants of its children say: as by a proxy's address.
+            leaf_urls=self.hosted.leaf_urls if world.member is not None else (),
             customize=customized_address,
             private_keys=self._key.private_keys,
         )

@@ -31,7 +31,7 @@ class NodeConfig:
     accept_expired: bool = False
     # What becomes of objects that are customized where they arrive.
     customize: Customize = customizes_nothing
-    # Where its server listens for children.
+    # Where its members listen for children, of a node of several.
     leaf_urls: tuple[str, ...] = ()
     # What opens the boxes of its profiles.
     private_keys: PrivateKeys = tuple

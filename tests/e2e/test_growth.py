@@ -6,6 +6,8 @@ import signal
 
 import pytest
 
+from leafcast.join.folder import GRANT_FILE
+from leafcast.join.kept_grant import read_grant
 from tests.awaiting import until
 from tests.e2e.program import Program, did
 from tests.e2e.trio_program import Applies
@@ -42,6 +44,11 @@ class GrowingTree:
         done = self.centre.run("get", "configmaps", "-n", "shop", "--at", EDGE, "-o", "json")
         found = json.loads(done.stdout)["items"] if done.returncode == 0 else ()
         return {it["metadata"]["name"]: it["metadata"]["uid"] for it in found}
+
+    def until_learnt(self):
+        """Wait until the edge knows where the members listen that came."""
+        file = self.folder / "edge" / GRANT_FILE
+        until(lambda: len(read_grant(file).dialled) == 3, lambda: str(read_grant(file).dialled))
 
     def kill_centre(self):
         """End the first machine at once: its process, and its server with that."""
@@ -86,6 +93,7 @@ def test_a_centre_grows_to_three_and_back_and_all_that_was_acknowledged_stays(tr
         did(tree.centre, "node", "grow", "/")
         until(lambda: tree.roles() == ["active", "standby", "standby"], lambda: str(tree.roles()))
         applies.more()
+    tree.until_learnt()
     tree.kill_centre()
     other = Program(tree.folder / "m2")
     lost = ["active", "silent", "standby"]
