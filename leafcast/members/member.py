@@ -325,7 +325,8 @@ class Member:
             why: object = first_of(broken)
             if machine.server.store_failed:
                 why = f"its disk {self._node.server_folder} is full: make room there ({why})"
-            log.warning("member %s of %s: %s", self._settings.name, path, why)
+            ends = ": " if self._active_since is None else " has lost its tenure: "
+            log.warning("member %s of %s%s%s", self._settings.name, path, ends, why)
         finally:
             self._heard_before = clock.now().seconds if self._active_since else self._last_heard()
             self._active_since, self._hears_since, self._stuck = None, None, {}
