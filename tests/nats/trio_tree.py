@@ -121,7 +121,7 @@ class TrioTree(ChaosTree):
 
 def role_of(member: Member) -> tuple[str, str]:
     """When a member said last what it is, and what."""
-    pattern = r"^(\S+ \S+) .*(is active|stands by|has lost (?:the lease|its tenure))"
+    pattern = r"^(\S+ \S+) .*?(is active|stands by|has lost (?:the lease|its tenure))"
     return (re.findall(pattern, daemon_log(member), re.MULTILINE) or [("", "")])[-1]
 
 
