@@ -87,6 +87,8 @@ class Mailbox:
         self._deliveries = 0
         self._resume: int | None = None
         """The stream sequence to go on from; None: after what was acknowledged last."""
+        # What lies before this came already from a consumer before the present one.
+        self._repeated = 0
         self._accepted_at: float | None = None
         self._promised: int | None = None
         """How many messages the last reset is to bring; None: it was not answered."""
@@ -169,6 +171,8 @@ class Mailbox:
         if place.delivery == 1 and (begun or self._begins(place)):
             # The answer to a reset, or a consumer made anew: it goes on without a gap from here.
             self._begun.set()
+            # One made anew begins at the start of the mailbox, with what came already.
+            self._repeated = self._resume or 0 if begun else 0
             if not begun:
                 self._resume = None
             self._unacknowledged.clear()
@@ -185,12 +189,11 @@ class Mailbox:
         return place.sequence >= (self._resume or 0) and place.pending >= self._promised - 1
 
     async def _accept(self, message: Msg, place: DeliveryPosition) -> None:
-        self._deliveries, resume = place.delivery, self._resume or 0
-        self._resume = max(resume, place.sequence + 1)
+        self._deliveries = place.delivery
+        self._resume = max(self._resume or 0, place.sequence + 1)
         self._unacknowledged.append((place.sequence, message.reply))
-        if place.sequence < resume:
-            # It came already: a consumer made anew begins at the start of the mailbox.
-            if place.sequence + 1 == resume or not place.pending:
+        if place.sequence < self._repeated:
+            if place.sequence + 1 == self._repeated or not place.pending:
                 await self.acknowledge(place.sequence)
             return
         if not message.subject.startswith(self._prefix):
