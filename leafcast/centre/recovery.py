@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from leafcast.backups.centre_streams import STREAMS, account
 from leafcast.backups.restoring import PENDING
@@ -22,7 +25,6 @@ from leafcast.members.layout import PortPool
 from leafcast.members.settings import FILE as MEMBER_FILE
 from leafcast.members.settings import MemberSettings, kept_member
 from leafcast.node.credentials.account_seeds import account_seeds
-from relay.adapters.jetstream.connection import Connection
 from relay.adapters.jetstream.jetstream_leader import until_led
 from relay.adapters.jetstream.stream_contents import stream_form
 from relay.adapters.jetstream.streams import last_message
@@ -34,6 +36,8 @@ from relay.adapters.server.nats_server import EmbeddedServer
 from relay.adapters.server.store_mark import kept_mark, mark_store
 from relay.ports import BusBroken, Clock, Dice
 from schemas.values.identity import NodePath
+
+T = TypeVar("T")
 
 LEDGER = "OWN"
 READABLE_SECONDS, LOOK_SECONDS = 60.0, 0.5
@@ -75,27 +79,26 @@ async def recover(place: DataDir, settings: MemberSettings, clock: Clock, dice: 
             streams = streams_at(servers[0], seeds)
             for holder, stream in STREAMS:
                 async with account(streams, holder, "recovering") as connection:
-                    if stream == LEDGER or await stream_form(connection, stream) is not None:
-                        await _until_readable(connection, stream, clock)
+                    form = partial(stream_form, connection, stream)
+                    if stream == LEDGER or await _in_time(form, clock) is not None:
+                        await until_led(connection, clock, [stream])
+                        await _in_time(partial(last_message, connection, stream, ">"), clock)
             found = await write_backup(place.folder / PENDING, place, streams, clock)
     end_copying(place.folder)
     end_membership(place)
     return found
 
 
-async def _until_readable(connection: Connection, stream: str, clock: Clock) -> None:
-    """Wait until its leader shows what a stream holds; raises BusBroken if not in time."""
-    await until_led(connection, clock, [stream])
+async def _in_time(ask: Callable[[], Awaitable[T]], clock: Clock) -> T:
+    """The answer, once a leader gives it; raises BusBroken if none does in time."""
     until = clock.now().seconds + READABLE_SECONDS
     while True:
         try:
-            await last_message(connection, stream, ">")
+            return await ask()
         except BusBroken:
             if clock.now().seconds > until:
                 raise
             await clock.sleep(LOOK_SECONDS)
-        else:
-            return
 
 
 def _on_this_machine(settings: MemberSettings, scratch: Path) -> dict[str, ClusterSettings]:
