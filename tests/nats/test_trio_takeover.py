@@ -23,7 +23,8 @@ pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(240)]
 
 # Whether each is at the active member: the leader of the lease, the ledger, the cluster; the link.
 AWAY, AT_HOME = (False,) * 4, (True,) * 4
-MIXED = [its for its in product((True, False), repeat=4) if its not in (AWAY, AT_HOME)]
+MIXED = [its for its in product((True, False), repeat=4) if its not in (AWAY, AT_HOME)][::2]
+"""Every other one of them: each takes half a minute."""
 
 
 @pytest.mark.parametrize(
