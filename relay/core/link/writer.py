@@ -128,9 +128,9 @@ class MailboxWriter:
         # The newest snapshot that the node reached, and whether it is to be written in any case.
         self._reached: VerifiedSnapshot | None = None
         self._snapshot_due = False
-        # Up to which generation the mailbox lacked something when its first snapshot was due: an
-        # edge without memory lets go of what is not there before it.
-        self._lacked: int | None = None
+        # What the mailbox has lacked since its first snapshot is due: an edge without memory lets
+        # go of what is not there before it.
+        self._lacked: set[MailKey] | None = None
         # Of the snapshot in the mailbox; of one that a former run wrote it is not known.
         self._snapshot_reign = 0
         self._excluded: tuple[tuple[MailKey, Version], ...] = ()
@@ -230,6 +230,8 @@ class MailboxWriter:
             self.slots[key] = Slot(sequence, slot.version)
             self._end = None if self._end is None else max(self._end, sequence)
         _, cause = self._in_flight.pop(key, (0, _NO_CAUSE))
+        if self._lacked:
+            self._lacked.discard(key)
         if not self._in_flight:
             # An empty table that was large takes long to look through.
             self._in_flight.clear()
@@ -294,11 +296,12 @@ class MailboxWriter:
         written = SnapshotRank(self._snapshot_reign, self.snapshot)
         if snapshot.rank <= written or not (self._snapshot_due or covers):
             return
-        above = snapshot.generation
         if not self.snapshot:
-            self._lacked = max(self._pending(), default=0) if self._lacked is None else self._lacked
-            above = max(above, self._lacked)
-        if any(generation <= above for generation in self._pending()):
+            lacking = {*self._in_flight, *self._awaiting, *self._dirty}
+            self._lacked = lacking if self._lacked is None else self._lacked & lacking
+            if self._lacked:
+                return
+        if any(generation <= snapshot.generation for generation in self._pending()):
             return
         self._snapshot_due, self._lacked = False, None
         while self._uncovered and self._uncovered[0] <= settled:
