@@ -30,9 +30,9 @@ from relay.adapters.server.durability import DEFAULT_STORE, StoreSettings
 from relay.adapters.server.external_server import ExternalServer
 from relay.adapters.server.guard import ProcessGuard
 from relay.adapters.server.link_trouble import NOT_LET_IN, LinkNews
+from relay.adapters.server.logged_process import ServerFailed
 from relay.adapters.server.nats_config import ParentRemote
 from relay.adapters.server.nats_server import EmbeddedServer
-from relay.adapters.server.process import ReloadRefused
 from relay.adapters.server.upgrade_probe import cause_at
 from relay.atomic_file import atomic_write
 from relay.claims.edge_claim import UNCLAIMED, EdgeClaim
@@ -240,7 +240,7 @@ class JoinedNode:
         try:
             write_grant(self._place.folder / GRANT_FILE, learnt)
             await server.dial(learnt.dialled)
-        except (OSError, ReloadRefused) as error:
+        except (OSError, ServerFailed) as error:
             logger.debug("addresses of the parent are not taken up yet: %s", error)
         else:
             self.grant = learnt
