@@ -5,6 +5,8 @@ from __future__ import annotations
 import platform
 from pathlib import Path
 
+from schemas.enrolment.enrolment import HOST_NAME_MAX
+
 
 def machine_id() -> str:
     """What tells this machine from others: its id, else its name."""
@@ -12,3 +14,9 @@ def machine_id() -> str:
         return Path("/etc/machine-id").read_text(encoding="ascii").strip() or platform.node()
     except (OSError, ValueError):
         return platform.node()
+
+
+def host_name() -> str:
+    """What this machine calls itself, for people; "" if that cannot be shown."""
+    said = platform.node()[:HOST_NAME_MAX]
+    return said if said.isprintable() else ""

@@ -15,10 +15,10 @@ from controllers.issuing.issuer import Issuer
 from controllers.issuing.keys import CentreKeys, load_or_make_keys
 from controllers.issuing.nodes import end_bundles, enrol_lost_nodes, nkeys_of, void_bundle
 from leafcast.ask.session import INVENTORY_BUCKET, USER_MANAGER, WORKLOADS_BUCKET
-from leafcast.backups.centre_streams import RELAY, SPACE, CentreServer
+from leafcast.backups.centre_streams import CentreServer
 from leafcast.backups.restoring import RestoredStream, end_placing, restore_pending
 from leafcast.centre.centre_spaces import HeldSpaces, centre_identity
-from leafcast.centre.copying import end_copying, kept_copying
+from leafcast.centre.copying import end_copying, kept_copying, streams_at
 from leafcast.centre.planned_nodes import register_planned
 from leafcast.data_dir import DataDir
 from leafcast.node.credentials.authorities import Authorities, load_or_make_authorities
@@ -178,8 +178,7 @@ class Centre:
     def streams(self) -> CentreServer:
         """Where the centre's streams are; raises BusBroken before its server was started."""
         hosted = running(self.nodes.get(NodePath())).hosted
-        seeds = {RELAY: hosted.seeds.relay, SPACE: hosted.seeds.space}
-        return CentreServer(hosted.server.url, seeds)
+        return streams_at(hosted.server, hosted.seeds)
 
     async def apply(self, objects: Iterable[Mapping[str, Any]]) -> None:
         """Apply objects to the workload space, one after the other."""

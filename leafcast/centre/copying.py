@@ -21,6 +21,7 @@ from leafcast.node.credentials.account_seeds import account_seeds
 from leafcast.node.options import ActiveMember
 from relay.adapters.jetstream.fence import take_fence
 from relay.adapters.jetstream.streams import REPLACING
+from relay.adapters.server.external_server import ExternalServer
 from relay.adapters.server.guard import ProcessGuard
 from relay.adapters.server.nats_config import AccountSeeds
 from relay.adapters.server.nats_server import EmbeddedServer
@@ -139,7 +140,7 @@ async def bring_home(
     await write_backup(place.folder / PENDING, place, streams, clock)
 
 
-def streams_at(server: EmbeddedServer, seeds: AccountSeeds) -> CentreServer:
+def streams_at(server: EmbeddedServer | ExternalServer, seeds: AccountSeeds) -> CentreServer:
     """Where a centre's streams are, reached by way of this server."""
     return CentreServer(server.url, {RELAY: seeds.relay, SPACE: seeds.space})
 

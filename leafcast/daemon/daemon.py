@@ -157,8 +157,8 @@ class Daemon:
         self._note(NodePath(), Noted(reason, about, detail))
 
     async def _decide(self, request: bytes) -> bytes:
-        if self._growth.decides(request):
-            return self._growth.decide(request)
+        if (told := self._growth.decide(request)) is not None:
+            return told
         answer = await self._admission.decide(request)
         if (member := self.centre.options.member) is not None:
             # Who is let in may dial any member's server.

@@ -8,7 +8,6 @@ so that a later start asks the same with the same keys, and gets the same answer
 from __future__ import annotations
 
 import json
-import platform
 import shutil
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
@@ -36,10 +35,12 @@ from leafcast.join.kept_grant import (
     read_grant,
     write_grant,
 )
+from leafcast.machine import host_name
+from leafcast.node.credentials.account_seeds import new_seeds
 from relay.adapters.jetstream.request_reply import QuestionUnanswered, ask
 from relay.adapters.server.guard import ProcessGuard
 from relay.adapters.server.link_trouble import NOT_LET_IN, cause_of, trouble_of
-from relay.adapters.server.nats_config import AccountSeeds, Neighbours, ParentRemote
+from relay.adapters.server.nats_config import Neighbours, ParentRemote
 from relay.adapters.server.nats_server import EmbeddedServer
 from relay.adapters.server.nkey_pairs import (
     BadNkey,
@@ -55,7 +56,6 @@ from relay.ports import Clock, Dice
 from schemas.enrolment.enrolment import (
     DENIED,
     GRANTED,
-    HOST_NAME_MAX,
     NO_WAY_UP,
     REFUSED,
     UNKNOWN_TOKEN,
@@ -170,8 +170,8 @@ class JoinRequester:
     ) -> KeptGrant:
         """Ask until it is granted; raises JoinFailed or DataDirUnusable."""
         asked = self._remembered(elsewhere)
-        self._key, said = public_nkey(asked.seed), platform.node()[:HOST_NAME_MAX]
-        request = JoinRequest(self._path, self._key, said if said.isprintable() else "")
+        self._key = public_nkey(asked.seed)
+        request = JoinRequest(self._path, self._key, host_name())
         signed = sign_request(self._token, request, seed_entropy(asked.seed))
         try:
             answer = await self.ask(lambda: signed, open_answer)
@@ -227,7 +227,7 @@ class JoinRequester:
 
     async def _ask(self, request: Callable[[], SignedRequest], opened: Opened[Answer]) -> Answer:
         seed, _ = entrance_pair(self._token.tree)
-        accounts = AccountSeeds(*(new_user_nkey(self._dice.entropy(32))[0] for _ in range(4)))
+        accounts = new_seeds(self._dice)
         # A parent keeps one link of each name, the newest.
         name = f"asking.{random_id(self._dice.entropy(16))[:12]}"
         server = EmbeddedServer(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import platform
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
@@ -16,13 +15,14 @@ from leafcast.data_dir import DataDir, DataDirUnusable, make_private
 from leafcast.join.folder import MEMBER_REQUEST_FILE, node_in
 from leafcast.join.invitation import Invitation
 from leafcast.join.join_request import JoinRequester
+from leafcast.machine import host_name
 from leafcast.members.founding import GRANT, read_founding, settle
 from leafcast.members.sealed_state import opened
 from leafcast.members.settings import MemberSettings, kept_member
 from relay.adapters.server.ports import ServerPorts, free_port, free_ports, keep_ports, kept_ports
 from relay.atomic_file import atomic_write, make_folder
 from relay.ports import Clock, Dice
-from schemas.enrolment.enrolment import HOST_NAME_MAX, SignedRequest
+from schemas.enrolment.enrolment import SignedRequest
 from schemas.enrolment.member_requests import (
     MemberRequest,
     open_member_answer,
@@ -95,21 +95,21 @@ class JoiningMember:
         has_state = self._has_state()
         asked = self._remembered()
         key = PrivateKey(bytes.fromhex(asked.key))
+        release, name = version("leafcast"), host_name()
 
         def request() -> SignedRequest:
-            said = platform.node()[:HOST_NAME_MAX]
             return sign_member_request(
                 self._token,
                 MemberRequest(
                     self._path,
                     bytes(key.public_key),
-                    version("leafcast"),
+                    release,
                     self._clock.now().wall_ms,
                     self._host,
                     asked.route_port,
                     asked.leaf_port,
                     asked.client_port,
-                    said if said.isprintable() else "",
+                    name,
                     has_state,
                 ),
             )

@@ -203,6 +203,7 @@ class Member:
             servers = ServerWatch(system, self._clock, MEMBERS)
             servers.when_ended.append(lambda _: connection.read_anew())
             await servers.start()
+            release = version("leafcast")
             presence = MemberPresence(
                 connection,
                 settings.path,
@@ -213,7 +214,7 @@ class Member:
                     HEARD: self._heard_seconds(),
                     CHILDREN: server.served,
                     STORE_FULL: server.store_failed,
-                    VERSION: version("leafcast"),
+                    VERSION: release,
                 },
             )
             await presence.start()

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from relay.adapters.server.cluster_settings import MEMBERS
 from relay.atomic_file import atomic_write
+from relay.members.lease import CLOCK_SECONDS_MAX
 from schemas.enrolment.member_requests import MemberRequest, read_member_request
 from schemas.enrolment.tokens import token_id
 from schemas.values.codec import from_json
@@ -20,8 +21,6 @@ from schemas.values.refusals import WireRefused
 from schemas.values.wire import encode
 
 FILE = "members.json"
-CLOCK_SECONDS_MAX = 10.0
-"""A member whose clock is off by more is never active: it is told so as it asks."""
 
 
 class SeatsDamaged(Exception):
@@ -111,7 +110,7 @@ def judged(seat: MemberSeat, asked: MemberRequest, release: str, now_ms: int) ->
         remedy = f"install leafcast {release} on it: members of a node run the same release"
         return SeatVerdict(reason, remedy, refused=True)
     off = (asked.now_ms - now_ms) / 1000
-    if abs(off) > CLOCK_SECONDS_MAX:
+    if abs(off) > CLOCK_SECONDS_MAX:  # It would never be active.
         way = "ahead of" if off > 0 else "behind"
         reason = f"the clock of this machine is {abs(off):.0f} s {way} the centre's"
         return SeatVerdict(reason, "set it, best by NTP, and run it again", refused=True)

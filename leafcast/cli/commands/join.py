@@ -211,9 +211,10 @@ def _run_member(
     member = JoiningMember(invited, folder, host, proxy, SystemClock(), SystemDice(), say)
     make_private(folder)
     with DataDir(folder).locked():
-        if member.settled() is None:
-            _until_ended(member.run(), again)
         settings = member.settled()
+        if settings is None:
+            _until_ended(member.run(), again)
+            settings = member.settled()
         assert settings is not None
         say(f"This is member {settings.name} of {settings.path}; its state is in {folder}.")
         set_up_logs(log_format)

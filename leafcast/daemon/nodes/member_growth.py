@@ -6,7 +6,6 @@ A machine is told what makes it a member once a person said that its node is to 
 from __future__ import annotations
 
 import asyncio
-import platform
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
@@ -21,23 +20,22 @@ from leafcast.centre.centre import Centre
 from leafcast.centre.copying import ALONE, OF_MEMBER, Copying, keep_copying
 from leafcast.daemon.nodes.enrolment import Enrolment
 from leafcast.data_dir import DataDir
+from leafcast.machine import host_name
 from leafcast.members.founding import GRANT, founded, settle
 from leafcast.members.sealed_state import sealed
 from leafcast.members.seats import MemberSeat, MemberSeats, judged, seat_names
 from leafcast.members.settings import kept_member
+from leafcast.node.credentials.account_seeds import new_seeds
 from leafcast.node.credentials.kept_store import kept_store
 from leafcast.node.listen_settings import kept_listen_settings
 from leafcast.space_settings import CentreSpaces
 from relay.adapters.server.cluster_settings import MEMBERS
 from relay.adapters.server.leaf_address import LOOPBACK
-from relay.adapters.server.nats_config import AccountSeeds
 from relay.adapters.server.nats_server import EmbeddedServer
-from relay.adapters.server.nkey_pairs import new_user_nkey
 from relay.adapters.server.ports import free_port, kept_ports
 from relay.ports import Clock, Dice
 from schemas.enrolment.enrolment import (
     GRANTED,
-    HOST_NAME_MAX,
     REFUSED,
     UNKNOWN_TOKEN,
     SignedRequest,
@@ -85,6 +83,7 @@ class MemberGrowth:
         self._asking: set[tuple[NodePath, str]] = set()
         self._handed: set[tuple[NodePath, str]] = set()
         self._asked = asyncio.Event()
+        self._release = version("leafcast")
 
     @verb("member-token-add")
     async def add(self, path: str, *, replace: bool = False, valid_seconds: int = 86_400) -> Json:
@@ -126,18 +125,19 @@ class MemberGrowth:
             raise ApiError("Invalid", f"{path} is no relay, and runs once", remedy)
         return tuple((await self._enrolling.parent(path))["leafUrls"])
 
-    def decides(self, data: bytes) -> bool:
-        """Whether a request is by a token for a member."""
-        try:
-            return self._seats.by_token(read_request(data).token) is not None
-        except RecordRefused:
-            return False
+    def decide(self, data: bytes) -> bytes | None:
+        """The answer to a request of a machine; None if its token is for no member.
 
-    def decide(self, data: bytes) -> bytes:
-        """The answer to a request of a machine; raises OSError."""
-        request = read_request(data)
+        Raises OSError.
+        """
+        try:
+            request = read_request(data)
+        except RecordRefused:
+            return None
         seat = self._seats.by_token(request.token)
-        if seat is None or not request.is_by(self._centre.tree_id(), seat.public):
+        if seat is None:
+            return None
+        if not request.is_by(self._centre.tree_id(), seat.public):
             return plain_answer(UNKNOWN_TOKEN)
         return seal_answer(seat.public, self._answer(seat, request), self._dice.entropy(24))
 
@@ -146,7 +146,7 @@ class MemberGrowth:
             asked = read_member_request(request.payload)
         except RecordRefused as error:
             return MemberAnswer(REFUSED, request.digest, str(error)[:500], "join with this version")
-        verdict = judged(seat, asked, version("leafcast"), self._clock.now().wall_ms)
+        verdict = judged(seat, asked, self._release, self._clock.now().wall_ms)
         if verdict.refused:
             return MemberAnswer(REFUSED, request.digest, verdict.reason, verdict.remedy)
         (self._handed if seat.settings else self._asking).add((seat.path, seat.name))
@@ -198,8 +198,7 @@ class MemberGrowth:
         node, now_ms = self._centre.nodes[CENTRE].hosted, self._clock.now().wall_ms
         accounts, leaf_urls = node.seeds, {FIRST: node.leaf_urls[0]}
         if not path.is_root:
-            fresh = [new_user_nkey(self._dice.entropy(32))[0] for _ in range(4)]
-            accounts, leaf_urls = AccountSeeds(*fresh), {}
+            accounts, leaf_urls = new_seeds(self._dice), {}
         told = founded(
             self._centre.tree_id(), path, machines, leaf_urls, accounts, self._dice, now_ms
         )
@@ -240,13 +239,13 @@ class MemberGrowth:
         return MemberRequest(
             CENTRE,
             bytes(key.public_key),
-            version("leafcast"),
+            self._release,
             self._clock.now().wall_ms,
             host,
             free_port(folder, MEMBERS),
             ports.leaf,
             ports.client,
-            platform.node()[:HOST_NAME_MAX],
+            host_name(),
             has_state=True,
         )
 

@@ -24,10 +24,15 @@ def account_seeds(folder: Path, dice: Dice) -> AccountSeeds:
     path = folder / SEEDS_FILE
     if path.exists():
         return _kept_seeds(path)
-    seeds = AccountSeeds(*(new_user_nkey(dice.entropy(32))[0] for _ in range(4)))
+    seeds = new_seeds(dice)
     make_folder(folder)
     keep_seeds(folder, seeds)
     return seeds
+
+
+def new_seeds(dice: Dice) -> AccountSeeds:
+    """Seeds of accounts that no server has yet."""
+    return AccountSeeds(*(new_user_nkey(dice.entropy(32))[0] for _ in range(4)))
 
 
 def keep_seeds(folder: Path, seeds: AccountSeeds) -> None:
