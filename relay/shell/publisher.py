@@ -85,6 +85,7 @@ class CentrePublisher:
         signed = (key for key in data if key == SNAPSHOT_KEY or not is_note(key))
         self._apart = {key: data[key] for key in signed if key not in held}
         self._ahead.clear()
+        self._tell_handled()
         self._issued.clear()
         self._issued_before = {
             MailKey(it.key): it.sequence for it in remembered.own if not is_note(it.key)
@@ -229,9 +230,9 @@ class CentrePublisher:
 
     async def published_handled(self) -> None:
         """Wait until the node has dealt with all that was published before."""
-        awaited = list(self._ahead.items())
-        while any(self._ahead.get(key, self) is signed for key, signed in awaited):
-            await self._handled.wait()
+        for key, signed in list(self._ahead.items()):
+            while self._ahead.get(key, self) is signed:
+                await self._handled.wait()
 
     def unreachable(self, key: MailKey) -> Sequence[tuple[str, int]]:
         """The children behind which some cannot be reached, and how many; the most first."""
@@ -277,6 +278,8 @@ class CentrePublisher:
 
     def handled(self, event: Event) -> None:
         """The node knows of what came with an event."""
+        if not isinstance(event, RecordIssued | SnapshotIssued | HistoryKept):
+            return
         match event:
             case RecordIssued(signed) if self._ahead.get(signed.slot) is signed:
                 del self._ahead[signed.slot]
@@ -286,8 +289,11 @@ class CentrePublisher:
                         del self._ahead[key]
             case _:
                 pass
-        if isinstance(event, RecordIssued | SnapshotIssued | HistoryKept) and event.blobs:
+        if event.blobs:
             self._coming.remove(event.blobs)
+        self._tell_handled()
+
+    def _tell_handled(self) -> None:
         self._handled.set()
         self._handled = asyncio.Event()
 

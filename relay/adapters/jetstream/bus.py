@@ -467,7 +467,8 @@ class JetStreamBus:
         kept = {it.key for it in own}
         sent = [it for it in mail if it.has_body and it.key not in kept and it.key[0] != "_"]
         writes: dict[str, StoreOwn] = {}
-        for slot in sorted(sent, key=lambda it: it.generation):
+        newest = {it.key: it for it in sorted(sent, key=lambda it: it.generation)}
+        for slot in newest.values():
             subject = subjects.mail(self.path.child(slot.child), slot.key)
             stored = await last_message(self._relay, "MAIL", subject)
             if stored is not None:

@@ -333,7 +333,7 @@ class EmbeddedServer:
         is_lost = loses_key(old or "", nkey)
         if is_lost:
             self._to_cut.add(name)
-        if self._read.children.get(name) != nkey:
+        if self._read.children.get(name) != self._good_keys(name):
             await self.reload()
         if is_lost or name in self._to_cut:
             await self._cut_links(name)
@@ -477,7 +477,7 @@ class EmbeddedServer:
             parent=self._parent,
             children=children,
             name=self._name,
-            entrance=self._wanted.entrance,
+            entrance=self._entrance if self._is_open else "",
             store_key_variable=VARIABLE if self._store.key is not None else "",
             durable=self.is_durable,
             cluster=self._cluster,
@@ -493,6 +493,11 @@ class EmbeddedServer:
             return Neighbours(self._parent, dict.fromkeys(self._children, ""))
         return Neighbours(self._parent, dict(self._children), self._entrance)
 
+    def _good_keys(self, child: str) -> str | None:
+        """With which a child is let in now; behind a closed door with none."""
+        keys = self._children.get(child)
+        return keys if self._is_open or keys is None else ""
+
     async def _cut_links(self, child: str) -> None:
         """Cut those links of a child that are good no more; raises BusBroken."""
         await self._up()
@@ -500,7 +505,7 @@ class EmbeddedServer:
         is_cut = False
         try:
             async with system_connection(self.url, self._system_seed) as system:
-                keys = self._wanted.children.get(child, "").split()
+                keys = (self._good_keys(child) or "").split()
                 await cut_links(system, child, keys)
             is_cut = True
         except (NatsError, OSError, ValueError, LookupError) as error:
@@ -515,7 +520,7 @@ class EmbeddedServer:
         while True:
             await self._clock.sleep(CUT_AGAIN_SECONDS)
             for child in sorted(self._to_cut):
-                if self._read.children.get(child) == self._wanted.children.get(child):
+                if self._read.children.get(child) == self._good_keys(child):
                     with suppress(BusBroken):
                         await self._cut_links(child)
 

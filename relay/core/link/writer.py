@@ -297,9 +297,9 @@ class MailboxWriter:
         if snapshot.rank <= written or not (self._snapshot_due or covers):
             return
         if not self.snapshot:
-            lacking = {*self._in_flight, *self._awaiting, *self._dirty}
-            self._lacked = lacking if self._lacked is None else self._lacked & lacking
-            if self._lacked:
+            if self._lacked is None:
+                self._lacked = {*self._in_flight, *self._awaiting, *self._dirty}
+            if not all(map(self.is_written, self._lacked)):
                 return
         if any(generation <= snapshot.generation for generation in self._pending()):
             return
