@@ -85,16 +85,21 @@ class RolledPlaces:
 
     def keyless(self, meant: tuple[Alternative, ...]) -> tuple[str, ...]:
         """The names of those that are meant and have no key: nothing sealed opens there."""
-        records = self._records
-        listed = (each for each in records.values() if isinstance(each, Profile))
-        profiles = self._once("keyless", lambda: [each for each in listed if not each.fleet_key])
+        index = self._once("keyless", self._keyless)
+        if index is None:
+            return ()
 
         def names() -> tuple[str, ...]:
-            locations = (each for each in records.values() if isinstance(each, LocationRecord))
-            chosen = SelectedDestinations([*profiles, *locations]).destinations(meant)
-            return tuple(sorted(records[key].source.name for key in chosen))
+            chosen = index.destinations(meant)
+            return tuple(sorted(self._records[key].source.name for key in chosen))
 
-        return self._once(("keyless", meant), names) if profiles else ()
+        return self._once(("keyless", meant), names)
+
+    def _keyless(self) -> SelectedDestinations | None:
+        """Those without a key, and the Locations; None if all have one."""
+        listed = [it for it in self._records.values() if isinstance(it, Profile | LocationRecord)]
+        found = [it for it in listed if isinstance(it, LocationRecord) or not it.fleet_key]
+        return SelectedDestinations(found) if any(isinstance(it, Profile) for it in found) else None
 
     def is_place(self, path: str) -> bool:
         """Whether a node or a destination is at or below a path."""

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from controllers.core.conditions import by_type
 from schemas.objects.objects import ObjectKey
+from schemas.values.fields import holds
 
 JOBS = ("batch", "jobs")
 _SUCCESS, _FAILURE = ("SuccessCriteriaMet", "Complete"), ("FailureTarget", "Failed")
@@ -57,5 +57,4 @@ def storable(key: ObjectKey, stored: Any, wanted: Status) -> Status:
 
 
 def _ended(status: Status) -> bool:
-    listed = by_type(status.get("conditions"))
-    return any(listed.get(it, {}).get("status") == "True" for it in (_SUCCESS[1], _FAILURE[1]))
+    return any(holds(status, it) for it in (_SUCCESS[1], _FAILURE[1]))
