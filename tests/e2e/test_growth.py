@@ -115,3 +115,4 @@ def test_a_centre_grows_to_three_and_back_and_all_that_was_acknowledged_stays(tr
     did(tree.centre, "wait", "shop", "--for", "synced")
     after = tree.uids()
     assert {name: after.get(name) for name in held} == held
+    assert set(more.acknowledged) <= after.keys()

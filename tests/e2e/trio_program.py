@@ -4,6 +4,7 @@ import os
 import re
 import signal
 import threading
+from itertools import count
 from pathlib import Path
 
 from leafcast.daemon.trios import MEMBER_NAMES
@@ -14,6 +15,8 @@ from tests.processes import alive
 ROLES = re.compile(
     r"^(\S+ \S+) .* member (\S+) of \S+ (is active|stands by|has lost)", re.MULTILINE
 )
+NUMBERS = count()
+"""No object is applied twice: what lies there already proves nothing."""
 STARTS = re.compile(r"starting, process (\d+)")
 
 
@@ -75,7 +78,6 @@ class Applies:
     def __init__(self, program: Program, folder: Path) -> None:
         self._program, self._file = program, folder / "object.yaml"
         self.acknowledged: list[str] = []
-        self._attempts = 0
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run)
 
@@ -89,8 +91,7 @@ class Applies:
 
     def _run(self) -> None:
         while not self._over.is_set():
-            name = f"o{self._attempts}"
-            self._attempts += 1
+            name = f"o{next(NUMBERS)}"
             self._file.write_text(
                 "apiVersion: v1\nkind: ConfigMap\n"
                 f"metadata: {{name: {name}, namespace: shop}}\ndata: {{at: {name}}}\n"

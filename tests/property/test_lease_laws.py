@@ -253,6 +253,15 @@ def test_it_is_taken_after_some_seconds_of_silence_that_four_answers_saw(gaps):
         assert lease.silent_seconds == pytest.approx(now)
 
 
+def test_a_time_without_a_leader_counts_as_nothing_was_renewed_in_it():
+    lease = standby()
+    lease.saw_nothing()
+    for answers in range(2, LOOKS_MIN + 1):
+        lease.saw(LeaseSeen(7, NOTE), 60.0 + answers)
+        assert lease.silent_seconds == 60.0 + answers
+        assert lease.may_take() == (answers == LOOKS_MIN)
+
+
 @pytest.mark.parametrize("hear", [MemberLease.heard, MemberLease.others_heard])
 def test_of_a_holder_that_is_heard_a_longer_silence_is_waited_for(hear):
     lease = standby()
