@@ -13,7 +13,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from secrets import token_hex
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from leafcast.ask.asked_space import AskedSpace, Call
 from leafcast.ask.failures import CallFailed as CallFailed
@@ -58,6 +58,18 @@ _AWAITED = {
     "node-move": "{path} to be moved",
     "node-remove": "{path} to delete what it was sent",
 }
+
+
+class Ask(Protocol):
+    """Asks as `Asking.ask` does, and raises as it does."""
+
+    def __call__(
+        self, subject: str, question: bytes, seconds: float, put: Callable[[], None] = ..., /
+    ) -> Awaitable[bytes]:
+        """The answer; `put` is called each time that the question goes out."""
+        ...
+
+
 _INVENTORY = frozenset({(GROUP, "locations"), (GROUP, "synctargets")})
 
 
@@ -73,6 +85,18 @@ def in_inventory(key: ObjectKey) -> bool:
     return key.group_resource in _INVENTORY or is_properties(key)
 
 
+class _Put:
+    """When a question went out last."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self.note()
+
+    def note(self) -> None:
+        """It goes out now."""
+        self.seconds = self._clock.now().seconds
+
+
 @dataclass(frozen=True, slots=True)
 class Session:
     """An open way to the tree: `workloads` and `inventory` are the centre's spaces."""
@@ -81,7 +105,7 @@ class Session:
     workloads: AskedSpace
     inventory: AskedSpace
     clock: Clock
-    ask: Callable[[str, bytes, float], Awaitable[bytes]]
+    ask: Ask
     # Is told what is waited for, once that takes long.
     tell: Tell = lambda _: None
 
@@ -110,12 +134,10 @@ class Session:
         Raises CallFailed with what it said, or that it did not answer within `seconds`, and
         NotRunning if the tree was stopped meanwhile.
         """
-        subject, question = API_PREFIX + verb, json.dumps(args).encode()
+        question = json.dumps(args).encode()
         what = _AWAITED.get(verb, "the tree to answer").format(**args)
         try:
-            async with self._watching_active(verb):
-                with _waiting(self.tell, f"{what}, {seconds:g} s at most"):
-                    answer = json.loads(await self.ask(subject, question, seconds))
+            answer = json.loads(await self._answer(verb, question, seconds, what))
         except TooLong as error:
             if len(question) > QUESTION_CHARACTERS_MAX:
                 size = f"{len(question)} bytes, at most {QUESTION_CHARACTERS_MAX} are taken"
@@ -140,25 +162,43 @@ class Session:
             raise CallFailed(verb, said["code"], said["message"], said.get("remedy", ""))
         return answer["result"]
 
+    async def _answer(self, verb: str, question: bytes, seconds: float, what: str) -> bytes:
+        """The answer of the active member, also of one that does not hear yet; raises as `ask`.
+
+        `what` is waited for. Raises CallFailed if who had the question is the active one no more.
+        """
+        until = self.clock.now().seconds + seconds
+        while True:
+            put, left = _Put(self.clock), until - self.clock.now().seconds
+            try:
+                async with self._watching_active(verb, put):
+                    with _waiting(self.tell, f"{what}, {seconds:g} s at most"):
+                        return await self.ask(API_PREFIX + verb, question, left, put.note)
+            except QuestionUnanswered as error:
+                if not error.nobody or self.clock.now().seconds >= until:
+                    raise
+                if "activeSeconds" not in await self._standing():
+                    raise
+
     @asynccontextmanager
-    async def _watching_active(self, verb: str) -> AsyncIterator[None]:
+    async def _watching_active(self, verb: str, put: _Put) -> AsyncIterator[None]:
         """Ends with CallFailed if who is asked meanwhile is the active member no more."""
         try:
             async with asyncio.TaskGroup() as group:
-                watching = group.create_task(self._watch_active(verb))
+                watching = group.create_task(self._watch_active(verb, put))
                 yield
                 watching.cancel()
         except ExceptionGroup as failed:
             raise failed.exceptions[0] from None
 
-    async def _watch_active(self, verb: str) -> None:
-        """Raise CallFailed once who is active was not so, or did not hear, when this began."""
-        began = self.clock.now().seconds
+    async def _watch_active(self, verb: str, put: _Put) -> None:
+        """Raise CallFailed once who is active was not so, or did not hear, as it was asked."""
         while True:
             await self.clock.sleep(LOOK_SECONDS)
+            # All are seconds: no clock of another machine is compared. They are taken before it
+            # says its own, so that one that was there is never taken for one that was not.
+            asked = self.clock.now().seconds - put.seconds
             standing = await self._standing()
-            # All are seconds: no clock of another machine is compared.
-            asked = self.clock.now().seconds - began
             if standing.get("activeSeconds", asked) < asked:
                 raise _lost(verb, "another member of the centre became active")
             if standing.get("hearsSeconds", asked) < asked:

@@ -11,7 +11,7 @@ import asyncio
 import base64
 import json
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
@@ -82,6 +82,10 @@ async def asking(url: str, seed: str, name: str) -> AsyncIterator[Asking]:
     finally:
         if connection is not None:
             connection.close()
+
+
+def _unheeded() -> None:
+    """Nobody wants to know."""
 
 
 class Asking:
@@ -159,11 +163,13 @@ class Asking:
             if line.startswith("-ERR"):
                 raise _Broken(line.removeprefix("-ERR").strip(" '"))
 
-    async def ask(self, subject: str, question: bytes, seconds: float) -> bytes:
-        """Ask and wait for the answer; raises Unanswered, or TooLong.
+    async def ask(
+        self, subject: str, question: bytes, seconds: float, put: Callable[[], None] = _unheeded
+    ) -> bytes:
+        """Ask and wait for the answer; raises QuestionUnanswered, or TooLong.
 
         That nobody listens is believed only after a while: a server that reloads has none for
-        moments.
+        moments. `put` is called each time that the question goes out: before, nobody had it.
         """
         if len(question) > self._limit:
             raise TooLong(len(question), self._limit)
@@ -171,6 +177,7 @@ class Asking:
         try:
             async with asyncio.timeout(seconds):
                 while True:
+                    put()
                     answer = await self._asked(subject, question)
                     if answer is not None:
                         return answer

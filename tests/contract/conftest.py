@@ -82,7 +82,7 @@ async def _asked(clock, dice):
         await held.apply(namespace(name), "me")
     register_spaces(api, {"workloads": held})
 
-    async def answer(subject, question, _seconds):
+    async def answer(subject, question, _seconds, _put):
         return await api.answer(subject, question)
 
     session = Session(DataDir(Path()), held, held, clock, answer)

@@ -55,7 +55,7 @@ class ChangingDaemon:
         self.api.serve(self.verbs, RequestVerbs(spaces, clock))
         self.session = Session(DataDir(Path("nowhere")), workloads, inventory, clock, self.ask)
 
-    async def ask(self, subject, question, _seconds):
+    async def ask(self, subject, question, _seconds, _put=None):
         verb = subject.removeprefix(API_PREFIX)
         self.asked.append(verb)
         if verb in self.beside:

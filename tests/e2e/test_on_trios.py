@@ -74,6 +74,7 @@ def takeovers(tree):
         until(
             lambda: tree.starts(node) > starts and tree.active(node), f"nobody of {node} is active"
         )
+        until(lambda: tree.run("tree").returncode == 0, "the centre answers no command")
 
     return take_over
 

@@ -11,6 +11,7 @@ from leafcast.ask.session import API_PREFIX, STANDING, Session
 from leafcast.data_dir import DataDir
 from relay.adapters.asking import QuestionUnanswered
 from relay.adapters.clock import SystemClock
+from relay.core.instant import Instant
 
 
 @pytest.fixture
@@ -28,28 +29,28 @@ def at_once(monkeypatch):
 def opened(place, standing, answer):
     """A session: `standing` is what members say, and `answer` what is asked else."""
 
-    async def ask(subject, _question, seconds):
+    async def ask(subject, _question, seconds, put=None):
         if subject == API_PREFIX + STANDING:
             if standing is None:
                 raise QuestionUnanswered(subject, nobody=True, seconds=seconds)
             return json.dumps({"result": standing}).encode()
-        return await answer(subject, seconds)
+        return await answer(subject, seconds, put)
 
     return Session(place, None, None, SystemClock(), ask)
 
 
-async def never(_subject, _seconds):
+async def never(_subject, _seconds, _put):
     await asyncio.Event().wait()
 
 
-async def soon(_subject, _seconds):
+async def soon(_subject, _seconds, _put):
     for _ in range(20):
         await asyncio.sleep(0)
     return b'{"result": 1}'
 
 
 def nobody(*, is_there):
-    async def answer(subject, seconds):
+    async def answer(subject, seconds, _put):
         raise QuestionUnanswered(subject, nobody=not is_there, seconds=seconds)
 
     return answer
@@ -106,3 +107,82 @@ async def test_of_a_stream_that_takes_no_writes_it_names_the_server_and_the_reme
 async def test_a_centre_that_is_alone_says_what_it_said(place):
     with pytest.raises(CallFailed, match="the tree is not up yet"):
         await opened(place, None, nobody(is_there=False)).call("apply")
+
+
+class Seconds:
+    """A clock that a test moves."""
+
+    def __init__(self):
+        self.seconds = 0.0
+
+    def now(self):
+        return Instant(self.seconds, 0)
+
+    async def sleep(self, seconds):
+        await asyncio.sleep(0)
+
+
+def becoming(place, clock, answer, heard_at, answering_takes=0.0):
+    """A session with a member that is active since 0 and hears since `heard_at`."""
+
+    async def ask(subject, _question, seconds, put=None):
+        if subject == API_PREFIX + STANDING:
+            hears = max(0.0, clock.seconds - heard_at)
+            standing = {"activeSeconds": clock.seconds + 60, "hearsSeconds": hears}
+            clock.seconds += answering_takes
+            return json.dumps({"result": standing}).encode()
+        return await answer(subject, seconds, put)
+
+    return Session(place, None, None, clock, ask)
+
+
+async def test_a_question_that_went_out_again_once_the_member_heard_is_waited_for(place):
+    clock = Seconds()
+
+    async def answer(subject, seconds, put):
+        for clock.seconds in (0.0, 3.0, 6.0):
+            put()
+            await asyncio.sleep(0)
+        return await soon(subject, seconds, put)
+
+    assert await becoming(place, clock, answer, heard_at=6.0).call("apply") == 1
+
+
+async def test_a_slow_word_of_the_members_makes_no_question_lost(place):
+    clock = Seconds()
+
+    async def answer(subject, seconds, put):
+        clock.seconds = 6.0
+        put()
+        return await soon(subject, seconds, put)
+
+    asked = becoming(place, clock, answer, heard_at=6.0, answering_takes=0.5)
+    assert await asked.call("apply") == 1
+
+
+async def test_a_member_that_is_active_and_hears_not_yet_is_asked_again(place):
+    clock, asked = Seconds(), []
+
+    async def answer(subject, seconds, put):
+        asked.append(seconds)
+        put()
+        clock.seconds += 5.0
+        if len(asked) < 3:
+            raise QuestionUnanswered(subject, nobody=True, seconds=seconds)
+        return b'{"result": 1}'
+
+    assert await becoming(place, clock, answer, heard_at=10.0).call("apply", seconds=15) == 1
+    assert asked == [15, 10, 5]
+
+
+async def test_a_member_that_hears_never_is_asked_no_longer_than_one_wanted_to_wait(place):
+    clock = Seconds()
+
+    async def answer(subject, seconds, put):
+        put()
+        clock.seconds += 5.0
+        raise QuestionUnanswered(subject, nobody=True, seconds=seconds)
+
+    with pytest.raises(CallFailed, match="the tree is not up yet"):
+        await becoming(place, clock, answer, heard_at=1e9).call("apply", seconds=15)
+    assert clock.seconds == 15.0

@@ -27,7 +27,7 @@ def session(*answers):
     """One whose tree says these, one after another: a word is a failure."""
     waiting = list(answers)
 
-    async def ask(subject, question, seconds):
+    async def ask(subject, question, seconds, _put):
         said = waiting.pop(0)
         if isinstance(said, str):
             said = {"error": {"code": said, "message": "not now"}}

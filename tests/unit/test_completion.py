@@ -64,7 +64,7 @@ def completed(monkeypatch):
             await space.apply(obj, "test")
         yield Session(DataDir(Path("nowhere")), space, inventory, clock, tells_nodes)
 
-    async def tells_nodes(subject, _question, _seconds):
+    async def tells_nodes(subject, _question, _seconds, _put):
         assert subject == "leafcast.api.tree"
         return json.dumps({"result": {"nodes": [{"path": "/"}, {"path": "/north"}]}}).encode()
 

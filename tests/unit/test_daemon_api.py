@@ -438,7 +438,7 @@ async def test_a_change_of_conditions_is_an_event_though_nobody_watched_as_it_ca
 
 
 async def test_a_tree_that_was_stopped_meanwhile_is_not_called_slow(tmp_path):
-    async def nobody(_subject, _question, _seconds):
+    async def nobody(_subject, _question, _seconds, _put=None):
         raise QuestionUnanswered("x", nobody=False, seconds=15)
 
     clock = SystemClock()

@@ -52,7 +52,7 @@ class World:
         self.api = Api()
         self.followers = Followers(self.api, {"workloads": self.space}, self.clock, SeededDice())
 
-    async def _answer(self, subject, question, _seconds):
+    async def _answer(self, subject, question, _seconds, _put=None):
         answer = await self.api.answer(subject, question)
         if self.lost and subject.endswith(NEWS_VERB):
             self.lost -= 1

@@ -28,7 +28,7 @@ def said():
 def opened(said, tmp_path):
     """A session whose questions are answered once something was told."""
 
-    async def ask(_subject, _question, _seconds):
+    async def ask(_subject, _question, _seconds, _put):
         while not said:
             await asyncio.sleep(0)
         return b'{"result": 1}'
@@ -57,7 +57,7 @@ async def test_a_call_that_takes_long_says_what_it_waits_for(
 async def test_an_answer_in_time_is_not_waited_for_aloud(said, tmp_path, monkeypatch):
     monkeypatch.setattr(session, "TOLD_AFTER_SECONDS", 0)
 
-    async def ask(_subject, _question, _seconds):
+    async def ask(_subject, _question, _seconds, _put):
         return b'{"result": 1}'
 
     at_once = Session(DataDir(tmp_path), None, None, SystemClock(), ask, said.append)
