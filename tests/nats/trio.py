@@ -125,10 +125,10 @@ async def asked(client: Client, verb: str, seconds: float = 10, **body: object) 
 
 
 async def until_led(made: Trio) -> None:
-    """Wait until JetStream has a leader that each member reaches."""
+    """Wait until JetStream has a leader that each member reaches that was made."""
 
     async def is_led() -> bool:
-        for name in NAMES:
+        for name in made.servers:
             async with client_at(made.url(name), made.seeds.relay) as client:
                 try:
                     answer = await asked(client, "INFO", 1)

@@ -31,7 +31,7 @@ from nats.js.errors import APIError, NotFoundError
 from nats.js.errors import Error as JetStreamError
 
 from relay.adapters.jetstream.backpressure_client import PAUSE_SECONDS, patient_jetstream
-from relay.adapters.jetstream.connection import JetStreamRefused
+from relay.adapters.jetstream.connection import NO_SUITABLE_PEERS, JetStreamRefused
 from relay.adapters.jetstream.fence import FencedPublisher
 from relay.adapters.jetstream.publish import (
     EXPECTED_SEQUENCE,
@@ -43,6 +43,7 @@ from relay.adapters.jetstream.publish import (
 )
 from relay.adapters.jetstream.reconnecting_client import losses
 from relay.adapters.jetstream.stream_mending import MARKED_SECONDS, kept_metadata
+from relay.adapters.jetstream.streams import PLACEMENT_ATTEMPTS, PLACEMENT_SECONDS
 from relay.adapters.spaces.bucket_values import (
     EVERY_PART,
     Parts,
@@ -132,12 +133,19 @@ class Bucket:
             allow_atomic=True if self._replicas > 1 else None,
             metadata=dict(noted) or None,
         )
-        try:
-            await self._jetstream.add_stream(config)
-        except APIError as error:
-            if error.err_code != _NAME_IN_USE:
-                raise
-            await self._jetstream.update_stream(config)
+        for attempt in range(PLACEMENT_ATTEMPTS):
+            try:
+                await self._jetstream.add_stream(config)
+            except APIError as error:
+                if error.err_code == _NAME_IN_USE:
+                    await self._jetstream.update_stream(config)
+                    return
+                # A leader that was just elected may not know all members.
+                if error.err_code != NO_SUITABLE_PEERS or attempt + 1 == PLACEMENT_ATTEMPTS:
+                    raise
+            else:
+                return
+            await asyncio.sleep(PLACEMENT_SECONDS)  # noqa: TID251 - no decision hangs on it
 
     async def _settings_noted(self) -> dict[str, str]:
         try:
