@@ -288,8 +288,10 @@ async def readiness(port):
 
 @pytest.mark.long
 async def test_a_member_that_is_told_to_end_hands_over_at_once(tmp_path):
-    async with changing_tree(tmp_path) as (tree, _):
+    gone = 15.0
+    settings = {"relay.members.lease.GONE_SECONDS": gone}
+    async with changing_tree(tmp_path, settings=settings) as (tree, _):
         first = tree.active()
         await tree.centres[first].stop()
         # Sooner than the others would see that the lease is silent.
-        await tree.until_active(beside=first, seconds=5)
+        await tree.until_active(beside=first, seconds=gone - 2)
