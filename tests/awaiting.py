@@ -3,6 +3,10 @@
 import asyncio
 import inspect
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
 
 from relay.space_port import Interest, Interests
 
@@ -10,6 +14,9 @@ WAIT_SECONDS = 80
 LOOK_SECONDS = 0.02
 LAST_LOOK_SECONDS = 10
 """How much longer than the time there is a look may take, before it counts as stuck."""
+
+LOADED_SECONDS_MAX = 20.0
+"""What is done soon takes no longer, however busy the machine is."""
 
 
 async def until_object(space, key, holds, seconds=WAIT_SECONDS):
@@ -71,6 +78,33 @@ def until(holds, said="it did not come to be", *, seconds=WAIT_SECONDS):
         assert time.monotonic() < end, _text(said)
         time.sleep(LOOK_SECONDS)
     return found
+
+
+@dataclass
+class Taken:
+    """How many seconds it took, and in how many of them some process of this machine waited."""
+
+    seconds: float = 0.0
+    stalled: float = 0.0
+
+
+@contextmanager
+def soon(seconds: float, loaded: float = LOADED_SECONDS_MAX) -> Iterator[Taken]:
+    """What is done within takes so long at most, where no process waits for another one.
+
+    Those seconds are added in which one did wait, for a processor or a disk, up to `loaded` in all.
+    """
+    taken, stalled, began = Taken(), _stalled_seconds(), time.monotonic()
+    yield taken
+    taken.seconds, taken.stalled = time.monotonic() - began, _stalled_seconds() - stalled
+    assert taken.seconds < max(seconds, min(loaded, seconds + taken.stalled)), taken
+
+
+def _stalled_seconds():
+    """Since the machine was started; 0 where nobody counts it."""
+    files = [Path("/proc/pressure") / name for name in ("cpu", "io")]
+    said = [file.read_text().split("total=")[1].split()[0] for file in files if file.exists()]
+    return sum(map(int, said)) / 1e6
 
 
 def _text(said):

@@ -189,7 +189,7 @@ class Shell:
         self.run(".venv/bin/leafcast down")
         self.run("kill $(jobs -p) 2>/dev/null; wait")
         self._bash.send_signal(signal.SIGTERM)
-        self._bash.communicate(timeout=10)
+        self._bash.communicate(timeout=WAIT_SECONDS)
 
 
 @pytest.fixture
@@ -247,7 +247,7 @@ def walk_all(pages: tuple[str, ...], shell: Shell) -> None:
     """Walk pages one after the other; nothing may be left behind then."""
     for page in pages:
         walk(page, shell)
-    until(lambda: not shell.left_behind(), shell.left_behind, seconds=10)
+    until(lambda: not shell.left_behind(), shell.left_behind)
 
 
 def walk(page: str, shell: Shell, part: slice = slice(None)) -> None:

@@ -12,8 +12,6 @@ from tests.e2e.join_tree import Site, Tree
 
 pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(300)]
 
-CUT_SECONDS = 3.0
-
 
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory) -> Iterator[Tree]:

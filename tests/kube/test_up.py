@@ -38,7 +38,7 @@ def test_a_centre_on_an_api_server_is_found_again_with_its_objects(program):
 
     before, kubeconfig = program.processes(), program.kubeconfig.read_text()
     assert program.run("down").returncode == 0
-    until(lambda: not any(alive(pid) for pid in before), program.processes, seconds=10)
+    until(lambda: not any(alive(pid) for pid in before), program.processes)
     program.up()
     assert program.kubeconfig.read_text() == kubeconfig
     assert "kept" in program.kubectl("get", "namespaces")

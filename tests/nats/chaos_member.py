@@ -253,13 +253,6 @@ def spent(before: Mapping[str, Space], after: Mapping[str, Space]) -> dict[str, 
     }
 
 
-def stalled_seconds() -> float:
-    """How long some process of this machine has had to wait, ever; 0 where nobody counts it."""
-    files = [Path("/proc/pressure") / name for name in ("cpu", "io")]
-    said = [file.read_text().split("total=")[1].split()[0] for file in files if file.exists()]
-    return sum(map(int, said)) / 1e6
-
-
 async def until(met, what=lambda: "it did not come to be", seconds: float = WAIT_SECONDS) -> float:
     """Wait until a condition holds; how long that took, in seconds."""
     began = time.monotonic()

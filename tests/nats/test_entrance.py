@@ -33,7 +33,7 @@ from schemas.enrolment.enrolment import (
 from schemas.enrolment.tokens import Token
 from schemas.values.identity import NodePath, TreeId, random_id
 from schemas.values.wire import encode
-from tests.awaiting import eventually
+from tests.awaiting import eventually, soon
 from tests.nats.conftest import Node, in_force, new_nkey, new_seeds, until_answered
 from tests.nats.raw_leaf import RawLeaf
 
@@ -218,18 +218,18 @@ async def test_a_revoked_key_is_cut_at_once_and_a_second_key_without_a_break(hal
     await edge.server.link_with(seed)
     await until_answered(child, "lc.ea._node.self")
     await centre.server.add_child("ea", nkey)
-    await child.request("lc.ea._node.self", b"", timeout=5)
+    await child.request("lc.ea._node.self", b"", timeout=30)
     await eventually(lambda: opened(edge) == 2)
-    await child.request("lc.ea._node.self", b"", timeout=5)
+    await child.request("lc.ea._node.self", b"", timeout=30)
     assert opened(edge) == 2, "the old key's end breaks no link"
 
-    began = time.monotonic()
-    await centre.server.add_child("ea", "")
-    while not any("authorization violation" in line.lower() for line in edge.server.log):
-        await asyncio.sleep(0.02)
-    took = time.monotonic() - began
-    print(f"\ncut and refused after {took:.2f} s")
-    assert took < 3
+    with soon(3.0) as taken:
+        await centre.server.add_child("ea", "")
+        await eventually(
+            lambda: any("authorization violation" in it.lower() for it in edge.server.log),
+            "the edge is not refused",
+        )
+    print(f"\ncut and refused after {taken.seconds:.2f} s")
     assert await refused(centre, seed)
 
 

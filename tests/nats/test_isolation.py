@@ -249,8 +249,9 @@ async def test_the_servers_own_affairs_are_closed_to_a_child(grove):
     async with staged(grove) as scene:
         server = json.loads((await ask_system(scene, "PING.IDZ")).data)["id"]
         # What the server tells every account about its own connections names no other's.
-        own = await answer_to(scene.intruder, "$SYS.REQ.SERVER.PING.CONNZ", b'{"auth":true}')
-        assert own is not None
+        own = await scene.intruder.request(
+            "$SYS.REQ.SERVER.PING.CONNZ", b'{"auth":true}', timeout=30
+        )
         victim_nkey = public_nkey(scene.edge_b.link_seed).encode()
         assert victim_nkey not in own.data
         assert b'"eb"' not in own.data
