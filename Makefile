@@ -54,9 +54,8 @@ check: $(VENV)/.installed-dev ## format, lint, types, import contracts, tidiness
 	@$(call begins,3 minutes)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest -q -n 2 $(if $(COVERAGE),$(COVER)) $(FAST)
+	$(call beside,$(BIN)/mypy,$(BIN)/python -m pytest -q -n 2 $(if $(COVERAGE),$(COVER)) $(FAST))
 	@$(ends)
 
 coverage: $(VENV)/.installed-dev ## which lines the fast tests of `make check` run, by file (5 min)
@@ -82,6 +81,9 @@ docs: $(VENV)/.installed-dev ## write docs/commands.md anew, from the program
 # Figures are of two cores that have nothing else to do.
 begins = date +%s >$(VENV)/.began-$@; echo 'make $@ takes up to $(1) on two cores.' >&2
 ends = echo "make $@ took $$(( $$(date +%s) - $$(cat $(VENV)/.began-$@) )) s." >&2
+# mypy uses one processor alone. What it says comes after the tests; both have to be content.
+beside = $(1) >$(VENV)/beside.said 2>&1 & other=$$!; trap 'kill $$other 2>/dev/null; exit 130' INT TERM; \
+	$(2); tests=$$?; wait $$other; other=$$?; cat $(VENV)/beside.said; [ $$tests -eq 0 ] && [ $$other -eq 0 ]
 COVER = --cov --cov-report=term:skip-covered
 
 # Installed once, and again when pyproject.toml changes. Editable: the code runs as it stands here.
