@@ -87,13 +87,17 @@ class LiveTree(Program):
         )
 
     def versions(self, number: int) -> dict[str, tuple[str, str]]:
-        """UID and resourceVersion of what the tree applied at a site, but for what lives there."""
+        """UID and resourceVersion of what the tree applied at a site, but for what lives there.
+
+        What is being deleted is left out: a namespace goes a while after the placement that had it.
+        """
         kinds = "configmaps,secrets,serviceaccounts,namespaces,customresourcedefinitions"
         got = self.site(number, "get", kinds, "-A", "-l", "leafcast.io/tree", "-o", "json")
         found = ((item["kind"], item["metadata"]) for item in json.loads(got)["items"])
         return {
             f"{kind} {its.get('namespace', '')}/{its['name']}": (its["uid"], its["resourceVersion"])
             for kind, its in found
+            if "deletionTimestamp" not in its
         }
 
     @contextmanager
