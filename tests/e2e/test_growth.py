@@ -10,7 +10,7 @@ from leafcast.join.folder import GRANT_FILE
 from leafcast.join.kept_grant import read_grant
 from tests.awaiting import until
 from tests.e2e.program import Program, did
-from tests.e2e.trio_program import Applies
+from tests.e2e.trio_program import Applies, uids_at
 
 pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(400)]
 EDGE = "/store-1"
@@ -41,9 +41,7 @@ class GrowingTree:
             process.terminate()
 
     def uids(self):
-        done = self.centre.run("get", "configmaps", "-n", "shop", "--at", EDGE, "-o", "json")
-        found = json.loads(done.stdout)["items"] if done.returncode == 0 else ()
-        return {it["metadata"]["name"]: it["metadata"]["uid"] for it in found}
+        return uids_at(self.centre, EDGE)
 
     def until_learnt(self):
         """Wait until the edge knows where the members listen that came."""

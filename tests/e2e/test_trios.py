@@ -9,7 +9,7 @@ import pytest
 from leafcast.daemon.trios import MEMBER_NAMES
 from tests.awaiting import until
 from tests.e2e.program import Program, did
-from tests.e2e.trio_program import Applies, TrioProgram
+from tests.e2e.trio_program import Applies, TrioProgram, uids_at
 
 pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(400)]
 CENTRE, REGION = "centre", "lc_region-1"
@@ -34,21 +34,14 @@ def tree(tmp_path_factory):
     did(program, "down")
 
 
-def uids(tree: TrioProgram) -> dict[str, str]:
-    """Of the ConfigMaps that the edge holds; none while it cannot be asked."""
-    done = tree.run("get", "configmaps", "-n", "shop", "--at", SITE, "-o", "json")
-    found = json.loads(done.stdout)["items"] if done.returncode == 0 else ()
-    return {it["metadata"]["name"]: it["metadata"]["uid"] for it in found}
-
-
 def until_held(tree: TrioProgram, wanted: set[str]) -> dict[str, str]:
     """Wait until the edge holds these; their uids, and those of others."""
 
     def held() -> dict[str, str]:
-        found = uids(tree)
+        found = uids_at(tree, SITE)
         return found if wanted <= found.keys() else {}
 
-    return until(held, lambda: f"{wanted - uids(tree).keys()} did not arrive")
+    return until(held, lambda: f"{wanted - uids_at(tree, SITE).keys()} did not arrive")
 
 
 def kill_the_active(tree: TrioProgram, node: str) -> None:

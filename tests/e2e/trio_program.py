@@ -1,5 +1,6 @@
 """A tree of trios as its user runs it: who is active, and changes without a pause."""
 
+import json
 import os
 import re
 import signal
@@ -70,6 +71,13 @@ class TrioProgram(Program):
                 os.kill(int(entry.name), signal.SIGKILL)
                 return
         raise AssertionError(f"no server runs in {config}")
+
+
+def uids_at(program: Program, site: str) -> dict[str, str]:
+    """Of the ConfigMaps in the namespace shop that a site holds; none while it cannot be asked."""
+    done = program.run("get", "configmaps", "-n", "shop", "--at", site, "-o", "json")
+    found = json.loads(done.stdout)["items"] if done.returncode == 0 else ()
+    return {it["metadata"]["name"]: it["metadata"]["uid"] for it in found}
 
 
 class Applies:

@@ -148,6 +148,13 @@ class Member:
                     found.append(int(entry.name))
         return found
 
+    def strike_machine(self) -> None:
+        """Kill the node's process and its server at once."""
+        servers = self.server_pids()
+        self.kill()
+        for pid in servers:
+            os.kill(pid, KILLED)
+
     def strike_server(self, number: int = KILLED) -> None:
         for pid in self.server_pids():
             os.kill(pid, number)

@@ -138,6 +138,12 @@ async def in_force(client: Client) -> None:
     await client.flush()
 
 
+async def links_of_server(system: Client, child: str) -> list[dict]:
+    """The links of a child that the server has which this client of its system account asks."""
+    verb = f"$SYS.REQ.SERVER.{system._server_info['server_id']}.LEAFZ"
+    return (await call(system, verb, {"account": child}))["data"].get("leafs") or []
+
+
 async def until_answered(client: Client, subject: str) -> None:
     """Ask until a link is up and somebody answers."""
 

@@ -39,7 +39,7 @@ from relay.space_port import Interests
 from schemas.objects.objects import ObjectKey
 from schemas.values.identity import MailKey, NodePath
 from tests.awaiting import eventually
-from tests.nats.conftest import new_nkey, new_seeds
+from tests.nats.conftest import links_of_server, new_nkey, new_seeds
 from tests.nats.test_tls import NOW_MS, TREE
 from tests.nats.trio import (
     NAMES,
@@ -542,9 +542,7 @@ async def test_a_member_that_stands_by_cuts_the_link_of_a_key_that_was_revoked(
 async def links_of(made: Trio, name: str, child: str) -> int:
     """How many links of a child a member's server has."""
     async with client_at(made.url(name), made.seeds.system) as system:
-        verb = f"$SYS.REQ.SERVER.{system._server_info['server_id']}.LEAFZ"
-        answer = json.loads((await system.request(verb, timeout=10)).data)
-    return sum(leaf["account"] == child for leaf in answer["data"].get("leafs") or ())
+        return len(await links_of_server(system, child))
 
 
 async def test_a_link_that_could_not_be_cut_is_cut_later_by_itself(grove, tmp_path, monkeypatch):

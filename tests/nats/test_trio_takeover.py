@@ -2,21 +2,18 @@
 
 import asyncio
 import json
-import os
 import re
-import signal
 from itertools import product
 
 import pytest
 
 from leafcast.members.settings import FILE
-from relay.adapters.server.admin import cut_links
 from relay.adapters.server.ports import free_port
 from tests.awaiting import eventually
 from tests.nats.chaos_member import GOES_ON, until
 from tests.nats.chaos_stops import BATCH, ERASURE, RELOAD
 from tests.nats.trio_changes import EDGE, changing_tree
-from tests.nats.trio_leaders import LINK, META, arrange
+from tests.nats.trio_leaders import LINK, META, arrange, hang
 from tests.nats.trio_tree import TrioTree, daemon_log
 
 pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(240)]
@@ -52,10 +49,7 @@ async def test_a_lost_machine_is_followed_wherever_leaders_and_links_were(tmp_pa
 async def machine_is_lost(tree, applies, name):
     """Kill a member and its server at once, and have it come back to stand by."""
     member = tree.centres[name]
-    servers = member.server_pids()
-    member.kill()
-    for pid in servers:
-        os.kill(pid, signal.SIGKILL)
+    member.strike_machine()
     await tree.until_active(beside=name)
     await applies.more(3)
     await member.ended()
@@ -67,8 +61,7 @@ async def machine_is_lost(tree, applies, name):
 @pytest.mark.long
 async def test_the_server_of_the_active_member_is_killed(tmp_path):
     async with changing_tree(tmp_path) as (tree, applies):
-        for pid in tree.centres[tree.active()].server_pids():
-            os.kill(pid, signal.SIGKILL)
+        tree.centres[tree.active()].strike_server()
         await applies.more(5)
 
 
@@ -77,8 +70,7 @@ async def test_the_server_of_a_standby_is_killed_and_nobody_takes_over(tmp_path)
     async with changing_tree(tmp_path) as (tree, applies):
         active = tree.active()
         standby = min(tree.centres.keys() - {active})
-        for pid in tree.centres[standby].server_pids():
-            os.kill(pid, signal.SIGKILL)
+        tree.centres[standby].strike_server()
         await applies.more(20)
         assert tree.active() == active
 
@@ -124,16 +116,7 @@ async def test_a_member_that_reaches_no_other_sends_the_children_at_its_door_to_
         dead = [f"127.0.0.1:{free_port(tmp_path, 7 + number)}" for number in range(2)]
         file.write_text(json.dumps({**form, "routes": dead, "password": "q" * 32}))
         lone.start()
-
-        async def is_cut_off():
-            for name in tree.centres.keys() - {"m2"}:
-                async with tree.centres[name].client("system") as system:
-                    await cut_links(system, "edge")
-            async with lone.client("system") as system:
-                verb = f"$SYS.REQ.SERVER.{system._server_info['server_id']}.LEAFZ"
-                return json.loads((await system.request(verb, timeout=5)).data)["data"].get("leafs")
-
-        await eventually(is_cut_off, "the edge is not linked to the lone member", every=1.0)
+        await hang(tree, EDGE.strip("/"), "m2")
         if active == "m2":
             await tree.until_active(beside="m2")
         await tree.put("web", second="2")
