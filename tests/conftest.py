@@ -1,12 +1,7 @@
 """For all tests: no deadline for examples of Hypothesis, and who runs beside whom with `-n 3`.
 
-Then one process runs the tests of whole trees of processes, one after the other, and another those
-that break such trees: what these wait for comes late on a machine that is busy. The third runs the
-files of all other tests meanwhile, and gives way to them wherever they want a processor; whoever is
-done takes the next file. Those of API servers, which are heavy, come last, and of these the longest
-first, so that all end at about the same time. (`--dist
-loadgroup` would be the same by marks, but xdist 3.8 puts no test in its group with pytest 9.2, and
-says nothing.)
+Who runs what `tests/sharing.py` says. (`--dist loadgroup` would be the same by marks, but xdist 3.8
+puts no test in its group with pytest 9.2, and says nothing.)
 """
 
 import os
@@ -19,7 +14,7 @@ from subprocess import Popen
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests import left_behind
+from tests import left_behind, sharing
 
 # A slow machine fails no test.
 settings.register_profile(
@@ -29,15 +24,6 @@ settings.load_profile("unhurried")
 
 pytest_plugins = ["tests.kube.fixtures"]
 
-IN_TURN = TREES, CHAOS, OTHERS, KUBE = "trees", "chaos", "others", "kube"
-OF_TREES = ("tests/docker/", "tests/e2e/", "tests/releases/")
-OF_CHAOS = ("tests/nats/test_chaos_", "tests/nats/test_child_flood")
-OF_KUBE = "tests/kube/"
-LONGEST = ("end_to_end", "applying_faults", "kubernetes_faults", "up", "edge_faults")
-"""The files of API servers that take more than two minutes."""
-OF_ONE_TREE = ("tests/kube/test_customization.py", "tests/kube/test_taken_back.py")
-"""They share a tree of API servers, so one process runs both."""
-WHOLE_TREES = (TREES, CHAOS)
 GIVES_WAY = 10
 _given_way = pytest.StashKey[bool]()
 _watching = pytest.StashKey[Popen[bytes] | None]()
@@ -71,34 +57,13 @@ def _same_umask() -> Iterator[None]:
     os.umask(before)
 
 
-def group_of(nodeid: str) -> str:
-    if nodeid.startswith(OF_KUBE):
-        return KUBE
-    if nodeid.startswith(OF_CHAOS):
-        return CHAOS
-    return TREES if nodeid.startswith(OF_TREES) else OTHERS
-
-
-def file_of(nodeid: str) -> str:
-    return nodeid.partition("::")[0]
-
-
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Of several processes each takes the first file that nobody took."""
     if not hasattr(config, "workerinput"):
         return
-    tests_in = Counter(file_of(item.nodeid) for item in items)
-    longest = [f"{OF_KUBE}test_{name}.py" for name in LONGEST]
-
-    def turn(item: pytest.Item) -> tuple[int, int, int]:
-        group, file = group_of(item.nodeid), file_of(item.nodeid)
-        if group != KUBE:
-            return IN_TURN.index(group), 0, 0
-        place = longest.index(file) if file in longest else len(longest)
-        return IN_TURN.index(group), place, -tests_in[file]
-
-    items.sort(key=turn)
+    tests_in = Counter(sharing.file_of(item.nodeid) for item in items)
+    items.sort(key=lambda item: sharing.turn(item.nodeid, tests_in[sharing.file_of(item.nodeid)]))
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -108,10 +73,18 @@ def pytest_xdist_make_scheduler(config, log):
 
     class SideBySide(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            group, file = group_of(nodeid), file_of(nodeid)
-            if group in WHOLE_TREES:
-                return group
-            return OF_ONE_TREE[0] if file in OF_ONE_TREE else file
+            return sharing.unit_of(nodeid)
+
+        def _assign_work_unit(self, node) -> None:
+            is_computed = any(
+                sharing.group_of(unit) == sharing.COMPUTED and not all(tests.values())
+                for other, units in self.assigned_work.items()
+                for unit, tests in units.items()
+                if other is not node
+            )
+            unit = sharing.next_unit(self.workqueue, is_computed=is_computed)
+            self.workqueue.move_to_end(unit, last=False)
+            super()._assign_work_unit(node)
 
     config.option.loadscopereorder = False
     return SideBySide(config, log)
@@ -123,7 +96,8 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     config = item.config
     if getattr(config, "workerinput", {}).get("workercount", 1) < 2:
         return
-    if group_of(item.nodeid) not in WHOLE_TREES and not config.stash.get(_given_way, False):
+    group = sharing.group_of(item.nodeid)
+    if group not in sharing.WHOLE_TREES and not config.stash.get(_given_way, False):
         config.stash[_given_way] = True
         os.nice(GIVES_WAY)
 
