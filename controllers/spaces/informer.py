@@ -111,14 +111,14 @@ class SpaceInformer:
     _interests: Interests
     _handler: SpaceReconciler[Any]
     _clock: Clock
-    _first: dict[ObjectKey, Object] | None = field(default_factory=dict)
-    _synced: frozenset[Interest] | None = frozenset()
-    _read: str = ""
-    _unserved: dict[GroupResource, str] = field(default_factory=dict)
+    _first: dict[ObjectKey, Object] | None = field(init=False, default_factory=dict)
+    _synced: frozenset[Interest] | None = field(init=False, default=frozenset())
+    _read: str = field(init=False, default="")
+    _unserved: dict[GroupResource, str] = field(init=False, default_factory=dict)
     # Kinds that are shown now; of a space that is told whole all are.
-    _shown: set[GroupResource] = field(default_factory=set)
-    _is_whole: bool = False
-    listed_at: str = ""
+    _shown: set[GroupResource] = field(init=False, default_factory=set)
+    _is_whole: bool = field(init=False, default=False)
+    listed_at: str = field(init=False, default="")
     """A revision of the space at which it was asked who it is because of a list."""
 
     async def run(self) -> None:

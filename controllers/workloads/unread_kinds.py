@@ -32,12 +32,12 @@ class KindReading:
     _clock: Clock
     _workloads: Callable[[], Workloads]
     _tell: Callable[[], None]
-    _namespaced: dict[GroupResource, bool] = field(default_factory=dict)
-    _listed: set[GroupResource] = field(default_factory=set)
+    _namespaced: dict[GroupResource, bool] = field(init=False, default_factory=dict)
+    _listed: set[GroupResource] = field(init=False, default_factory=set)
     # Since when kinds are waited for.
-    _waited: dict[GroupResource, float] = field(default_factory=dict)
-    _some: asyncio.Event = field(default_factory=asyncio.Event)
-    _looked_at: float = float("-inf")
+    _waited: dict[GroupResource, float] = field(init=False, default_factory=dict)
+    _some: asyncio.Event = field(init=False, default_factory=asyncio.Event)
+    _looked_at: float = field(init=False, default=float("-inf"))
 
     def followed(self, kinds: Iterable[Kind]) -> None:
         """Wait for these kinds, which are served, if they were not listed yet."""

@@ -12,7 +12,7 @@ import json
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from controllers.centre import Controllers
@@ -40,7 +40,7 @@ HOLD_AGAIN_SECONDS = 2.0
 log = logging.getLogger("leafcast.changes")
 
 Json = dict[str, Any]
-Step = Callable[[], Awaitable[Object | None]]
+WriteStep = Callable[[], Awaitable[Object | None]]
 """Writes one thing; the object as it is then, or None of one that is gone. Raises SpaceError."""
 
 
@@ -52,16 +52,16 @@ class Batch:
     goes on: it is `cut_short` then. `pages` are what else its command is to be told of it, in turn.
     """
 
-    rounds: Sequence[Sequence[Step]]
+    rounds: Sequence[Sequence[WriteStep]]
     size: int
     goes_on: bool = False
     at_once: int = 1
     pages: Sequence[str] = ()
-    done: int = 0
-    cut_short: bool = False
-    asked_at: float = 0.0
-    is_held: bool = False
-    is_being_written: bool = False
+    done: int = field(init=False, default=0)
+    cut_short: bool = field(init=False, default=False)
+    asked_at: float = field(init=False, default=0.0)
+    is_held: bool = field(init=False, default=False)
+    is_being_written: bool = field(init=False, default=False)
 
 
 class Batches:
@@ -204,11 +204,11 @@ def _has_room(sizes: Mapping[str, int], size: int) -> bool:
     return len(sizes) < BATCHES_MAX and size + sum(sizes.values()) <= BYTES_MAX
 
 
-async def _written(steps: Sequence[Step], batch: Batch) -> list[Json | None]:
+async def _written(steps: Sequence[WriteStep], batch: Batch) -> list[Json | None]:
     """What came of a round; where the batch does not go on nothing is begun after a refusal."""
     refused = False
 
-    async def write(step: Step) -> Json | None:
+    async def write(step: WriteStep) -> Json | None:
         nonlocal refused
         if refused:
             return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
 from controllers.core.status.unreturned import STATUS_REFUSED
@@ -99,10 +99,10 @@ class _Repair(NamedTuple):
 class LoggedEvent:
     """One event: `sequence` is new each time it happens again; times are ms since 1970."""
 
-    sequence: int
+    sequence: int = field(init=False, default=0)
     first_ms: int
     last_ms: int
-    count: int
+    count: int = field(init=False, default=0)
     type: str
     reason: str
     node: str
@@ -130,7 +130,7 @@ class EventLog:
         key = (reason, node, about, message)
         held = self._found.pop(key, None)
         if held is None:
-            held = LoggedEvent(0, now_ms, now_ms, 0, kind, reason, node, about, message)
+            held = LoggedEvent(now_ms, now_ms, kind, reason, node, about, message)
         held.sequence, held.last_ms, held.count = self._sequence, now_ms, held.count + 1
         self._found[key] = held
         if len(self._found) > self._most:

@@ -93,6 +93,20 @@ def constructors(tree: ast.Module) -> Iterator[tuple[int, str, int]]:
                 taken = node.args
                 count = len(taken.posonlyargs) + len(taken.args) + len(taken.kwonlyargs) - 1
                 yield node.lineno, holder.name, count
+        if isinstance(holder, ast.ClassDef) and any(map(is_for_state, holder.decorator_list)):
+            yield holder.lineno, holder.name, sum(map(is_given, holder.body))
+
+
+def is_for_state(decorator: ast.expr) -> bool:
+    """Whether it makes a dataclass that changes; a frozen one is a value, with what it says."""
+    said = ast.unparse(decorator)
+    return said.startswith("dataclass") and "frozen=True" not in said
+
+
+def is_given(node: ast.stmt) -> bool:
+    """Whether it is a field of a dataclass that its constructor takes."""
+    said = ast.unparse(node)
+    return isinstance(node, ast.AnnAssign) and not re.search(r": ClassVar|\binit=False\b", said)
 
 
 def raised_of_groups(tree: ast.Module) -> Iterator[int]:

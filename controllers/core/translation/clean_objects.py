@@ -157,15 +157,15 @@ class CleanObjects:
     # The definition of an object's kind, if it is known.
     definition: Callable[[ObjectKey], Mapping[str, Any] | None] = lambda _key: None
     # By the objects that were listed last, and not forgotten since.
-    listed: dict[ObjectKey, Listed] = field(default_factory=dict)
-    _known: dict[ObjectKey, _Cleaned] = field(default_factory=dict)
+    listed: dict[ObjectKey, Listed] = field(init=False, default_factory=dict)
+    _known: dict[ObjectKey, _Cleaned] = field(init=False, default_factory=dict)
     # What was cleaned in this translation, so that it is not cleaned again for its blob.
     _plain: BoundedCache[ContentHash, bytes] = field(
-        default_factory=lambda: BoundedCache(PLAIN_BYTES_MAX)
+        init=False, default_factory=lambda: BoundedCache(PLAIN_BYTES_MAX)
     )
-    _blanks: BlankRows = field(default_factory=BlankRows)
+    _blanks: BlankRows = field(init=False, default_factory=BlankRows)
     # By their numbers, the fields that nobody said.
-    _unsaid: dict[ObjectKey, tuple[int, ...]] = field(default_factory=dict)
+    _unsaid: dict[ObjectKey, tuple[int, ...]] = field(init=False, default_factory=dict)
 
     @property
     def flag(self) -> int:

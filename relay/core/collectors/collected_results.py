@@ -69,16 +69,18 @@ class _Placement:
     arms: tuple[Reference, ...]
     # The keys of what is sealed, those that this node has.
     keys: tuple[SealingKey, ...] = ()
-    found: ProgramSet | None = None
+    found: ProgramSet | None = field(init=False, default=None)
     # Where objects lie, and under which key; nobody tells that of a manifest that is closed here.
-    references: dict[ObjectKey, tuple[Reference, SealingKey | None]] = field(default_factory=dict)
-    is_closed: bool = False
-    items: dict[Place, ProgramResults] = field(default_factory=dict)
-    by_object: dict[ObjectKey, list[ProgramResults]] = field(default_factory=dict)
+    references: dict[ObjectKey, tuple[Reference, SealingKey | None]] = field(
+        init=False, default_factory=dict
+    )
+    is_closed: bool = field(init=False, default=False)
+    items: dict[Place, ProgramResults] = field(init=False, default_factory=dict)
+    by_object: dict[ObjectKey, list[ProgramResults]] = field(init=False, default_factory=dict)
     # Children to be looked at in all items.
-    stale: dict[str, None] = field(default_factory=dict)
+    stale: dict[str, None] = field(init=False, default_factory=dict)
     # What a turn ended before.
-    unfinished: dict[Place, None] = field(default_factory=dict)
+    unfinished: dict[Place, None] = field(init=False, default_factory=dict)
 
     def plain(self, key: ObjectKey, plains: Mapping[ContentHash, bytes]) -> bytes | None:
         """An object's bytes; None if it is closed here."""

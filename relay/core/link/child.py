@@ -58,29 +58,29 @@ class ChildLink:
     nkey: str
     session: ChildSession
     mailbox: MailboxWriter
-    answers: Answers = field(default_factory=Answers)
+    answers: Answers = field(init=False, default_factory=Answers)
     # Up to where its reports reflect its mailbox, in this run of the node.
-    through: int = 0
+    through: int = field(init=False, default=0)
     # Where its mailbox ended when it came back: it is in step once it has answered that.
-    catch_up_to: int = 0
+    catch_up_to: int = field(init=False, default=0)
     # The first place that it has not reached, and since when.
-    overdue: tuple[int, float] | None = None
-    levels: int = 0
+    overdue: tuple[int, float] | None = field(init=False, default=None)
+    levels: int = field(init=False, default=0)
     # Whether it was told to read its mailbox again since its mail digest was last as it is here.
-    read_requested: bool = False
-    rewritten: float = float("-inf")
+    read_requested: bool = field(init=False, default=False)
+    rewritten: float = field(init=False, default=float("-inf"))
     # When it is to be told to report everything again, as its report digest differs.
-    repeat_at: float | None = None
-    wants: tuple[MailKey, ...] = ()
-    snapshot_time_ms: int = 0
-    in_flight: dict[MailKey, InFlight] = field(default_factory=dict)
-    refused: int = 0
+    repeat_at: float | None = field(init=False, default=None)
+    wants: tuple[MailKey, ...] = field(init=False, default=())
+    snapshot_time_ms: int = field(init=False, default=0)
+    in_flight: dict[MailKey, InFlight] = field(init=False, default_factory=dict)
+    refused: int = field(init=False, default=0)
     # How often another home's run asked for its place.
-    contests: int = 0
+    contests: int = field(init=False, default=0)
     # Whether there is room for what it brings up.
-    has_copies: bool = False
+    has_copies: bool = field(init=False, default=False)
     # Where the last of its reports lay that was taken.
-    said_at: int = 0
+    said_at: int = field(init=False, default=0)
 
     def figures(self, now: Instant) -> ChildFigures:
         """What is known of it."""
