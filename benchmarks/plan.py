@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from benchmarks.report import Report
 from controllers.core.planning.plan import Plan, plan
-from controllers.core.planning.states import Delivery, State
+from controllers.core.planning.states import Delivery, PlannedState
 from schemas.content import blobs
 from schemas.content.manifest import TEMPLATE, ManifestEntry
 from schemas.objects.objects import ObjectKey
@@ -103,17 +103,17 @@ def objects(version: str) -> tuple[dict[ObjectKey, ManifestEntry], dict[Any, byt
     return entries, contents
 
 
-def states(count: int) -> tuple[State, dict[Any, bytes], dict[str, State]]:
+def states(count: int) -> tuple[PlannedState, dict[Any, bytes], dict[str, PlannedState]]:
     profiles, locations = inventory(count)
     selector = LabelSelector.from_kubernetes({"matchLabels": {"open": "yes"}})
     alternatives = (Alternative(OVER_LOCATION, selector),)
     (old, contents), (new, later) = objects("1"), objects("2")
     delivery = Delivery("shop", PLACEMENT.key, alternatives, old)
-    before = State({PLACEMENT.key: delivery}, profiles, locations)
+    before = PlannedState({PLACEMENT.key: delivery}, profiles, locations)
     greeting = next(key for key in old if key.name == TEMPLATE_NAME)
     plain = next(key for key in old if key.name != TEMPLATE_NAME)
 
-    def with_objects(*keys: ObjectKey) -> State:
+    def with_objects(*keys: ObjectKey) -> PlannedState:
         entries = {**old, **{key: new[key] for key in keys}}
         return replace(before, placements={PLACEMENT.key: replace(delivery, entries=entries)})
 
@@ -162,7 +162,7 @@ def main(count: int = DESTINATIONS) -> None:
     report.finish()
 
 
-def memory(before: State, after: State, contents: Mapping[Any, bytes]) -> float:
+def memory(before: PlannedState, after: PlannedState, contents: Mapping[Any, bytes]) -> float:
     """MiB at the most, beside the states themselves."""
     tracemalloc.start()
     try:

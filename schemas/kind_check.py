@@ -9,12 +9,12 @@ from schemas.objects.objects import group_of
 from schemas.values.groups import CONTROL_GROUPS, DENATURED_GROUP
 
 if TYPE_CHECKING:
-    from schemas.api.parsing import Kind
+    from schemas.api.parsing import OwnKind
 
 _OURS = CONTROL_GROUPS | {DENATURED_GROUP}
 
 
-def parse_own_kind(obj: Mapping[str, Any]) -> Kind | None:
+def parse_own_kind(obj: Mapping[str, Any]) -> OwnKind | None:
     """Its model, or None of what is not of our kinds; raises InvalidObject, with every fault."""
     if group_of(obj) not in _OURS:
         return None

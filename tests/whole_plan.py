@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Mapping
 
 from relay.core.destination.claims import DesiredObject
-from relay.syncer.plan import Action, action_for, rank
+from relay.syncer.plan import ObjectAction, action_for, rank
 from schemas.objects.objects import ObjectKey
 from schemas.reports.reports import Done
 
@@ -14,7 +14,7 @@ def plan(
     *,
     may_prune: Callable[[ObjectKey], bool],
     drifted: Collection[ObjectKey] = frozenset(),
-) -> list[Action]:
+) -> list[ObjectAction]:
     """Applies in ascending order, then prunes in descending order; nothing if all is done."""
     actions = [
         action

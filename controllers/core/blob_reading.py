@@ -10,5 +10,5 @@ from schemas.values.identity import ContentHash
 
 T = TypeVar("T")
 
-Reading: TypeAlias = Generator[tuple[Reference, ...], Mapping[ContentHash, bytes], T]
+BlobReading: TypeAlias = Generator[tuple[Reference, ...], Mapping[ContentHash, bytes], T]
 """Yields references to be loaded; is sent the plain bytes of those found, checked; returns T."""

@@ -19,7 +19,7 @@ from controllers.core.access.keys import (
     signs_alone,
     unbelieved,
 )
-from controllers.core.blob_reading import Reading
+from controllers.core.blob_reading import BlobReading
 from controllers.core.inventory.label_brakes import LabelBrakes
 from controllers.core.ledger.ledger import Draft
 from controllers.core.ledger.ledger_issuer import LedgerIssuer
@@ -361,7 +361,7 @@ async def load_all(relay: CentrePublisher, wanted: Sequence[Reference]) -> dict[
     return {reference.address: plain for reference, plain in pairs if plain is not None}
 
 
-async def read_all(relay: CentrePublisher, reading: Reading[T]) -> T:
+async def read_all(relay: CentrePublisher, reading: BlobReading[T]) -> T:
     """Load what a reading asks for, until it is done; raises BusBroken."""
     try:
         wanted = next(reading)

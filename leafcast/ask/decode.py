@@ -17,9 +17,9 @@ from schemas.values.wire import Meta, Natural, WireRecord, convert, field
 
 OBJECTS_MAX = 100_000
 
-Text = Annotated[str, Meta(max_length=TEXT_MAX_CHARACTERS)]
-Name = Annotated[str, Meta(pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?\Z")]
-Term = Annotated[str, Meta(pattern=r"^[0-9a-f]{16}\Z")]
+BoundedText = Annotated[str, Meta(max_length=TEXT_MAX_CHARACTERS)]
+NodeName = Annotated[str, Meta(pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?\Z")]
+TermText = Annotated[str, Meta(pattern=r"^[0-9a-f]{16}\Z")]
 Object = dict[str, Any]
 A = TypeVar("A", bound=WireRecord)
 
@@ -59,8 +59,8 @@ class CopyForm(WireRecord, array_like=False, frozen=True):
 
 class _CopiesPage(WireRecord, array_like=False, frozen=True):
     copies: list[CopyForm]
-    relays: list[Name]
-    after: Text = field(name="next")
+    relays: list[NodeName]
+    after: BoundedText = field(name="next")
 
 
 def read_copies(
@@ -89,24 +89,24 @@ def _copies_place(name: str) -> tuple[str, int]:
 class OrphanForm(WireRecord, array_like=False, frozen=True):
     """A record that a node holds and whose term the centre does not know."""
 
-    key: Text
-    kind: Text
-    namespace: Text
-    name: Text
+    key: BoundedText
+    kind: BoundedText
+    namespace: BoundedText
+    name: BoundedText
     generation: Natural
     # 16 hex digits.
-    term: Term
+    term: TermText
     # Of a node, whose path is its name: its public key.
-    nkey: Text
+    nkey: BoundedText
 
 
 class OrphansPage(WireRecord, array_like=False, frozen=True):
     """A page of a node's orphans, its children, those that never joined, where the next begins."""
 
     found: list[OrphanForm] = field(name="orphans")
-    children: list[Name]
+    children: list[NodeName]
     after: str = field(name="next")
-    absent: frozenset[Name]
+    absent: frozenset[NodeName]
 
 
 def read_orphans(answer: object, after: str) -> OrphansPage:

@@ -48,7 +48,7 @@ SELECTION_OBJECTS_MAX = 1_000
 TOLD_AFTER_SECONDS = 2.0
 """Who waits for longer is told for what."""
 
-Tell = Callable[[str], None]
+TellUser = Callable[[str], None]
 
 _AWAITED = {
     "ask": "{path} to answer",
@@ -107,7 +107,7 @@ class Session:
     clock: Clock
     ask: Ask
     # Is told what is waited for, once that takes long.
-    tell: Tell = lambda _: None
+    tell: TellUser = lambda _: None
 
     def space_for(self, key: ObjectKey) -> AskedSpace:
         """Where an object lies.
@@ -246,7 +246,7 @@ def _lost(verb: str, why: str) -> CallFailed:
 
 
 @contextmanager
-def _waiting(tell: Tell, what: str) -> Iterator[None]:
+def _waiting(tell: TellUser, what: str) -> Iterator[None]:
     """Tell what is waited for here, if it takes long."""
     text = f"waiting for {what}"
     told = asyncio.get_running_loop().call_later(TOLD_AFTER_SECONDS, tell, text)
@@ -258,7 +258,7 @@ def _waiting(tell: Tell, what: str) -> Iterator[None]:
 
 @asynccontextmanager
 async def open_session(
-    data_dir: Path | None = None, tell: Tell = lambda _: None
+    data_dir: Path | None = None, tell: TellUser = lambda _: None
 ) -> AsyncIterator[Session]:
     """A session with the tree that runs on the data directory, or on the default one.
 
@@ -291,7 +291,7 @@ async def open_session(
 
 
 @asynccontextmanager
-async def _connected(place: DataDir, tell: Tell) -> AsyncIterator[Asking]:
+async def _connected(place: DataDir, tell: TellUser) -> AsyncIterator[Asking]:
     """A connection to the centre's server, as one who may ask; raises as `open_session`."""
     # Another user's would say where we send what is secret.
     check_owner(place.folder)

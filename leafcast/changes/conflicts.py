@@ -8,17 +8,15 @@ from typing import Any
 from leafcast.changes.space_pair import listed
 from relay.space_port import Space
 from schemas.objects.annotations import DEPENDS_ON
-from schemas.objects.objects import ObjectKey
+from schemas.objects.objects import Object, ObjectKey
 from schemas.records.placements import KINDS, PlacementKind
 from schemas.records.placing import dependencies_of, reached
 from schemas.values.groups import ROLLOUTS
 
-Objects = Mapping[ObjectKey, Mapping[str, Any]]
+ObjectsByKey = Mapping[ObjectKey, Object]
 
 
-async def second_rollouts(
-    space: Space, wished: Mapping[ObjectKey, Mapping[str, Any]]
-) -> list[tuple[ObjectKey, str]]:
+async def second_rollouts(space: Space, wished: ObjectsByKey) -> list[tuple[ObjectKey, str]]:
     """Rollouts among these of a placement that has another one, and why they are refused."""
     ours = {key: obj for key, obj in wished.items() if key.group_resource == ROLLOUTS}
     if not ours:
@@ -26,9 +24,7 @@ async def second_rollouts(
     return list(_second(await listed(space, ROLLOUTS) | ours, ours))
 
 
-def _second(
-    known: Mapping[ObjectKey, Mapping[str, Any]], wished: Iterable[ObjectKey]
-) -> Iterator[tuple[ObjectKey, str]]:
+def _second(known: ObjectsByKey, wished: Iterable[ObjectKey]) -> Iterator[tuple[ObjectKey, str]]:
     for key in wished:
         mine = _placement(known[key])
         others = [each.name for each in known if each != key and _placement(known[each]) == mine]
@@ -43,7 +39,7 @@ def _placement(obj: Mapping[str, Any]) -> tuple[str, str]:
     return str(placement.get("kind") or "EdgePlacement"), str(placement.get("name"))
 
 
-async def circles(space: Space, wished: Objects) -> list[tuple[ObjectKey, str]]:
+async def circles(space: Space, wished: ObjectsByKey) -> list[tuple[ObjectKey, str]]:
     """Placements among these that would wait for themselves by way of others, and why not."""
     found = []
     for kind in KINDS:

@@ -23,7 +23,7 @@ AT_ONCE = 16
 ROUND_MAX = 4 * AT_ONCE
 
 Form = dict[str, Any]
-KeptBack = Callable[[list[str]], Awaitable[Sequence[Form]]]
+AskKeptBack = Callable[[list[str]], Awaitable[Sequence[Form]]]
 """What these Rollouts keep back of their placements."""
 
 
@@ -78,7 +78,7 @@ async def _contents(space: Space, target: ObjectToDelete) -> Sequence[Object]:
         return ()
 
 
-async def kept_back(targets: Collection[ObjectToDelete], ask: KeptBack) -> Sequence[Form]:
+async def kept_back(targets: Collection[ObjectToDelete], ask: AskKeptBack) -> Sequence[Form]:
     """What Rollouts among these keep back of placements that stay."""
     rollouts = rollouts_of(targets)
     if not rollouts:

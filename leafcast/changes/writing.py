@@ -8,7 +8,7 @@ from functools import partial
 from itertools import groupby
 from typing import Any
 
-from leafcast.changes.batches import Batch, Step
+from leafcast.changes.batches import Batch, WriteStep
 from leafcast.changes.forms import pack
 from leafcast.changes.space_pair import SpacePair
 from leafcast.changes.wishes import PlannedWrite, Wish, order
@@ -52,9 +52,9 @@ async def make(spaces: SpacePair, wish: Wish, brought: Serving, clock: Clock) ->
             await clock.sleep(LOOK_SECONDS)
 
 
-def in_rounds(steps: Iterable[tuple[Any, Step]], size: int) -> list[Sequence[Step]]:
+def in_rounds(steps: Iterable[tuple[Any, WriteStep]], size: int) -> list[Sequence[WriteStep]]:
     """Steps with their ranks, in their order: those of one rank are a round, or several."""
-    rounds: list[Sequence[Step]] = []
+    rounds: list[Sequence[WriteStep]] = []
     for _, ranked in groupby(steps, key=lambda step: step[0]):
         alike = [step for _, step in ranked]
         rounds += [alike[at : at + size] for at in range(0, len(alike), size)]

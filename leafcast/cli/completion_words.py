@@ -37,7 +37,7 @@ _NOTHING = (
 _NAMESPACES = "namespaces"
 _ROLLOUTS = "rollouts"
 
-Work = Callable[[Session], Coroutine[Any, Any, list[str]]]
+Lookup = Callable[[Session], Coroutine[Any, Any, list[str]]]
 
 
 def kinds_and_names(
@@ -88,7 +88,7 @@ def files(
     return [CompletionItem(incomplete, type="file")]
 
 
-def _asked(context: click.Context, work: Work, incomplete: str) -> list[str]:
+def _asked(context: click.Context, work: Lookup, incomplete: str) -> list[str]:
     """What the tree that is meant says, as far as it begins so; nothing if it says nothing."""
     data_dir: Path | None = context.params.get("data_dir")
 

@@ -30,12 +30,14 @@ WIDTH_MIN = 80
 PIPE_WIDTH = 100_000
 """What rich draws into a pipe is neither cut nor folded."""
 
-Ask = Callable[[Session], Awaitable[Any]]
+AskSession = Callable[[Session], Awaitable[Any]]
 Draw = Callable[[Any, int], "View | RenderableType"]
 Names = Callable[[Any], Iterable[str]]
 
 
-def show(data_dir: Path | None, ask: Ask, draw: Draw, output: Output, names: Names = tuple) -> None:
+def show(
+    data_dir: Path | None, ask: AskSession, draw: Draw, output: Output, names: Names = tuple
+) -> None:
     """Print what is asked: drawn, its names, or as a document."""
     found = in_session(data_dir, ask)
     print_found(found, draw, output, names)
@@ -112,7 +114,7 @@ def _print_rich(view: RenderableType) -> None:
 
 
 def watch(
-    data_dir: Path | None, ask: Ask, draw: Draw, output: Output, names: Names = tuple
+    data_dir: Path | None, ask: AskSession, draw: Draw, output: Output, names: Names = tuple
 ) -> None:
     """Print what is asked whenever it changes; at a terminal it stays in its place."""
     # Here, as only what stays needs it.

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import click
 
 from leafcast.ask.node_names import with_meant
-from leafcast.ask.session import CallFailed, NotRunning, Session, Tell, open_session
+from leafcast.ask.session import CallFailed, NotRunning, Session, TellUser, open_session
 from leafcast.data_dir import DataDirUnusable
 from leafcast.errors import said
 from leafcast.manifest_sources import BadManifests
@@ -25,7 +25,7 @@ AGAIN_SECONDS = 0.5
 _AWAY = frozenset({"NotServed", "Timeout", "Restarting"})
 
 
-def teller() -> Tell:
+def teller() -> TellUser:
     """Says what is waited for, each thing once, to a person: what a script reads is unchanged."""
     said: set[str] = set()
 
@@ -69,7 +69,7 @@ def keep_looking(data_dir: Path | None, look: Callable[[Session], Awaitable[None
 async def look_until(
     data_dir: Path | None,
     look: Callable[[Session], Awaitable[T | None]],
-    tell: Tell,
+    tell: TellUser,
     gives_up: Callable[[], bool] = lambda: False,
 ) -> T:
     """Look again and again until there is a result, through restarts of the tree.

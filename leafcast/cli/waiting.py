@@ -29,14 +29,14 @@ LISTED_MAX = 10_000
 MET, NOT_YET, IN_VAIN = "met", "not yet", "in vain"
 _CLEAR = "\r\x1b[K"
 
-State = dict[str, Any]
+WaitState = dict[str, Any]
 
 
 class Answer(NamedTuple):
     """Which placements are as they should, and how all stand."""
 
     met: set[str]
-    states: list[State]
+    states: list[WaitState]
     # Whether others cannot be so without a person, or not in time.
     in_vain: bool = False
 
@@ -98,7 +98,7 @@ class Line:
     def slice_seconds(self) -> float:
         return LIVE_SECONDS if self._is_seen else SLICE_SECONDS
 
-    def show(self, states: Sequence[State], met: set[str], now: float) -> None:
+    def show(self, states: Sequence[WaitState], met: set[str], now: float) -> None:
         if self._is_seen:
             width = shutil.get_terminal_size().columns - 1
             text = live_line(states, sorted(met), now - self._began, width)
@@ -126,7 +126,7 @@ async def _asked(session: Session, asked: Wait, seconds: float) -> Any:
     )
 
 
-async def _judged(session: Session, asked: Wait, state: State) -> str:
+async def _judged(session: Session, asked: Wait, state: WaitState) -> str:
     """Whether those for which it is not so are the excepted ones, of one that may be met."""
     excepted = state.get("excepted", ())
     counted = [each for each in asked.conditions if each in COUNTED]
@@ -149,7 +149,7 @@ async def _judged(session: Session, asked: Wait, state: State) -> str:
     return NOT_YET if asked.goal.is_met(without(best, frozen, excepted, [])) else IN_VAIN
 
 
-def _healthy(state: State, condition: str) -> int:
+def _healthy(state: WaitState, condition: str) -> int:
     return int(state["health"].get(HEALTHY, 0)) if condition == HEALTHY else state["destinations"]
 
 

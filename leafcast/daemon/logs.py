@@ -21,13 +21,13 @@ log_format_option = click.option(
     help="How each line of the log is written.",
 )
 
-Fields = dict[str, str]
+LogFields = dict[str, str]
 
 
 class _Structured(logging.Formatter):
     """One line for each record, whatever it holds."""
 
-    def __init__(self, write: Callable[[Fields], str]) -> None:
+    def __init__(self, write: Callable[[LogFields], str]) -> None:
         super().__init__()
         self._write = write
 
@@ -59,7 +59,7 @@ def set_up_logs(name: str, handlers: Sequence[logging.Handler] = ()) -> None:
     logging.basicConfig(level=logging.INFO, handlers=listed)
 
 
-def _logfmt(fields: Fields) -> str:
+def _logfmt(fields: LogFields) -> str:
     return " ".join(f"{name}={_value(text)}" for name, text in fields.items())
 
 

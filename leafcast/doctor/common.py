@@ -8,13 +8,13 @@ from leafcast.doctor.findings import Check, DoctorFacts, NodeFacts
 
 IN_SESSION = ("up", "catching up", "stale")
 
-Judge = Callable[[NodeFacts], Check | None]
+NodeJudge = Callable[[NodeFacts], Check | None]
 
 
 def each(
     group: str,
     nodes: Sequence[NodeFacts],
-    judge: Judge,
+    judge: NodeJudge,
     fine: Callable[[Sequence[NodeFacts]], str],
 ) -> Iterator[Check]:
     """What is wrong with each node, and what is well with the others."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from leafcast.doctor.findings import Check, DoctorFacts, Expiry, State
+from leafcast.doctor.findings import Check, CheckState, DoctorFacts, Expiry
 from leafcast.show.durations import span_text
 from schemas.values.wording import many
 
@@ -30,5 +30,5 @@ def _check(one: Expiry, now_ms: int) -> Check | None:
         said = f"{one.what} expires in {span_text(left / 1000)}"
         return Check(GROUP, "warning", said, one.cause, one.remedy, one.about)
     said = f"{one.what} expired {span_text(-left / 1000)} ago"
-    state: State = "failure" if one.needed else "warning"
+    state: CheckState = "failure" if one.needed else "warning"
     return Check(GROUP, state, said, one.cause, one.remedy, one.about)

@@ -11,8 +11,8 @@ from typing import Any, Literal
 
 from schemas.reports.reports import ExceptionSample
 
-State = Literal["ok", "warning", "failure"]
-RANK: dict[State, int] = {"ok": 0, "failure": 1, "warning": 2}
+CheckState = Literal["ok", "warning", "failure"]
+RANK: dict[CheckState, int] = {"ok": 0, "failure": 1, "warning": 2}
 """In which order findings are told: what is well first, then the worst."""
 
 
@@ -21,7 +21,7 @@ class Check:
     """One finding."""
 
     group: str
-    state: State
+    state: CheckState
     said: str
     # Why, and what to do; empty if it is ok.
     cause: str = ""

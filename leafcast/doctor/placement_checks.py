@@ -9,11 +9,11 @@ from typing import Any
 
 from leafcast.doctor.findings import (
     Check,
+    CheckState,
     DoctorFacts,
     LedgerFacts,
     PlacementFinding,
     SpaceFact,
-    State,
 )
 from leafcast.show.faults import FaultGroup, FaultSample, faults
 from leafcast.show.holds import hold_text
@@ -130,7 +130,7 @@ def _fault(fault: FaultGroup) -> Check:
     what = ": ".join(filter(None, (fault.objects, fault.reason)))
     said = f"{', '.join(names)}: {what} (at {fault.count}, e.g. {fault.first.path})"
     remedy = fault.remedy(f"leafcast status {names[0]} --destinations")
-    state: State = "warning" if fault.severity >= NOT_WORKING else "failure"
+    state: CheckState = "warning" if fault.severity >= NOT_WORKING else "failure"
     return Check(
         GROUP, state, said, fault.kind.cause, remedy, title(names[0]) if names[1:] == [] else ""
     )

@@ -33,7 +33,7 @@ _TESTS: Mapping[str, Callable[[Any, Any], bool]] = {
     ">=": lambda a, b: bool(a >= b),
 }
 
-Step: TypeAlias = Callable[[Any], Iterable[Any]]
+PathStep: TypeAlias = Callable[[Any], Iterable[Any]]
 """From one value to those that a step leads to; to none where there is nothing."""
 
 
@@ -49,7 +49,7 @@ class BadTemplate(ValueError):
 class Path:
     """A path from the whole, or from what a range is at."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[PathStep, ...]
     from_root: bool = False
 
     def begins_with(self, name: str) -> bool:
@@ -187,7 +187,7 @@ def _parts(words: Sequence[_Word], at: int, *, within: bool) -> tuple[tuple[_Par
 
 
 def _path(text: str) -> Path:
-    rest, steps = text, list[Step]()
+    rest, steps = text, list[PathStep]()
     from_root = rest.startswith("$")
     rest = rest[1:] if rest[:1] in ("$", "@") else rest
     if rest and rest[0] not in ".[":
@@ -199,7 +199,7 @@ def _path(text: str) -> Path:
     return Path(tuple(steps), from_root)
 
 
-def _step(rest: str, whole: str) -> tuple[Step | None, str]:
+def _step(rest: str, whole: str) -> tuple[PathStep | None, str]:
     """The first step of what is left, and what is left then."""
     if rest.startswith("["):
         end = _bracket_end(rest, whole)
@@ -229,7 +229,7 @@ def _bracket_end(rest: str, whole: str) -> int:
     raise BadTemplate(f'"{whole}"', "its bracket is not closed; write [...]")
 
 
-def _bracket(said: str, whole: str) -> Step:
+def _bracket(said: str, whole: str) -> PathStep:
     if said == "*":
         return _all
     if said.startswith("?(") and said.endswith(")"):
@@ -248,15 +248,15 @@ def _bracket(said: str, whole: str) -> Step:
     raise BadTemplate(f'"[{said}]"', "write [0], [0:2], [*], ['name'] or [?(@.type==\"Ready\")]")
 
 
-def _named(names: Sequence[str]) -> Step:
+def _named(names: Sequence[str]) -> PathStep:
     return lambda it: (it[name] for name in names if isinstance(it, Mapping) and name in it)
 
 
-def _indexed(places: Sequence[int]) -> Step:
+def _indexed(places: Sequence[int]) -> PathStep:
     return lambda it: (it[at] for at in places if _is_list(it) and -len(it) <= at < len(it))
 
 
-def _sliced(part: slice) -> Step:
+def _sliced(part: slice) -> PathStep:
     return lambda it: it[part] if _is_list(it) else ()
 
 
@@ -279,12 +279,12 @@ def _all_below(value: Any) -> Iterable[Any]:
     return (inner for one in _all_below_and_self(value) for inner in _all(one))
 
 
-def _named_below(name: str) -> Step:
+def _named_below(name: str) -> PathStep:
     step = _named((name,))
     return lambda it: (found for one in _all_below_and_self(it) for found in step(one))
 
 
-def _filter(said: str) -> Step:
+def _filter(said: str) -> PathStep:
     """The values of a list of which it is true; without a comparison those that have it."""
     found = _FILTER.match(said)
     left = _path(found[1] if found else said)

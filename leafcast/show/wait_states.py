@@ -17,10 +17,10 @@ ERRORS_MAX = 5
 WORST_MIN = 12
 """Of fewer characters nobody would read what is worst."""
 
-State = Mapping[str, Any]
+WaitState = Mapping[str, Any]
 
 
-def last_state(state: State, conditions: Sequence[str], seconds: float | None) -> Iterator[str]:
+def last_state(state: WaitState, conditions: Sequence[str], seconds: float | None) -> Iterator[str]:
     """Where a placement stood when time was up, the worst of it, and what to do.
 
     Without seconds: when it was seen that it does not come, or not in time.
@@ -47,7 +47,7 @@ def last_state(state: State, conditions: Sequence[str], seconds: float | None) -
     yield f"  see: leafcast {look} {short_name(state['name'])}"
 
 
-def met_text(state: State, conditions: Sequence[str]) -> str:
+def met_text(state: WaitState, conditions: Sequence[str]) -> str:
     """That a placement is as it should, and whom nobody waited for."""
     left = []
     whole, counted = (
@@ -74,7 +74,7 @@ def met_text(state: State, conditions: Sequence[str]) -> str:
     return f"{said} ({', '.join(left)})" if left else said
 
 
-def live_line(states: Sequence[State], met: Sequence[str], seconds: float, width: int) -> str:
+def live_line(states: Sequence[WaitState], met: Sequence[str], seconds: float, width: int) -> str:
     """One line of how far those are that lack something, the first of them with its worst."""
     late = [state for state in states if state["name"] not in met]
     if not late:
@@ -89,7 +89,7 @@ def live_line(states: Sequence[State], met: Sequence[str], seconds: float, width
     return _fit(line + more, width)
 
 
-def _short_figures(state: State) -> str:
+def _short_figures(state: WaitState) -> str:
     """`1200 of 2000 synced, 900 healthy, 4 unreachable`."""
     states, health = state["states"], state["health"]
     least = "" if state["complete"] else "at least "
@@ -103,11 +103,11 @@ def _fit(text: str, width: int) -> str:
     return text if len(text) <= width else f"{text[: max(width - 1, 0)]}…"
 
 
-def _worst_first(state: State) -> list[State]:
+def _worst_first(state: WaitState) -> list[WaitState]:
     return causes_first(state["exceptions"], said_in_form)
 
 
-def _what(one: State) -> str:
+def _what(one: WaitState) -> str:
     return ": ".join(filter(None, (namespace_first(one["object"]), one["reason"])))
 
 
@@ -116,7 +116,7 @@ def short_name(name: str) -> str:
     return short_title(name) if "/" in name else name
 
 
-def placement_of(state: State) -> str:
+def placement_of(state: WaitState) -> str:
     """Which one was meant by the name."""
     return str(state.get("placement", state["name"]))
 
@@ -128,7 +128,7 @@ def nowhere_text(placement: str) -> str:
     return f"its {kind.selectors} match no {where}"
 
 
-def figures(state: State) -> str:
+def figures(state: WaitState) -> str:
     """How many of its destinations are synced and healthy, and what the others are."""
     whole = state["destinations"]
     least = "" if state["complete"] else "at least "

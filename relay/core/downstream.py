@@ -10,7 +10,7 @@ from relay.core.audience import HERE
 from relay.core.collectors.ports import PlacementStanding, RowOwner
 from relay.core.effects import DropReport, Noted
 from relay.core.events import HelloArrived, ReportArrived
-from relay.core.gates import Candidate, GateNames, Waves, names_in, wave_of
+from relay.core.gates import Candidate, GateNames, WaveNumbers, names_in, wave_of
 from relay.core.link.session import Presence
 from relay.core.link.target import mail_owner
 from relay.core.records.acceptance import RecordRefusal
@@ -230,7 +230,7 @@ class Downstream(RoomsPart):
             lambda: self._waves_of(self._maintained(child, key), gates),
         )
 
-    def _waves_of(self, profiles: Iterable[Profile], gates: Sequence[Gate]) -> Waves:
+    def _waves_of(self, profiles: Iterable[Profile], gates: Sequence[Gate]) -> WaveNumbers:
         return Counter(wave_of(gates, Candidate(it, self._locations)) for it in profiles)
 
     def _profiles(self, child: str, key: MailKey) -> Iterator[Profile]:

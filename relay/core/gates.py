@@ -93,5 +93,5 @@ def names_in(gates: Iterable[Gate]) -> GateNames:
     return GateNames(arms, frozenset(gate.name for gate in listed if gate.name))
 
 
-Waves = Mapping[str, int]
+WaveNumbers = Mapping[str, int]
 """Numbers of destinations by wave; "" are those in none."""

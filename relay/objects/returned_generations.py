@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from schemas.values.fields import conditions_of, mapping_at
-from schemas.values.merging import CONDITIONS, FIELDS, SAME, Node
+from schemas.values.merging import CONDITIONS, FIELDS, SAME, MergeNode
 
 FIELD = "leafcast.io/in-force"
 CONTENT, COPIES, OBSERVED_BY = "content", "copies", "observed"
@@ -21,13 +21,13 @@ OBSERVED = "observedGeneration"
 _NO_TEXTS = ("", "", "")
 
 
-def in_force_node(status: Any, content: bytes, generation: int) -> Node:
+def in_force_node(status: Any, content: bytes, generation: int) -> MergeNode:
     """How one copy counts: it holds the `content` that was sent, or b"", in its `generation`."""
     observed = {WHOLE: _counted(good=_is_observed(status, generation))}
     for type_, item in conditions_of(status).items():
         if OBSERVED in item:
             observed[type_] = _counted(good=_is_observed(item, generation))
-    fields: dict[str, Node] = {
+    fields: dict[str, MergeNode] = {
         CONTENT: (SAME, content.hex()),
         COPIES: (CONDITIONS, {WHOLE: _counted(good=bool(content))}),
         OBSERVED_BY: (CONDITIONS, observed),

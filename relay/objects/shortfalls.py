@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from schemas.objects.objects import ObjectKey
-from schemas.values.merging import FIELDS, LEAST, MOST, Node
+from schemas.values.merging import FIELDS, LEAST, MOST, MergeNode
 
 SHORT = "short"
 _Pairs = tuple[tuple[str, str], ...]
@@ -30,7 +30,7 @@ _LOWERED: Mapping[tuple[str, str], _Pairs] = {
 """By kind, a number and the one that it reaches in the end."""
 
 
-def shortfalls(key: ObjectKey, status: Any) -> dict[str, Node]:
+def shortfalls(key: ObjectKey, status: Any) -> dict[str, MergeNode]:
     """How far each number of one copy is below the one that it reaches; for some kinds."""
     pairs = _RAISED.get(key.group_resource, ()) + _LOWERED.get(key.group_resource, ())
     if not pairs or not isinstance(status, Mapping):
@@ -92,9 +92,9 @@ _NUMBERS: Mapping[tuple[str, str], frozenset[str]] = {
 _NONE: frozenset[str] = frozenset()
 
 
-def with_zeros(key: ObjectKey, fields: Mapping[str, Node]) -> dict[str, Node]:
+def with_zeros(key: ObjectKey, fields: Mapping[str, MergeNode]) -> dict[str, MergeNode]:
     """The fields of a copy's status, with the numbers that it leaves out."""
-    zeros: dict[str, Node] = dict.fromkeys(_NUMBERS.get(key.group_resource, _NONE), (LEAST, 0))
+    zeros: dict[str, MergeNode] = dict.fromkeys(_NUMBERS.get(key.group_resource, _NONE), (LEAST, 0))
     return {**zeros, **fields}
 
 

@@ -11,7 +11,7 @@ from relay.objects.returned_generations import in_force_node, says_generations
 from relay.objects.shortfalls import as_number, has_bare_numbers, shortfalls, with_zeros
 from schemas.objects.objects import ObjectKey
 from schemas.values.fields import mappings_at
-from schemas.values.merging import ALL_TRUE, CONDITIONS, FIELDS, FIRST, LEAST, MOST, SAME, Node
+from schemas.values.merging import ALL_TRUE, CONDITIONS, FIELDS, FIRST, LEAST, MOST, SAME, MergeNode
 
 
 class _Rule:
@@ -44,7 +44,7 @@ _RULES: Mapping[tuple[str, str], _Rule] = {
 DEPTH_MAX = 16
 
 
-def merging(key: ObjectKey, status: Any) -> Node:
+def merging(key: ObjectKey, status: Any) -> MergeNode:
     """How the fields of an object's status are merged.
 
     Deployments, ReplicaSets and DaemonSets by the rules that users of the field know; of all others
@@ -59,7 +59,7 @@ def merging(key: ObjectKey, status: Any) -> Node:
     if rule is None:
         _, fields_said = _generic(status, 0)
         return (FIELDS, with_zeros(key, fields_said))
-    fields: dict[str, Node] = {
+    fields: dict[str, MergeNode] = {
         name: (op, as_number(status.get(name)))
         for op, names in ((LEAST, rule.least), (MOST, rule.most))
         for name in names
@@ -74,7 +74,7 @@ def merging(key: ObjectKey, status: Any) -> Node:
     return (FIELDS, fields)
 
 
-def _of_job(key: ObjectKey, status: Mapping[str, Any]) -> Node:
+def _of_job(key: ObjectKey, status: Mapping[str, Any]) -> MergeNode:
     """As of other kinds, but that it began when the first did."""
     _, fields = _generic(status, 0)
     if isinstance(began := status.get("startTime"), str):
@@ -87,7 +87,7 @@ def counts_without_status(key: ObjectKey) -> bool:
     return key.group_resource in _RULES or has_bare_numbers(key)
 
 
-def merging_of_copy(key: ObjectKey, status: Any, content: bytes, generation: int) -> Node:
+def merging_of_copy(key: ObjectKey, status: Any, content: bytes, generation: int) -> MergeNode:
     """The same, and beside it whether the copy holds the `content` that was sent, or b"".
 
     `generation` is the copy's own.
@@ -112,7 +112,7 @@ def has_conditions(key: ObjectKey) -> bool:
     return rule is not None and rule.condition is not None
 
 
-def _generic(value: Any, depth: int, name: str = "") -> Node:
+def _generic(value: Any, depth: int, name: str = "") -> MergeNode:
     match value:
         case bool():
             return (ALL_TRUE, value)
@@ -143,18 +143,18 @@ _TOO_LATE, _DONE = "ProgressDeadlineExceeded", "NewReplicaSetAvailable"
 _STATUSES = ("False", "Unknown", "True")
 _TEXTS = ("lastTransitionTime", "reason", "message")
 
-Counted = tuple[Any, ...]
+CountedItem = tuple[Any, ...]
 """How many say False, True and anything else, and the texts of the latest transition."""
 
 
-def counted(item: Mapping[str, Any]) -> Counted:
+def counted(item: Mapping[str, Any]) -> CountedItem:
     """One condition of one copy."""
     status = item["status"]
     counts = (int(status == "False"), int(status == "True"), int(status not in ("False", "True")))
     return (*counts, tuple(str(item.get(name) or "") for name in _TEXTS))
 
 
-def by_reason(conditions: Any) -> dict[str, Counted]:
+def by_reason(conditions: Any) -> dict[str, CountedItem]:
     """The conditions of one Deployment that are merged, each under its type, status and reason.
 
     So relays count which reasons were given without knowing what they mean; the centre chooses.
@@ -169,7 +169,7 @@ def by_reason(conditions: Any) -> dict[str, Counted]:
     }
 
 
-def worst_of(said: Mapping[str, Counted], count: int) -> Iterator[dict[str, str]]:
+def worst_of(said: Mapping[str, CountedItem], count: int) -> Iterator[dict[str, str]]:
     """The conditions of `count` Deployments: each as the one that is worst off says it.
 
     True is what all say; of those that lack a condition nothing is known. A failure that nobody
@@ -194,7 +194,7 @@ def worst_of(said: Mapping[str, Counted], count: int) -> Iterator[dict[str, str]
         yield {"type": type_, "status": status, **{name: text for name, text in texts if text}}
 
 
-def _rank(type_: str, status: str, reason: str, item: Counted) -> tuple[Any, ...]:
+def _rank(type_: str, status: str, reason: str, item: CountedItem) -> tuple[Any, ...]:
     """The least is the worst; then what is still going on, then the first by its texts."""
     order = _STATUSES if type_ != REPLICA_FAILURE else ("True", "Unknown", "False")
     return (reason != _TOO_LATE, order.index(status), reason == _DONE, item[3])

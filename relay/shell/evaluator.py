@@ -35,7 +35,7 @@ from schemas.objects.objects import ObjectKey
 from schemas.objects.secret_values import without_secret_values
 from schemas.reports.collectors import RESULT_MAX_BYTES, Blanks, BlankValue, CombinedField, Program
 from schemas.values import codec
-from schemas.values.merging import Node
+from schemas.values.merging import MergeNode
 from schemas.values.ordered_values import pack_values, unpack_values
 from schemas.values.refusals import CodecError
 
@@ -358,7 +358,7 @@ class CelEvaluator:
 
     def merging(
         self, key: ObjectKey, status: bytes | None, content: bytes = b"", generation: int = 0
-    ) -> tuple[bytes, Node] | None:
+    ) -> tuple[bytes, MergeNode] | None:
         """The status of a copy, and how it is merged with others; None if that copy counts not."""
         if status is None and not counts_without_status(key):
             return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from relay.core.destination.customized_forms import NotCustomized, Values
+from relay.core.destination.customized_forms import NotCustomized, ValuesUsed
 from relay.objects.customization import CustomizationFailed, Customized, SentCustomizer, customize
 from schemas.content import blobs
 from schemas.objects.objects import ObjectKey
@@ -23,7 +23,7 @@ BYTES_OF_STEP = 8
 
 def customized_address(
     key: ObjectKey, plain: bytes, by: bytes | None, values: Mapping[str, str], destination: str
-) -> tuple[ContentHash, Values, int]:
+) -> tuple[ContentHash, ValuesUsed, int]:
     """The address of what an object becomes, the properties it asked for, and its steps.
 
     As relay.core.destination.customized_forms.Customize.
@@ -37,7 +37,7 @@ def customized_address(
         raise NotCustomized(str(error)) from error
 
 
-def address_of(made: Customized) -> tuple[ContentHash, Values]:
+def address_of(made: Customized) -> tuple[ContentHash, ValuesUsed]:
     """Its address, and what it asked for; raises NotCustomized if too large, and CodecError."""
     data = codec.canonical(made.object)
     if len(data) > blobs.OBJECT_MAX_BYTES:

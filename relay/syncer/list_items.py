@@ -40,7 +40,7 @@ SAID_TWICE = re.compile(r"duplicate|unique", re.IGNORECASE)
 _DUPLICATE = re.compile(r'(\w+): Duplicate value: "?([^",\s]*)"?')
 _SCALARS = (str, int, float, bool)
 
-Keys = Mapping[str, Any]
+ItemKeys = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class MovedItem:
     steps: Steps
     path: str
     # What its key is to be again; None if it is to go.
-    keys: Keys | None
+    keys: ItemKeys | None
     managers: tuple[str, ...]
 
 
@@ -60,7 +60,7 @@ class _Wished:
     """An item that is wished."""
 
     item: Object
-    keys: Keys
+    keys: ItemKeys
     # Whether it was applied before, and whether it is there.
     noted: bool
     there: bool
@@ -82,7 +82,7 @@ class _Other:
         """Whether nobody applies it under its key."""
         return not any(owner.applied for owner in self.owners)
 
-    def moved(self, keys: Keys | None) -> MovedItem:
+    def moved(self, keys: ItemKeys | None) -> MovedItem:
         names = tuple(dict.fromkeys(owner.manager for owner in self.owners))
         return MovedItem(self.steps, self.path, keys, names)
 
@@ -221,7 +221,7 @@ def _lists(
 def _items(
     live: Sequence[Any],
     wish: Sequence[Any],
-    elements: Sequence[tuple[OwnedFields, str, Keys]],
+    elements: Sequence[tuple[OwnedFields, str, ItemKeys]],
     fields: bytes,
     steps: Steps,
     path: str,
@@ -258,7 +258,9 @@ def _items(
     yield _KeyedList(names, tuple(wished), tuple(others), noted_count - mine)
 
 
-def _completions(item: Keys, live: Sequence[Keys], names: Sequence[str]) -> Iterator[Keys]:
+def _completions(
+    item: ItemKeys, live: Sequence[ItemKeys], names: Sequence[str]
+) -> Iterator[ItemKeys]:
     """The keys that an item may have: what it does not say of one, a server completes."""
     choices = []
     for name in names:
@@ -270,7 +272,7 @@ def _completions(item: Keys, live: Sequence[Keys], names: Sequence[str]) -> Iter
             yield dict(zip(names, values, strict=True))
 
 
-def _key_text(item: Keys, names: Sequence[str]) -> str:
+def _key_text(item: ItemKeys, names: Sequence[str]) -> str:
     return item_path("", {name: item.get(name) for name in names})
 
 

@@ -47,7 +47,7 @@ class EraseCopiesBefore:
     before: int
 
 
-Action = SendCopy | EraseCopy | EraseCopiesBefore
+MirrorAction = SendCopy | EraseCopy | EraseCopiesBefore
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +171,7 @@ class Mirror:
 
     # What is to be done.
 
-    def next(self, now: float, *, may_sweep: bool) -> Action | None:
+    def next(self, now: float, *, may_sweep: bool) -> MirrorAction | None:
         """The next thing to do now. `may_sweep` says that all that is meant was told of."""
         if self._place is None:
             return None
@@ -253,7 +253,7 @@ class Mirror:
         """What lay there before is gone."""
         self._sweep_before, self._sweeping = 0, False
 
-    def failed(self, action: Action, now: float) -> None:
+    def failed(self, action: MirrorAction, now: float) -> None:
         """Nobody knows what came of it: it is done again."""
         if isinstance(action, EraseCopiesBefore):
             self._sweeping = False

@@ -10,7 +10,7 @@ import heapq
 import itertools
 from dataclasses import dataclass
 
-from relay.syncer.plan import Action, ApplyObject, InspectObject, PruneObject, rank
+from relay.syncer.plan import ApplyObject, InspectObject, ObjectAction, PruneObject, rank
 from schemas.objects.objects import ObjectKey
 
 REQUESTS_MAX = 16
@@ -28,7 +28,7 @@ _EXPONENT_MAX = 20
 class _Waiting:
     """An action that is to be done; `due` is when it may begin, `tries` how often it failed."""
 
-    action: Action
+    action: ObjectAction
     due: float = 0.0
     tries: int = 0
 
@@ -40,14 +40,14 @@ class Pending:
         self._waiting: dict[ObjectKey, _Waiting] = {}
         self._running: dict[ObjectKey, tuple[tuple[int, int], float]] = {}
         # Entries that the mapping does not hold any more are skipped when they come up.
-        self._ready: list[tuple[tuple[int, int, ObjectKey], int, Action]] = []
+        self._ready: list[tuple[tuple[int, int, ObjectKey], int, ObjectAction]] = []
         self._pushes = itertools.count()
         self._delayed: list[tuple[float, ObjectKey]] = []
 
     def __bool__(self) -> bool:
         return bool(self._waiting or self._running)
 
-    def put(self, key: ObjectKey, action: Action | None, due: float = 0.0) -> None:
+    def put(self, key: ObjectKey, action: ObjectAction | None, due: float = 0.0) -> None:
         """What is to be done about the object; a change makes earlier failures forgotten.
 
         It may begin at once, or when it is due.
@@ -70,10 +70,10 @@ class Pending:
                 held.due, held.tries = 0.0, 0
                 self._push(held.action)
 
-    def begin(self, now: float) -> list[Action]:
+    def begin(self, now: float) -> list[ObjectAction]:
         """The next actions, which then run; none if none may begin now."""
         self._wake_delayed(now)
-        begun: list[Action] = []
+        begun: list[ObjectAction] = []
         room = BEGUN_MAX if len(self._running) < BEGUN_MIN else 0
         while self._ready and len(self._running) < room:
             order, _, action = self._ready[0]
@@ -90,7 +90,7 @@ class Pending:
             begun.append(action)
         return begun
 
-    def succeeded(self, key: ObjectKey, action: Action) -> None:
+    def succeeded(self, key: ObjectKey, action: ObjectAction) -> None:
         """The action was carried out; what it was superseded by becomes next."""
         del self._running[key]
         held = self._waiting.get(key)
@@ -99,7 +99,7 @@ class Pending:
         elif held:
             self._push(held.action)
 
-    def failed(self, key: ObjectKey, action: Action, now: float, fraction: float) -> None:
+    def failed(self, key: ObjectKey, action: ObjectAction, now: float, fraction: float) -> None:
         """The action is to be tried again after a while that doubles; `fraction` scatters it."""
         del self._running[key]
         held = self._waiting.get(key)
@@ -121,7 +121,7 @@ class Pending:
             moments += [moment for moment in held_up_until if moment > now]
         return min(moments, default=None)
 
-    def _push(self, action: Action) -> None:
+    def _push(self, action: ObjectAction) -> None:
         heapq.heappush(self._ready, (rank(action), next(self._pushes), action))
 
     def _held_up(self, order: tuple[int, int], now: float) -> bool:
@@ -138,7 +138,7 @@ class Pending:
                 self._push(held.action)
 
 
-def key_of(action: Action) -> ObjectKey:
+def key_of(action: ObjectAction) -> ObjectKey:
     """The object that an action is about."""
     match action:
         case ApplyObject(wanted):

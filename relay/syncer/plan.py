@@ -38,7 +38,7 @@ class InspectObject:
     key: ObjectKey
 
 
-Action = ApplyObject | PruneObject | InspectObject
+ObjectAction = ApplyObject | PruneObject | InspectObject
 
 
 def with_namespaces(wanted: Mapping[ObjectKey, DesiredObject]) -> dict[ObjectKey, DesiredObject]:
@@ -55,7 +55,7 @@ def namespace_object(name: str) -> dict[str, object]:
 
 def action_for(
     want: DesiredObject | None, done: Done | None, *, may_prune: bool, drifted: bool = False
-) -> Action | None:
+) -> ObjectAction | None:
     """What is to be done about one object; it depends on no other."""
     if want is None:
         return PruneObject(done) if done and may_prune and not done.kept else None
@@ -94,7 +94,7 @@ def is_applied(want: DesiredObject | None, done: Done | None) -> bool:
     return want.create_only or done.address == want.address
 
 
-def rank(action: Action) -> tuple[int, int, ObjectKey]:
+def rank(action: ObjectAction) -> tuple[int, int, ObjectKey]:
     """Sorts actions into the order in which they are carried out."""
     match action:
         case ApplyObject(wanted):

@@ -38,9 +38,9 @@ from relay.syncer.observed import Observations, ObservedState
 from relay.syncer.owned_objects import find_ours, scaled_with
 from relay.syncer.pending import REQUESTS_MAX, Pending
 from relay.syncer.plan import (
-    Action,
     ApplyObject,
     InspectObject,
+    ObjectAction,
     PruneObject,
     action_for,
     is_applied,
@@ -218,7 +218,7 @@ class Syncer:
             return
         drifted = self._drift.is_to_apply(key)
         may_prune = wanted is None and done is not None and self._may_prune(key)
-        action: Action | None = action_for(wanted, done, may_prune=may_prune, drifted=drifted)
+        action: ObjectAction | None = action_for(wanted, done, may_prune=may_prune, drifted=drifted)
         if self._paused:
             action = None
         if action is None and (key in self._drift.doubted or self._may_change(key)):
@@ -248,7 +248,7 @@ class Syncer:
                 self._errors.pop(key, None)
                 await self._emit(self._observed.forget_object(key, ""))
 
-    async def _carry_out(self, key: ObjectKey, action: Action) -> None:
+    async def _carry_out(self, key: ObjectKey, action: ObjectAction) -> None:
         try:
             ready = (
                 await self._prepare(action.wanted) if isinstance(action, ApplyObject) else action

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from relay.core.destination.claims import DesiredObject
 from relay.syncer.pending import key_of
-from relay.syncer.plan import Action, ApplyObject, InspectObject, PruneObject
+from relay.syncer.plan import ApplyObject, InspectObject, ObjectAction, PruneObject
 from schemas.objects.objects import ObjectKey
 
 
@@ -27,7 +27,7 @@ class ActionsUnderWay:
         """The objects about which something is being done now."""
         return frozenset(self._busy)
 
-    def begin(self, action: Action) -> ObjectKey:
+    def begin(self, action: ObjectAction) -> ObjectKey:
         """The object of an action that begins now."""
         key = key_of(action)
         self._busy.add(key)

@@ -32,10 +32,10 @@ from relay.space_port import (
 )
 from relay.syncer.mirror import (
     RETRY_SECONDS,
-    Action,
     EraseCopiesBefore,
     EraseCopy,
     Mirror,
+    MirrorAction,
     SendCopy,
 )
 from relay.syncer.watched_kinds import KindName, Scope, scope_of
@@ -53,13 +53,13 @@ FAULTS_MAX = 20
 NOT_SERVED = "NotServed: this cluster has no such kind; nothing of it comes up"
 _VERBS_NEEDED = frozenset({"get", "list", "watch"})
 
-Observer = Callable[[UpsyncObserved | CopyObserved], Awaitable[None]]
+UpsyncObserver = Callable[[UpsyncObserved | CopyObserved], Awaitable[None]]
 
 
 class Upsyncer:
     """One space's upsyncer; `run` works until it is cancelled."""
 
-    def __init__(self, space: Space, bus: Bus, clock: Clock, observe: Observer) -> None:
+    def __init__(self, space: Space, bus: Bus, clock: Clock, observe: UpsyncObserver) -> None:
         self._space = space
         self._bus = bus
         self._clock = clock
@@ -267,7 +267,7 @@ class Upsyncer:
             await under_way.acquire()
             group.create_task(self._carry_out(action, under_way), name="upsyncer:copy")
 
-    async def _carry_out(self, action: Action, under_way: asyncio.Semaphore) -> None:
+    async def _carry_out(self, action: MirrorAction, under_way: asyncio.Semaphore) -> None:
         epoch = self._mirror.epoch
         report = await self._outcome(action)
         under_way.release()
@@ -278,7 +278,7 @@ class Upsyncer:
             self._pause()
         self._wake.set()
 
-    async def _outcome(self, action: Action) -> Callable[[], None] | None:
+    async def _outcome(self, action: MirrorAction) -> Callable[[], None] | None:
         """Do it, and what the mirror is to be told then; None: nobody knows what came of it."""
         match action:
             case SendCopy(key):

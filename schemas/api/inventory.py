@@ -15,7 +15,7 @@ from schemas.api.shared import (
     ApiObject,
     ApiValue,
     Condition,
-    Count,
+    CountField,
     ListOf,
     ObjectMeta,
     Selector,
@@ -205,9 +205,9 @@ class LocationSpec(ApiValue):
 class LocationStatus(ApiValue):
     """How many SyncTargets are at the Location, and how many of them take work."""
 
-    instances: Count | None = None
+    instances: CountField | None = None
     """How many SyncTargets are at it."""
-    available_instances: Count | None = None
+    available_instances: CountField | None = None
     """How many of them take work."""
 
 

@@ -25,7 +25,7 @@ from schemas.objects.objects import object_faults, served_versions, title_of
 from schemas.values.faults import Fault, Faulty, InvalidObject
 from schemas.values.wording import value_text
 
-Kind = (
+OwnKind = (
     Location
     | SyncTarget
     | EdgePlacement
@@ -41,8 +41,8 @@ Kind = (
     | CombinedStatus
 )
 
-_KINDS: Mapping[tuple[str, str], type[Kind]] = {
-    (api_group_of(model), model.__name__): model for model in typing.get_args(Kind)
+_KINDS: Mapping[tuple[str, str], type[OwnKind]] = {
+    (api_group_of(model), model.__name__): model for model in typing.get_args(OwnKind)
 }
 _EXPECTED: Mapping[str, tuple[str, str]] = {
     "bool_type": ("a boolean", "write true or false"),
@@ -70,7 +70,7 @@ _OTHER_NAMES = {
 }
 
 
-def parse_kind(obj: Mapping[str, Any]) -> Kind | None:
+def parse_kind(obj: Mapping[str, Any]) -> OwnKind | None:
     """Read an object of one of our kinds; None for other kinds. Raises InvalidObject."""
     group, slash, version = str(obj.get("apiVersion", "")).partition("/")
     kind = obj.get("kind")
@@ -85,7 +85,7 @@ def parse_kind(obj: Mapping[str, Any]) -> Kind | None:
     if version not in versions:
         remedy = f"write {group}/{versions[0]}"
         faults["apiVersion"] = Fault("apiVersion", f'version "{version}" is not served', remedy)
-    parsed: Kind | None = None
+    parsed: OwnKind | None = None
     try:
         parsed = model.model_validate(_without_nulls(obj), by_alias=True, by_name=False)
     except ValidationError as error:
@@ -96,7 +96,7 @@ def parse_kind(obj: Mapping[str, Any]) -> Kind | None:
     return parsed
 
 
-def parse_wish(obj: Mapping[str, Any]) -> Kind | None:
+def parse_wish(obj: Mapping[str, Any]) -> OwnKind | None:
     """The same, whatever the status says, which users do not write."""
     return parse_kind({field: value for field, value in obj.items() if field != "status"})
 

@@ -21,8 +21,8 @@ from schemas.api.shared import (
     ApiObject,
     ApiValue,
     Condition,
-    Count,
-    Listed,
+    CountField,
+    ListField,
     ListOf,
     NamedObject,
     ObjectMeta,
@@ -82,19 +82,19 @@ class DownsyncClause(CopyOptions):
 
     api_group: _ApiGroup | None = None
     """The API group of the objects; "" is the core group. Any group if absent."""
-    resources: Listed[ResourceName] = ()
+    resources: ListField[ResourceName] = ()
     """Lowercase plurals, such as deployments; * for all. All if empty."""
-    namespaces: Listed[_Namespace] = ()
+    namespaces: ListField[_Namespace] = ()
     """Namespaces of the objects; * for all, and for cluster-scoped objects. All if empty; names
     without * admit no cluster-scoped object."""
     namespace_selectors: Selectors = ()
     """Selects Namespaces by their labels; any one must match the object's. {} admits
     cluster-scoped objects, too. All if empty."""
-    object_names: Listed[_ObjectName] = ()
+    object_names: ListField[_ObjectName] = ()
     """Names of the objects; * for all. All if empty."""
     label_selectors: Selectors = ()
     """Selects objects by their labels; any one must match. All if empty."""
-    status_collectors: Listed[_CollectorName] = ()
+    status_collectors: ListField[_CollectorName] = ()
     """Names of StatusCollectors that are applied to these objects."""
 
     @property
@@ -129,11 +129,11 @@ class UpsyncSet(ApiValue):
 
     api_group: OneApiGroup = ""
     """The API group of the objects; "" is the core group."""
-    resources: Listed[ResourceName]
+    resources: ListField[ResourceName]
     """Lowercase plurals, such as configmaps; * for all."""
-    namespaces: Listed[_Namespace] = ()
+    namespaces: ListField[_Namespace] = ()
     """Namespaces of the objects; * for all. None if empty."""
-    names: Listed[_ObjectName] = ()
+    names: ListField[_ObjectName] = ()
     """Names of the objects; * for all. None if empty."""
 
     @property
@@ -145,7 +145,7 @@ class UpsyncSet(ApiValue):
 class PlacedUpsyncSet(UpsyncSet):
     """Which objects come up, and the StatusCollectors with a source that are over such."""
 
-    status_collectors: Listed[_CollectorName] = ()
+    status_collectors: ListField[_CollectorName] = ()
     """Names of StatusCollectors with a source: over what comes up."""
 
 
@@ -154,9 +154,9 @@ class NonNamespacedObjectSet(ApiValue):
 
     api_group: OneApiGroup = ""
     """The API group of the objects; "" is the core group."""
-    resources: Listed[ResourceName]
+    resources: ListField[ResourceName]
     """Lowercase plurals, such as clusterroles; * for all. None if empty."""
-    resource_names: Listed[_ObjectName] = ()
+    resource_names: ListField[_ObjectName] = ()
     """Names of the objects; * for all. An object is in the set by its name or by its labels."""
     label_selectors: Selectors = ()
     """Selects objects by their labels; any one must match."""
@@ -210,32 +210,32 @@ class PlacementStatus(ApiValue):
 
     observed_generation: Int32 = 0
     """The metadata.generation that this status speaks of."""
-    selected_objects: Count | None = None
+    selected_objects: CountField | None = None
     """How many objects the placement selects."""
     conditions: ListOf[Condition] = ()
     """Valid: the placement can be read. Synced: every destination holds exactly what it
     prescribes. Healthy: all of that works, everywhere. Ready: both are so wherever a
     destination can be reached, and enough can be. While it is not ready it is Reconciling, or
     Stalled if no waiting helps."""
-    destinations: Count | None = None
+    destinations: CountField | None = None
     """How many destinations are meant."""
-    pending: Count | None = None
+    pending: CountField | None = None
     """How many destinations have not applied all of it yet."""
-    waiting: Count | None = None
+    waiting: CountField | None = None
     """How many destinations keep what they have until a wave or a window opens, or what they
     depend on is healthy."""
-    synced: Count | None = None
+    synced: CountField | None = None
     """How many destinations hold exactly what is prescribed."""
-    healthy: Count | None = None
+    healthy: CountField | None = None
     """At how many destinations all of it works."""
-    failing: Count | None = None
+    failing: CountField | None = None
     """How many destinations cannot apply all of it; errors says why."""
-    frozen: Count | None = None
+    frozen: CountField | None = None
     """How many destinations keep all of it as it was, as some of it cannot be customized there;
     errors says why."""
-    unreachable: Count | None = None
+    unreachable: CountField | None = None
     """How many destinations are not heard of; they keep what they have."""
-    never_joined: Count | None = None
+    never_joined: CountField | None = None
     """How many more are meant that were added, and never joined."""
     complete: bool | None = None
     """Whether the counts are exact; if not, each reads 'at least'."""

@@ -6,7 +6,7 @@ merely takes its time is none.
 
 from __future__ import annotations
 
-from schemas.api.shared import ApiValue, Count, ListOf
+from schemas.api.shared import ApiValue, CountField, ListOf
 
 
 class KeptCopy(ApiValue):
@@ -14,7 +14,7 @@ class KeptCopy(ApiValue):
 
     object: str
     """The object that is kept."""
-    destinations: Count
+    destinations: CountField
     """At how many destinations it is kept."""
     path: str
     """One of these."""
@@ -25,7 +25,7 @@ class KeptCopy(ApiValue):
 class KeptCopies(ApiValue):
     """How many copies are kept that nothing wants, and some of them."""
 
-    count: Count
+    count: CountField
     """How many copies are kept."""
     copies: ListOf[KeptCopy] = ()
     """Some of them, one for each object."""
@@ -40,7 +40,7 @@ class RepairedCopy(ApiValue):
     """The object that was put right."""
     path: str
     """At which destination."""
-    count: Count
+    count: CountField
     """How often so far."""
     field: str = ""
     """The field that differed; absent if the copy had been deleted."""
@@ -51,7 +51,7 @@ class RepairedCopy(ApiValue):
 class RepairedCopies(ApiValue):
     """How often copies were put right since each was made, and the last of them."""
 
-    count: Count
+    count: CountField
     """How often copies were put right since each was made."""
     last: ListOf[RepairedCopy] = ()
     """The last of these, the newest first, one for each copy."""
@@ -70,7 +70,7 @@ class Hold(ApiValue):
     """What keeps it, in one word, for programs."""
     since: str | None = None
     """Since when it is kept."""
-    destinations: Count | None = None
+    destinations: CountField | None = None
     """How many destinations lack the newest content by it; absent if nobody can tell exactly."""
     message: str = ""
     """What keeps it, for people."""

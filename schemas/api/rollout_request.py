@@ -9,7 +9,7 @@ from pydantic import Field, ValidationError
 from schemas.api.shared import ApiValue
 from schemas.values.faults import Fault, Faulty
 
-Action = Literal[
+RolloutAction = Literal[
     "pause",
     "resume",
     "promote",
@@ -29,7 +29,7 @@ class RolloutRequest(ApiValue):
     """One request; `id` tells it from others: each is handled once."""
 
     id: Annotated[str, Field(min_length=1, max_length=64)]
-    action: Action
+    action: RolloutAction
     # Of approve: the present one if empty.
     wave: str = ""
     # Of pin, unpin, freeze and unfreeze.

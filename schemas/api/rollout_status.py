@@ -8,7 +8,7 @@ from pydantic import Field
 
 from schemas.api.placement import Int32
 from schemas.api.rollout_spec import RolloutSpec, Wave
-from schemas.api.shared import ApiValue, Condition, Count, ListOf, NamedObject, Selector
+from schemas.api.shared import ApiValue, Condition, CountField, ListOf, NamedObject, Selector
 
 Number = Annotated[int, Field(ge=0, le=2**53 - 1)]
 """An API server checks its bound as a floating-point number, so it has no more bits."""
@@ -27,7 +27,7 @@ Phase = Literal[
 WavePhase = Literal[
     "Pending", "AwaitingApproval", "Progressing", "Soaking", "Failed", "Done", "Promoted"
 ]
-Outcome = Literal["", "Complete", "Partial", "Promoted", "Aborted", "Superseded"]
+RolloutOutcome = Literal["", "Complete", "Partial", "Promoted", "Aborted", "Superseded"]
 
 
 class RolloutStep(ApiValue):
@@ -48,17 +48,17 @@ class WaveStatus(ApiValue):
     """Whom it admits, in words."""
     phase: WavePhase = "Pending"
     """What becomes of it now."""
-    members: Count | None = None
+    members: CountField | None = None
     """How many destinations it admitted, without those that never joined."""
-    healthy: Count | None = None
+    healthy: CountField | None = None
     """How many of them work with the content."""
-    synced: Count | None = None
+    synced: CountField | None = None
     """How many of them hold it."""
-    failing: Count | None = None
+    failing: CountField | None = None
     """How many of them fail."""
-    waiting: Count | None = None
+    waiting: CountField | None = None
     """How many of them wait for a window, or for another placement."""
-    unreachable: Count | None = None
+    unreachable: CountField | None = None
     """How many of them are not heard of."""
     steps: ListOf[RolloutStep] = ()
     """How it is opened."""
@@ -95,7 +95,7 @@ class Revision(ApiValue):
     """Who changed it last."""
     cause: str = ""
     """The annotation kubernetes.io/change-cause of the placement."""
-    outcome: Outcome = ""
+    outcome: RolloutOutcome = ""
     """What became of it; empty while it goes out."""
 
 
@@ -167,7 +167,7 @@ class RejectedObjects(ApiValue):
     """Which revision; 0 if that is not known any more."""
     since: str | None = None
     """Since when."""
-    objects: Count | None = None
+    objects: CountField | None = None
     """How many objects; none until they are counted."""
     names: ListOf[str] = ()
     """Some of them, by kind and name."""
@@ -233,7 +233,7 @@ class RolloutStatus(ApiValue):
     """How many values of labels found no wave of their own."""
     complete: bool | None = None
     """Whether the counts are exact; if not, each reads 'at least'."""
-    late: Count | None = None
+    late: CountField | None = None
     """How many members fail now of what was rolled out to its end."""
     request: RequestStatus | None = None
     """What became of the last command."""

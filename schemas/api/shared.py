@@ -70,7 +70,7 @@ ListOf = Annotated[tuple[Item, ...], BeforeValidator(_as_tuple)]
 """A JSON list, kept as a tuple; null is an empty one."""
 
 
-Listed = Annotated[tuple[Item, ...], BeforeValidator(_as_tuple), Field(max_length=LISTED_MAX)]
+ListField = Annotated[tuple[Item, ...], BeforeValidator(_as_tuple), Field(max_length=LISTED_MAX)]
 """A list of names; what is over is said in another clause."""
 
 
@@ -200,7 +200,7 @@ def or_any(rule: str) -> str:
     return f"use {rule}; or * for all"
 
 
-Count = Annotated[int, Field(ge=0, le=2**32 - 1)]
+CountField = Annotated[int, Field(ge=0, le=2**32 - 1)]
 """How many, as the unsigned 32 bits of a status."""
 
 
@@ -243,7 +243,7 @@ class Condition(ApiValue):
 class JudgedStatus(ApiValue):
     """What is wrong with an object that says how others are treated."""
 
-    observed_generation: Count | None = None
+    observed_generation: CountField | None = None
     """The metadata.generation that this status speaks of."""
     errors: ListOf[str] = ()
     """What is wrong, by field, and what to do."""

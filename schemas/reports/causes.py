@@ -16,7 +16,7 @@ _CRD_GROUP = "apiextensions.k8s.io"
 """As schemas.objects has it, which a command that tells of nothing wrong shall not load."""
 DEPTH_MAX = 16
 """So far causes of causes are followed."""
-Said = tuple[int, int, str, str]
+CountedCause = tuple[int, int, str, str]
 """Of one reason: how severe it is, at how many places, of which object, and the reason."""
 
 _WORKLOADS = (
@@ -47,7 +47,7 @@ def rank_of(obj: str, reason: str) -> tuple[bool, int]:
     return _is_consequence(reason), _order(obj)
 
 
-def causes_first(items: Iterable[_T], said: Callable[[_T], Said]) -> list[_T]:
+def causes_first(items: Iterable[_T], said: Callable[[_T], CountedCause]) -> list[_T]:
     """The most severe first, then what is so at the most places; but no cause after what it does.
 
     Each item once, whatever follows from what.
@@ -60,12 +60,12 @@ def causes_first(items: Iterable[_T], said: Callable[[_T], Said]) -> list[_T]:
     return [listed[at][1] for at in ordered]
 
 
-def said_in_form(form: Mapping[str, Any]) -> Said:
+def said_in_form(form: Mapping[str, Any]) -> CountedCause:
     """The same of a reason as commands read it."""
     return form["severity"], form["count"], form["object"], form["reason"]
 
 
-def _worst_first(said: Said) -> tuple[int, int, int, str, str]:
+def _worst_first(said: CountedCause) -> tuple[int, int, int, str, str]:
     severity, count, obj, reason = said
     return severity, -count, _order(obj), obj, reason
 
@@ -73,7 +73,7 @@ def _worst_first(said: Said) -> tuple[int, int, int, str, str]:
 class _Index:
     """Reasons by their objects, and by kind and namespace."""
 
-    def __init__(self, listed: Sequence[Said]) -> None:
+    def __init__(self, listed: Sequence[CountedCause]) -> None:
         self._listed = listed
         self._by_object: dict[str, list[int]] = {}
         self._by_place: dict[tuple[str, str], list[int]] = {}

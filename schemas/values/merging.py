@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-Node = tuple[Any, ...]
+MergeNode = tuple[Any, ...]
 
 LEAST, MOST, ALL_TRUE, SAME, FIELDS, CONDITIONS, FIRST, DIFFER = range(8)
 """The least or the greatest number, AND, kept while all say the same, field by field, conditions by

@@ -13,11 +13,11 @@ from random import Random
 
 from leafcast.daemon.nodes.authority_steps import (
     DONE,
+    AuthorityStep,
     DistributeAuthorities,
     FinishChange,
     Lacking,
     RenewCertificates,
-    Step,
     SwitchAuthority,
     change_steps,
 )
@@ -27,7 +27,7 @@ from relay.adapters.tls.authority import Authority
 from tests.simulation.laws import CONVERGENCE, LEAST_PRIVILEGE, NO_LOSS
 from tests.simulation.world import LawBroken
 
-Steps = Generator[Step, Lacking, tuple[str, Lacking]]
+Steps = Generator[AuthorityStep, Lacking, tuple[str, Lacking]]
 Decide = Callable[[Authorities, bool], Steps]
 LOST, CRASHES, MOVES = 0.15, 0.15, 0.3
 CENTRE = "/"
@@ -104,7 +104,7 @@ class AuthorityTree:
 
     # The steps.
 
-    def _carry_out(self, step: Step, *, force: bool, faults: bool) -> Lacking:
+    def _carry_out(self, step: AuthorityStep, *, force: bool, faults: bool) -> Lacking:
         match step:
             case DistributeAuthorities(authorities):
                 return self._tell(authorities, force=force, faults=faults)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import TypeVar
 
-from controllers.core.blob_reading import Reading
+from controllers.core.blob_reading import BlobReading
 from relay.core.effects import WriteMail
 from relay.core.records.accepted import read_record
 from schemas.content import blobs
@@ -44,7 +44,7 @@ def said_in(value: bytes) -> bytes:
     return blobs.decompress(value, size) if value[:1] == COMPRESSED else value
 
 
-def read_stored(reading: Reading[T], stored: Mapping[ContentHash, bytes]) -> T:
+def read_stored(reading: BlobReading[T], stored: Mapping[ContentHash, bytes]) -> T:
     """What a reading comes to that finds just these values."""
     wanted = next(reading)
     while True:

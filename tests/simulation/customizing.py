@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from relay.core.destination.customized_forms import NotCustomized, Values
+from relay.core.destination.customized_forms import NotCustomized, ValuesUsed
 from relay.objects.customization import Customized
 from schemas.content import blobs
 from schemas.content.blobs import Reference
@@ -48,7 +48,7 @@ def customized_here(
 
 def customize(
     key: ObjectKey, plain: bytes, _by: bytes | None, values: Mapping[str, str], _where: str
-) -> tuple[ContentHash, Values, int]:
+) -> tuple[ContentHash, ValuesUsed, int]:
     """As relay.core.destination.customized_forms.Customize."""
     tier = values.get(TIER)
     if key.name.startswith(NEEDS) and tier is None:

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from typing import TypeVar
 
 from controllers.core.planning.plan import plan
-from controllers.core.planning.states import Delivery, State
-from controllers.core.planning.verdicts import CREATE, DELETE, UPDATE, Action
+from controllers.core.planning.states import Delivery, PlannedState
+from controllers.core.planning.verdicts import CREATE, DELETE, UPDATE, PlannedAction
 from schemas.objects.objects import ObjectKey
 from schemas.records.moves import former_paths
 from schemas.records.records import LocationRecord, Profile
@@ -32,7 +32,7 @@ from tests.simulation.model import (
 T = TypeVar("T")
 R = TypeVar("R", Profile, LocationRecord)
 Held = Mapping[ObjectKey, str]
-NOTHING = State({}, {}, {})
+NOTHING = PlannedState({}, {}, {})
 
 
 class Planned:
@@ -83,7 +83,7 @@ class Planned:
             self._held = {host: (host.path, held[host]) for host in held}
         return faults
 
-    def _next(self, centre: Centre) -> State:
+    def _next(self, centre: Centre) -> PlannedState:
         model, before = centre.model, self._state
         nodes, records = model.nodes, centre.in_force.items()
         profiles = {key: _timeless(it) for key, it in records if isinstance(it, Profile)}
@@ -94,7 +94,7 @@ class Planned:
             for name, placed in model.placements.items()
             if not _is_left_out(placed)
         }
-        return State(
+        return PlannedState(
             _same(before.placements, placements),
             _same(before.profiles, profiles),
             _same(before.locations, locations),
@@ -122,15 +122,17 @@ def _carried(before: Mapping[MailKey, Profile], after: Mapping[MailKey, Profile]
     }
 
 
-def _said(before: State, after: State) -> dict[NodePath, dict[ObjectKey, Action]]:
-    said: dict[NodePath, dict[ObjectKey, Action]] = {}
+def _said(
+    before: PlannedState, after: PlannedState
+) -> dict[NodePath, dict[ObjectKey, PlannedAction]]:
+    said: dict[NodePath, dict[ObjectKey, PlannedAction]] = {}
     for row in plan(before, after, {}).rows():
         if row.action in (CREATE, DELETE, UPDATE):
             said.setdefault(row.path, {})[row.key] = row.action
     return said
 
 
-def _became(had: Held, has: Held) -> dict[ObjectKey, Action]:
+def _became(had: Held, has: Held) -> dict[ObjectKey, PlannedAction]:
     return (
         dict.fromkeys(had.keys() - has.keys(), DELETE)
         | dict.fromkeys(has.keys() - had.keys(), CREATE)

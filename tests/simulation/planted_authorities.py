@@ -5,27 +5,27 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from leafcast.daemon.nodes.authority_steps import (
+    AuthorityStep,
     DistributeAuthorities,
     Lacking,
     RenewCertificates,
-    Step,
 )
 from leafcast.node.certificate_lists import END
 from leafcast.node.credentials.authorities import Authorities
 from tests.simulation.authorities import Decide, Steps, honest
 
 
-def _always(_step: Step) -> bool:
+def _always(_step: AuthorityStep) -> bool:
     return True
 
 
-def _as_it_is(_found: Authorities, step: Step) -> Step:
+def _as_it_is(_found: Authorities, step: AuthorityStep) -> AuthorityStep:
     return step
 
 
 def _altered(
-    heeds: Callable[[Step], bool] = _always,
-    alter: Callable[[Authorities, Step], Step] = _as_it_is,
+    heeds: Callable[[AuthorityStep], bool] = _always,
+    alter: Callable[[Authorities, AuthorityStep], AuthorityStep] = _as_it_is,
 ) -> Decide:
     """The steps in another form, and whom some of them lack not waited for."""
 
@@ -44,11 +44,11 @@ def _altered(
     return decide
 
 
-def _of_both(step: Step) -> bool:
+def _of_both(step: AuthorityStep) -> bool:
     return isinstance(step, DistributeAuthorities) and step.authorities.count(END) > 1
 
 
-def _new_one_alone(found: Authorities, step: Step) -> Step:
+def _new_one_alone(found: Authorities, step: AuthorityStep) -> AuthorityStep:
     """All are told to believe the new authority alone, while servers show the former one."""
     return DistributeAuthorities(found.coming) if _of_both(step) else step
 

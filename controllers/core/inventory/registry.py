@@ -46,7 +46,7 @@ _TARGETS, LOCATIONS = "synctargets", "locations"
 _APIS = {_TARGETS: API_SYNC_TARGET, LOCATIONS: API_LOCATION}
 _RESOURCES = {api: resource for resource, api in _APIS.items()}
 
-Keys = frozenset[ObjectKey]
+ObjectKeys = frozenset[ObjectKey]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class RegistryWork:
     drafts: tuple[Draft, ...] = ()
     deleted: tuple[MailKey, ...] = ()
     conditions: Mapping[str, Condition] = field(default_factory=dict)
-    deferred: Keys = frozenset()
+    deferred: ObjectKeys = frozenset()
 
 
 class Registry:
@@ -95,16 +95,16 @@ class Registry:
         self._hanging: dict[NodePath, set[str]] = defaultdict(set)
         self._unseen: set[ObjectKey] = set()
         # Of these, what the space lost: nobody deleted it.
-        self.lost: Keys = frozenset()
+        self.lost: ObjectKeys = frozenset()
         # Those of which the space may show an older state: it fell back, and did not agree since
         # with what is issued of them.
         self.doubted: set[ObjectKey] = set()
         # SyncTargets that were deleted while their nodes are there.
         self._taken: set[ObjectKey] = set()
         # Those that were weighed last, and are not to go: a list alone may have told of some.
-        self._weighed: Keys = frozenset()
+        self._weighed: ObjectKeys = frozenset()
         # Those whose losses are not known yet.
-        self._undecided: Keys = frozenset()
+        self._undecided: ObjectKeys = frozenset()
         self.properties = DestinationProperties(self.errors)
 
     def trial(
@@ -121,7 +121,7 @@ class Registry:
     # What the space says.
 
     @property
-    def unseen(self) -> Keys:
+    def unseen(self) -> ObjectKeys:
         """What a list did not show, and the ledger has."""
         return frozenset(self._unseen)
 
@@ -132,7 +132,7 @@ class Registry:
 
     def listed(
         self, objects: Mapping[ObjectKey, Object], kind: tuple[str, str] | None = None
-    ) -> Keys:
+    ) -> ObjectKeys:
         """Take all objects of the space, or all of one kind: group and resource."""
         ours = {key: obj for key, obj in objects.items() if is_inventory(key)}
         touched: set[ObjectKey] = set()
@@ -148,7 +148,7 @@ class Registry:
         self.known = True
         return frozenset(touched | self._unseen)
 
-    def put(self, key: ObjectKey, obj: Object) -> Keys:
+    def put(self, key: ObjectKey, obj: Object) -> ObjectKeys:
         """Take an object's present state, as an unbroken watch says it."""
         if is_properties(key):
             return frozenset([target_key(key.name)] if self.properties.put(key.name, obj) else ())
@@ -157,7 +157,7 @@ class Registry:
         self.doubted -= touched & {key}
         return touched
 
-    def deleted(self, key: ObjectKey) -> Keys:
+    def deleted(self, key: ObjectKey) -> ObjectKeys:
         """Take it that an object is gone: an unbroken watch said so."""
         if is_properties(key):
             return frozenset([target_key(key.name)] if self.properties.deleted(key.name) else ())
@@ -170,7 +170,7 @@ class Registry:
             self._taken.add(key)
         return frozenset(self._forget(key))
 
-    def targets_at(self, paths: Iterable[NodePath]) -> Keys:
+    def targets_at(self, paths: Iterable[NodePath]) -> ObjectKeys:
         """The SyncTargets that claim these paths."""
         return frozenset(target_key(name) for p in paths for name in self._hanging.get(p, ()))
 
@@ -180,12 +180,12 @@ class Registry:
         found = ((key, self._records.get(self._key(key))) for key in keys)
         return {key: record for key, record in found if record is not None}
 
-    def doubt(self) -> Keys:
+    def doubt(self) -> ObjectKeys:
         """Take it that the space shows an older state: what differs waits for a person."""
         self.doubted = {*self.objects, *self._in_ledger()}
         return frozenset(self.doubted)
 
-    def accept(self, only: Collection[ObjectKey] | None = None) -> Keys:
+    def accept(self, only: Collection[ObjectKey] | None = None) -> ObjectKeys:
         """Let what is held now pass, or of that only what is of some objects."""
         waiting = self._unseen | self._taken | self.doubted
         passing = waiting if only is None else waiting & set(only)
@@ -196,7 +196,7 @@ class Registry:
 
     # What is issued.
 
-    def release(self, slot: MailKey, placement: MailKey) -> Keys:
+    def release(self, slot: MailKey, placement: MailKey) -> ObjectKeys:
         """Let go of what the record in this slot holds for a placement."""
         record = self._records.get(slot)
         if record is None or record.source.space != self.identity:
@@ -207,7 +207,7 @@ class Registry:
         self._holding.release(slot, placement)
         return frozenset([ObjectKey(_GROUP, resource, "", record.source.name)])
 
-    def braked(self) -> Keys:
+    def braked(self) -> ObjectKeys:
         """The objects whose records hold what an edit of labels takes, or stay themselves."""
         slots = self._brakes[0].slots() if self._brakes is not None else ()
         found = (
@@ -225,7 +225,7 @@ class Registry:
         # What is held is weighed anew with all that is said of labels now.
         looked_at = frozenset(keys) | self.braked()
         drafts, left, conditions = self._wanted(looked_at, now_ms)
-        deferred: Keys = frozenset()
+        deferred: ObjectKeys = frozenset()
         if self._brakes is not None:
             brakes, weights = self._brakes
             braked, slots = brakes.with_holds(drafts, weights, now_ms)
@@ -242,14 +242,14 @@ class Registry:
         left = ((key, it.until_ms - now_ms) for key, it in said.items())
         return {key: ms / 1000 for key, ms in left if ms > 0}
 
-    def all_targets(self) -> Keys:
+    def all_targets(self) -> ObjectKeys:
         """All SyncTargets of the space."""
         return frozenset(target_key(name) for name in self._targets)
 
     # Deciding.
 
     def _wanted(
-        self, keys: Keys, now_ms: int
+        self, keys: ObjectKeys, now_ms: int
     ) -> tuple[list[Draft], list[MailKey], dict[str, Condition]]:
         named = sorted(key.name for key in keys if key.resource == _TARGETS)
         changed = [self._targets[name] for name in named if name in self._targets]
@@ -287,7 +287,7 @@ class Registry:
         ]
         return news, left_nodes(self._records, self._tree, moved), conditions
 
-    def _believed(self, keys: Keys, news: list[Draft]) -> list[Draft]:
+    def _believed(self, keys: ObjectKeys, news: list[Draft]) -> list[Draft]:
         """What of these drafts goes out; of what is doubted none does, until they agree."""
         if not self.doubted:
             return news
@@ -327,18 +327,18 @@ class Registry:
         conditions[record.source.name] = condition(REGISTERED, "False", "PathTaken", message)
         return True
 
-    def _gone(self, keys: Keys, now_ms: int) -> list[MailKey]:
+    def _gone(self, keys: ObjectKeys, now_ms: int) -> list[MailKey]:
         """What is not there, or lost its place; what is only unseen may be held."""
         held = self._held() | self._held_taken(now_ms) | self.doubted
         found = [self._key(key) for key in sorted(keys - held) if not self._stays(key)]
         return [key for key in found if key in self._records]
 
-    def _held(self) -> Keys:
+    def _held(self) -> ObjectKeys:
         """What is unseen, and shall not go for that alone."""
         known = self._in_ledger() if self._unseen else set()
         self._unseen &= known
         crowds = hold_destinations(self._records.values(), {self._key(k) for k in self._unseen})
-        held: Keys = frozenset()
+        held: ObjectKeys = frozenset()
         for resource in (_TARGETS, LOCATIONS):
             self.errors.pop(f"{resource}/RemovalHeld", None)
             unseen = {key for key in self._unseen if key.resource == resource}
@@ -350,7 +350,7 @@ class Registry:
                 self.errors[f"{resource}/RemovalHeld"] = verdict.reason
         return held
 
-    def _held_taken(self, now_ms: int) -> Keys:
+    def _held_taken(self, now_ms: int) -> ObjectKeys:
         """SyncTargets that were deleted, and whose nodes would lose much.
 
         One that a list alone does not show was deleted perhaps before this run began.

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from controllers.core.blob_reading import Reading
+from controllers.core.blob_reading import BlobReading
 from controllers.core.ledger.ledger import Ledger, entry_key_of, slot_of
 from controllers.core.ledger.ledger_issuer import LedgerIssuer
 from controllers.core.ledger.node_moves import still_left
@@ -134,7 +134,7 @@ class StoredLedger:
         return inventory and entry in self.listed and record.generation > settled
 
 
-def read_stored_ledger(store: StoredMessages) -> Reading[StoredLedger]:
+def read_stored_ledger(store: StoredMessages) -> BlobReading[StoredLedger]:
     """Read what a store holds, and what its last snapshot lists."""
     found = StoredLedger(damaged=set(store.damaged), issued=store.issued)
     for key, signed in store.records.items():
@@ -147,7 +147,7 @@ def read_stored_ledger(store: StoredMessages) -> Reading[StoredLedger]:
     return found
 
 
-def _read_snapshot(envelope: Envelope, found: StoredLedger) -> Reading[None]:
+def _read_snapshot(envelope: Envelope, found: StoredLedger) -> BlobReading[None]:
     """Without all of its content nobody can tell what the store lost since."""
     nodes: dict[ContentHash, bytes] = {}
     try:

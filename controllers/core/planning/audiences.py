@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from controllers.core.planning.states import Delivery, State
+from controllers.core.planning.states import Delivery, PlannedState
 from relay.core.audience.audience import Audience
 from schemas.records.records import LocationRecord, Profile
 from schemas.values.identity import MailKey, NodePath
@@ -13,14 +13,14 @@ from schemas.values.identity import MailKey, NodePath
 _LATER = "later/"
 """Marks a placement as it is afterwards, in an audience of both."""
 
-Placements = tuple[MailKey, ...]
+MailKeys = tuple[MailKey, ...]
 
 
 class AudienceChange(NamedTuple):
     """The placements that are meant for a destination; whether it and its Locations are as ever."""
 
-    before: Placements
-    after: Placements
+    before: MailKeys
+    after: MailKeys
     same_place: bool
 
 
@@ -31,7 +31,7 @@ class Audiences:
     of both states.
     """
 
-    def __init__(self, before: State, after: State) -> None:
+    def __init__(self, before: PlannedState, after: PlannedState) -> None:
         self._before, self._after = before, after
         # How placements that are not the same afterwards are named in the audience of both.
         self._later_names: dict[MailKey, MailKey] = {}
@@ -88,7 +88,7 @@ class Audiences:
             return False
         return not any(True for _ in self._moved.located_at(profile))
 
-    def _as_later(self, found: Iterable[MailKey]) -> Placements:
+    def _as_later(self, found: Iterable[MailKey]) -> MailKeys:
         if not self._later_names and not self._former_only:
             return tuple(found)
         names = self._later_names

@@ -12,7 +12,7 @@ from typing import Any
 
 from controllers.core.planning.states import Contents
 from relay.core.destination.claims import DesiredObject
-from relay.core.destination.customized_forms import Form, NotCustomized, Values
+from relay.core.destination.customized_forms import CustomizedForm, NotCustomized, ValuesUsed
 from relay.objects.customization import (
     CustomizationFailed,
     Customized,
@@ -38,7 +38,7 @@ OPENED_MAX = 256
 class PlannedCopy:
     """What an object becomes, or why it cannot; of a missing property also for which field."""
 
-    form: Form | None
+    form: CustomizedForm | None
     message: str = ""
     field: str = ""
 
@@ -54,7 +54,7 @@ class Copies:
         self._contents = contents
         # By object and Customizer: for each set of names that it asked for, by what they said.
         self._made: dict[
-            tuple[str, Reference | None], dict[tuple[str, ...], dict[Values, PlannedCopy]]
+            tuple[str, Reference | None], dict[tuple[str, ...], dict[ValuesUsed, PlannedCopy]]
         ] = {}
         self._opened = lru_cache(maxsize=OPENED_MAX)(self._open)
         self._left_alone: dict[ContentHash, bool] = {}
@@ -74,7 +74,7 @@ class Copies:
         return copy
 
     def _object(
-        self, key: ObjectKey, reference: Reference, form: Form | None, destination: str
+        self, key: ObjectKey, reference: Reference, form: CustomizedForm | None, destination: str
     ) -> Mapping[str, Any] | None:
         """The object itself, customized if it has a form; None if its content is not there."""
         if form is None:
@@ -107,7 +107,7 @@ class Copies:
 
     def _make(
         self, entry: ManifestEntry, values: Mapping[str, str], destination: str
-    ) -> tuple[Values, PlannedCopy]:
+    ) -> tuple[ValuesUsed, PlannedCopy]:
         try:
             made = self._customized(
                 entry.key, entry.reference, entry.customizer, values, destination
@@ -121,7 +121,7 @@ class Copies:
             return _used(error), missing if error.property else PlannedCopy(None, str(fault))
         except (CodecError, NotCustomized) as error:
             return tuple(sorted(values.items())), PlannedCopy(None, str(error))
-        return used, PlannedCopy(Form(address, entry.customizer, used))
+        return used, PlannedCopy(CustomizedForm(address, entry.customizer, used))
 
     def _customized(
         self,
@@ -147,5 +147,5 @@ class Copies:
         return opened if isinstance(opened, Mapping) else None
 
 
-def _used(error: CustomizationFailed) -> Values:
+def _used(error: CustomizationFailed) -> ValuesUsed:
     return tuple(sorted(error.used.items()))

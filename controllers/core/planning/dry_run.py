@@ -30,7 +30,7 @@ from controllers.core.planning.states import (
     Delivery,
     HoldReasons,
     KeptBack,
-    State,
+    PlannedState,
     records_of,
 )
 from controllers.core.rollout.empty_waves import empty_waves
@@ -55,7 +55,7 @@ LATER_REVISION = 2**62
 """The resourceVersion of what is written: above all that a space said."""
 LATER_TIME = "9999-12-31T23:59:59Z"
 
-Objects = Mapping[ObjectKey, Object]
+ObjectsByKey = Mapping[ObjectKey, Object]
 Written = Mapping[ObjectKey, Object | None]
 """What is written, by key; None is what is deleted."""
 
@@ -68,9 +68,9 @@ class CentreState:
     registry: Registry
     ledger: Mapping[MailKey, Record]
     # All that the workload space shows.
-    objects: Objects
+    objects: ObjectsByKey
     # All that the inventory space shows; nothing if the change has nothing for it.
-    inventory: Objects = field(default_factory=dict)
+    inventory: ObjectsByKey = field(default_factory=dict)
     # What placements of other spaces have delivered.
     others: Mapping[MailKey, IssuedDelta] = field(default_factory=dict)
     # Windows of Rollouts are open, or not, by it.
@@ -81,8 +81,8 @@ class CentreState:
 class DryRun:
     """A change, tried."""
 
-    before: State
-    after: State
+    before: PlannedState
+    after: PlannedState
     # What is to be known of content, first what matters most.
     wanted: tuple[Reference, ...]
     # Values of blobs that are not kept yet.
@@ -235,7 +235,7 @@ class _Change:
         trial: Placements,
         name: str,
         work: Work | None,
-        before: State,
+        before: PlannedState,
         written: Written,
         stage: CentreState,
     ) -> None:
@@ -375,7 +375,7 @@ class _Change:
         return found
 
 
-def _state(stage: CentreState) -> State:
+def _state(stage: CentreState) -> PlannedState:
     """What the ledger says now."""
     ours = {
         issued.head.source.key: _delivered(
@@ -385,7 +385,7 @@ def _state(stage: CentreState) -> State:
     }
     others = {key: _delivered(issued) for key, issued in stage.others.items()}
     records = stage.ledger
-    return State(
+    return PlannedState(
         {**others, **ours},
         records_of(records, Profile),
         records_of(records, LocationRecord),
@@ -402,8 +402,8 @@ def _delivered(issued: IssuedDelta, closed: Closed = lambda _gate, _profile: Fal
 
 
 def _with_inventory(
-    stage: CentreState, written: Written, state: State
-) -> tuple[State, tuple[str, ...]]:
+    stage: CentreState, written: Written, state: PlannedState
+) -> tuple[PlannedState, tuple[str, ...]]:
     """The state with what becomes of destinations and Locations, and what is wrong with them."""
     if not written:
         return state, ()
@@ -429,7 +429,9 @@ def _with_inventory(
     return state, tuple(notes)
 
 
-def _references(before: State, after: State, named: AbstractSet[ObjectKey]) -> Iterator[Reference]:
+def _references(
+    before: PlannedState, after: PlannedState, named: AbstractSet[ObjectKey]
+) -> Iterator[Reference]:
     """The content by which it is told what differs.
 
     First of what is another, and what is named; then of templates; then of all that may come or go

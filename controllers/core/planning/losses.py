@@ -9,7 +9,7 @@ from itertools import chain
 from controllers.core.inventory.make_before_break import MOVED, is_hold
 from controllers.core.ledger.destination_counts import SelectedDestinations
 from controllers.core.ledger.weighing import NOTHING_DELIVERED, Delivered, Loss, weigh
-from controllers.core.planning.states import Delivery, State
+from controllers.core.planning.states import Delivery, PlannedState
 from relay.objects.policies import on_removal
 from schemas.content.manifest import removal_word
 from schemas.objects.annotations import DELETE
@@ -17,7 +17,7 @@ from schemas.records.records import Alternative
 from schemas.values.identity import MailKey
 
 
-def losses(before: State, after: State) -> Mapping[str, Loss]:
+def losses(before: PlannedState, after: PlannedState) -> Mapping[str, Loss]:
     """What each placement loses that loses anything, by its name.
 
     What is held already is lost by an earlier change.
@@ -43,7 +43,7 @@ def losses(before: State, after: State) -> Mapping[str, Loss]:
     return found
 
 
-def _moves(key: MailKey, before: State, after: State) -> bool:
+def _moves(key: MailKey, before: PlannedState, after: PlannedState) -> bool:
     """Whether who loses a placement keeps it until who gains it is healthy.
 
     That labels move it does so; who says another selector, or deletes a Location, takes it at once.
@@ -62,19 +62,19 @@ def _moves(key: MailKey, before: State, after: State) -> bool:
     )
 
 
-def _inventory(state: State) -> SelectedDestinations:
+def _inventory(state: PlannedState) -> SelectedDestinations:
     return SelectedDestinations(chain(state.profiles.values(), state.locations.values()))
 
 
-def _others(state: State, key: MailKey) -> Iterator[Delivered]:
+def _others(state: PlannedState, key: MailKey) -> Iterator[Delivered]:
     return (_delivered(it) for other, it in state.placements.items() if other != key)
 
 
 def _kept(
     inventory: tuple[SelectedDestinations, SelectedDestinations],
     key: MailKey,
-    before: State,
-    after: State,
+    before: PlannedState,
+    after: PlannedState,
 ) -> int:
     """How many of the copies that a placement loses stay where they are."""
     were, are = before.placements[key], after.placements.get(key)

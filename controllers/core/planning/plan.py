@@ -18,17 +18,17 @@ from typing import Any, NamedTuple
 from controllers.core.planning.audiences import AudienceChange, Audiences
 from controllers.core.planning.copies import Copies
 from controllers.core.planning.reasons import Reasons
-from controllers.core.planning.states import Contents, Delivery, State
+from controllers.core.planning.states import Contents, Delivery, PlannedState
 from controllers.core.planning.verdicts import (
     ACTIONS,
     FROZEN,
     HELD,
     NONE,
     REMOVALS,
-    Action,
     DestinationGroup,
     Judge,
     ObjectOutcome,
+    PlannedAction,
     PlanPosition,
     PlanSide,
 )
@@ -50,7 +50,7 @@ class PlanRow(NamedTuple):
 
     path: NodePath
     key: ObjectKey
-    action: Action
+    action: PlannedAction
     why: str = ""
     fields: tuple[str, ...] = ()
 
@@ -69,7 +69,7 @@ class Objects(NamedTuple):
 class Plan:
     """How much would be done, the first rows of each action, and on demand all of them."""
 
-    counts: Mapping[Action, int]
+    counts: Mapping[PlannedAction, int]
     # How many of them do something, or are kept from it, and at how many destinations.
     placements: int
     destinations: int
@@ -87,8 +87,8 @@ class Plan:
 
 
 def plan(
-    before: State,
-    after: State,
+    before: PlannedState,
+    after: PlannedState,
     contents: Contents,
     named: AbstractSet[ObjectKey] = frozenset(),
     *,
@@ -129,10 +129,10 @@ class _Affected(NamedTuple):
     names: tuple[str, ...]
     was: MailKey | None
     now: MailKey | None
-    actions: frozenset[Action]
+    actions: frozenset[PlannedAction]
 
 
-_STILL: AbstractSet[Action] = frozenset({HELD, FROZEN, NONE})
+_STILL: AbstractSet[PlannedAction] = frozenset({HELD, FROZEN, NONE})
 """Nothing becomes of these anyway."""
 
 
@@ -160,8 +160,8 @@ class _Survey:
 
     def __init__(
         self,
-        before: State,
-        after: State,
+        before: PlannedState,
+        after: PlannedState,
         contents: Contents,
         named: AbstractSet[ObjectKey],
         now_ms: int,
@@ -174,10 +174,10 @@ class _Survey:
         self._groups: dict[_Meant, DestinationGroup] = {}
         # Where something is to be told: in the order of paths once all were looked at.
         self._told: list[_Affected] = []
-        self._sets: dict[frozenset[Action], frozenset[Action]] = {}
+        self._sets: dict[frozenset[PlannedAction], frozenset[PlannedAction]] = {}
 
     def plan(self) -> Plan:
-        counts: Counter[Action] = Counter()
+        counts: Counter[PlannedAction] = Counter()
         samples = {action: _Sample() for action in ACTIONS}
         destinations = 0
         for pair in self._pairs():
@@ -202,7 +202,7 @@ class _Survey:
             self,
         )
 
-    def rows(self, actions: AbstractSet[Action]) -> Iterator[PlanRow]:
+    def rows(self, actions: AbstractSet[PlannedAction]) -> Iterator[PlanRow]:
         for told in self._told:
             if told.actions.isdisjoint(actions):
                 continue

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from controllers.core.planning.copies import Copies
-from controllers.core.planning.states import Delivery, State
+from controllers.core.planning.states import Delivery, PlannedState
 from controllers.core.planning.verdicts import UNKNOWN, ObjectOutcome, PlanPosition, PlanSide
 from relay.objects.differences import differing_fields
 from relay.objects.policies import holds_data
@@ -33,7 +33,7 @@ def _stays(verdict: ObjectOutcome) -> str:
 class Reasons:
     """The reasons of one plan."""
 
-    def __init__(self, before: State, after: State, copies: Copies) -> None:
+    def __init__(self, before: PlannedState, after: PlannedState, copies: Copies) -> None:
         self._before, self._after = before, after
         self._copies = copies
 

@@ -75,7 +75,7 @@ class Delivery:
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class PlannedState:
     """All that is delivered, and the inventory; states share the value of an equal part."""
 
     placements: Mapping[MailKey, Delivery]

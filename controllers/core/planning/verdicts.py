@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple
 
 from controllers.core.planning.copies import Copies, PlannedCopy
-from controllers.core.planning.states import NOTHING, Delivery, State
+from controllers.core.planning.states import NOTHING, Delivery, PlannedState
 from relay.core.destination.claims import Claim, DesiredObject, choose
-from relay.core.destination.customized_forms import Form
+from relay.core.destination.customized_forms import CustomizedForm
 from relay.objects.policies import on_removal
 from relay.syncer.plan import implied_namespace
 from schemas.content.manifest import ManifestEntry
@@ -23,32 +23,32 @@ from schemas.records.properties import properties_of
 from schemas.records.records import LocationRecord, Profile
 from schemas.values.identity import ContentHash, MailKey
 
-Action = Literal["delete", "held", "keep", "orphan", "frozen", "create", "update", "none"]
-DELETE: Action = "delete"
-HELD: Action = "held"
-KEEP: Action = "keep"
-ORPHAN: Action = "orphan"
-FROZEN: Action = "frozen"
-CREATE: Action = "create"
-UPDATE: Action = "update"
-NONE: Action = "none"
+PlannedAction = Literal["delete", "held", "keep", "orphan", "frozen", "create", "update", "none"]
+DELETE: PlannedAction = "delete"
+HELD: PlannedAction = "held"
+KEEP: PlannedAction = "keep"
+ORPHAN: PlannedAction = "orphan"
+FROZEN: PlannedAction = "frozen"
+CREATE: PlannedAction = "create"
+UPDATE: PlannedAction = "update"
+NONE: PlannedAction = "none"
 ACTIONS = (DELETE, HELD, KEEP, ORPHAN, FROZEN, CREATE, UPDATE, NONE)
 """In the order in which they are told."""
-REMOVALS: AbstractSet[Action] = frozenset({DELETE, HELD, KEEP, ORPHAN})
-_ON_REMOVAL: Mapping[str, Action] = {"keep": KEEP, "orphan": ORPHAN}
+REMOVALS: AbstractSet[PlannedAction] = frozenset({DELETE, HELD, KEEP, ORPHAN})
+_ON_REMOVAL: Mapping[str, PlannedAction] = {"keep": KEEP, "orphan": ORPHAN}
 
 UNKNOWN = "?"
 """What a frozen placement left at a destination, nobody but that knows."""
 SETTLED_MAX = 4096
 
-Slot = tuple[MailKey, ObjectKey]
+CopySlot = tuple[MailKey, ObjectKey]
 
 
 class ObjectOutcome(NamedTuple):
     """What becomes of one object; `by` is the placement that freezes or holds it."""
 
     key: ObjectKey
-    action: Action
+    action: PlannedAction
     before: DesiredObject | None
     after: DesiredObject | None
     by: MailKey = MailKey("")
@@ -95,7 +95,9 @@ class DestinationGroup:
 class _Side:
     """What is wanted of a group's destinations at one moment."""
 
-    def __init__(self, deliveries: Iterable[Delivery], copies: Mapping[Slot, PlannedCopy]) -> None:
+    def __init__(
+        self, deliveries: Iterable[Delivery], copies: Mapping[CopySlot, PlannedCopy]
+    ) -> None:
         self.copies = copies
         self.frozen: dict[MailKey, dict[ObjectKey, PlannedCopy]] = {}
         self.holding: dict[MailKey, Delivery] = {}
@@ -120,9 +122,9 @@ class _Side:
         needed = {key.namespace for it in self.holding.values() for key in it.entries}
         return needed - {""} - ALWAYS_THERE
 
-    def _form(self, delivery: Delivery, entry: ManifestEntry) -> Form | None:
+    def _form(self, delivery: Delivery, entry: ManifestEntry) -> CustomizedForm | None:
         if delivery.key in self.frozen:
-            return Form(ContentHash(f"{UNKNOWN}{entry.address}"), None, ())
+            return CustomizedForm(ContentHash(f"{UNKNOWN}{entry.address}"), None, ())
         copy = self.copies.get((delivery.key, entry.key))
         return copy.form if copy is not None else None
 
@@ -131,7 +133,11 @@ class Judge:
     """Compares two states group by group."""
 
     def __init__(
-        self, before: State, after: State, copies: Copies, named: AbstractSet[ObjectKey]
+        self,
+        before: PlannedState,
+        after: PlannedState,
+        copies: Copies,
+        named: AbstractSet[ObjectKey],
     ) -> None:
         self._before, self._after = before.placements, after.placements
         self._copies = copies
@@ -199,7 +205,7 @@ class Judge:
 
     def _made(
         self, group: DestinationGroup, place: PlanPosition | None
-    ) -> Iterator[dict[Slot, PlannedCopy]]:
+    ) -> Iterator[dict[CopySlot, PlannedCopy]]:
         sides = place or PlanPosition(PlanSide(), PlanSide())
         for templates, side, values in zip(group.templates, sides, _values(*sides), strict=True):
             name = "" if side.profile is None else side.profile.source.name
@@ -210,8 +216,8 @@ class Judge:
     def _compare(
         self,
         group: DestinationGroup,
-        were: Mapping[Slot, PlannedCopy],
-        are: Mapping[Slot, PlannedCopy],
+        were: Mapping[CopySlot, PlannedCopy],
+        are: Mapping[CopySlot, PlannedCopy],
     ) -> Iterator[ObjectOutcome]:
         before, after = _Side(group.before, were), _Side(group.after, are)
         frozen = self._freeze(group, before, after)

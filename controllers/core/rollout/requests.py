@@ -30,7 +30,7 @@ from schemas.values.refusals import BadIdentity
 _MARK_CHARACTERS = 64
 USER = "leafcast rollout"
 
-Outcome = Literal["Done", "Refused", "Ignored"]
+RequestVerdict = Literal["Done", "Refused", "Ignored"]
 
 
 class RolloutRequestRefused(Exception):
@@ -77,7 +77,7 @@ def ignored(state: RolloutStatus, text: str) -> RolloutStatus:
     return changed(state, request=said)
 
 
-def answered(text: str, outcome: Outcome, message: str) -> RequestStatus:
+def answered(text: str, outcome: RequestVerdict, message: str) -> RequestStatus:
     """What became of the request that the annotation says."""
     try:
         request = read_rollout_request(text)

@@ -17,7 +17,7 @@ from controllers.core.rollout.state import (
 )
 from relay.objects.stored_object import timestamp
 from schemas.api.rollout_spec import RolloutSpec
-from schemas.api.rollout_status import Layer, Outcome, Revision, RolloutStatus, RolloutStep
+from schemas.api.rollout_status import Layer, Revision, RolloutOutcome, RolloutStatus, RolloutStep
 from schemas.content.blobs import Reference
 
 GOOD = frozenset({"Complete", "Partial", "Promoted"})
@@ -46,7 +46,7 @@ def entry(number: int, arm: Reference | None, now_ms: int, change: ChangeCause) 
     )
 
 
-def ended(state: RolloutStatus, number: int, outcome: Outcome) -> RolloutStatus:
+def ended(state: RolloutStatus, number: int, outcome: RolloutOutcome) -> RolloutStatus:
     """The state in which a revision has this outcome."""
     history = tuple(
         changed(item, outcome=outcome) if item.number == number else item for item in state.history
@@ -116,7 +116,7 @@ def finished(state: RolloutStatus) -> RolloutStatus:
     promoted = any(wave.phase == "Promoted" for wave in state.waves)
     partial = not layers.reaches_all(state.layers)
     phase: Literal["Partial", "Complete"] = "Partial" if partial else "Complete"
-    outcome: Outcome = "Promoted" if promoted and not partial else phase
+    outcome: RolloutOutcome = "Promoted" if promoted and not partial else phase
     return changed(ended(state, state.revision, outcome), phase=phase)
 
 

@@ -14,7 +14,7 @@ from relay.objects.shortfalls import without_zeros
 from relay.objects.status_merging import DEPLOYMENTS, has_conditions, known_numbers, worst_of
 from schemas.objects.objects import ObjectKey
 from schemas.values import codec, merging
-from schemas.values.merging import CONDITIONS, FIELDS, Node
+from schemas.values.merging import CONDITIONS, FIELDS, MergeNode
 from schemas.values.refusals import CodecError
 
 _CONDITION_TEXTS = ("lastTransitionTime", "reason", "message")
@@ -44,13 +44,13 @@ def aggregated(key: ObjectKey, aggregates: Iterable[Aggregate]) -> dict[str, Any
     return said
 
 
-def _counted(merged: Node) -> Mapping[str, Any]:
+def _counted(merged: MergeNode) -> Mapping[str, Any]:
     """How many conditions of a merged status say what."""
-    node: Node = merged[1].get("conditions", ()) if merged[0] == FIELDS else ()
+    node: MergeNode = merged[1].get("conditions", ()) if merged[0] == FIELDS else ()
     return _mapping(node[1]) if node[:1] == (CONDITIONS,) else {}
 
 
-def _value(node: Node, count: int) -> Any:
+def _value(node: MergeNode, count: int) -> Any:
     match node:
         case (merging.FIELDS, fields):
             inner = {name: _value(item, count) for name, item in fields.items()}
@@ -65,7 +65,7 @@ def _value(node: Node, count: int) -> Any:
             return copied(node[1])
 
 
-def _condition(type_: str, item: Node, count: int) -> dict[str, str]:
+def _condition(type_: str, item: MergeNode, count: int) -> dict[str, str]:
     """False where any says so, True where all do; the texts of the latest transition."""
     false, true, _, texts = item
     status = "False" if false else "True" if true == count else "Unknown"

@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from controllers.core.rollout.waves import labels_text
 from schemas.records.records import OVER_LOCATION, Alternative
 
-Matches = Callable[[Alternative], bool]
+AlternativeMatches = Callable[[Alternative], bool]
 """Whether an alternative means any destination that there is."""
 
 
-def empty_selectors(meant: Sequence[Alternative], matches: Matches) -> tuple[str, ...]:
+def empty_selectors(meant: Sequence[Alternative], matches: AlternativeMatches) -> tuple[str, ...]:
     """Those that match nobody, as long as another one matches somebody.
 
     That all of them match nobody is told otherwise, and may be meant.

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from controllers.core.access.keyring import PlacementKeys
-from controllers.core.blob_reading import Reading
+from controllers.core.blob_reading import BlobReading
 from controllers.core.translation.stored_arms import Entries, StoredArm
 from controllers.core.translation.translate import IssuedDelta
 from schemas.content.blobs import Reference
@@ -18,7 +18,7 @@ from schemas.values.refusals import WireRefused
 
 def read_issued(
     head: DeltaHead, body: DeltaBody | None, keys: PlacementKeys
-) -> Reading[IssuedDelta]:
+) -> BlobReading[IssuedDelta]:
     """A placement as the ledger and the blobs behind it say it; `lost` is left to be filled in.
 
     Of a body that this program cannot read nothing is known.
@@ -50,7 +50,7 @@ def read_issued(
     )
 
 
-def read_arm(root: Reference, keys: PlacementKeys) -> Reading[StoredArm | None]:
+def read_arm(root: Reference, keys: PlacementKeys) -> BlobReading[StoredArm | None]:
     """A content as the store has it; None if it cannot be read, or no key here opens it."""
     try:
         found = yield (root,)

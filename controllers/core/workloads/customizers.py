@@ -35,7 +35,7 @@ from schemas.values.wording import some_of
 CUSTOMIZERS = ("edge.kubestellar.io", "customizers")
 NAMED_MAX = 4
 
-Name = tuple[str, str]
+CustomizerName = tuple[str, str]
 """Namespace and name of a Customizer."""
 
 
@@ -67,7 +67,7 @@ class _Cast(NamedTuple):
 
     obj: Mapping[str, Any]
     # The Customizer that it names, and that one as it was.
-    named: Name | None
+    named: CustomizerName | None
     known: _Known | None
     casting: Casting
 
@@ -80,13 +80,13 @@ def is_customizer(key: ObjectKey) -> bool:
 class Customizers:
     """Each change returns the placements that it concerns."""
 
-    objects: dict[Name, Mapping[str, Any]] = field(default_factory=dict)
-    _known: dict[Name, _Known] = field(default_factory=dict)
+    objects: dict[CustomizerName, Mapping[str, Any]] = field(default_factory=dict)
+    _known: dict[CustomizerName, _Known] = field(default_factory=dict)
     # Who asks for a Customizer: by its name the objects, by object the placements.
-    _used_by: dict[Name, dict[ObjectKey, set[str]]] = field(
+    _used_by: dict[CustomizerName, dict[ObjectKey, set[str]]] = field(
         default_factory=lambda: defaultdict(dict)
     )
-    _asked: dict[tuple[str, ObjectKey], Name] = field(default_factory=dict)
+    _asked: dict[tuple[str, ObjectKey], CustomizerName] = field(default_factory=dict)
     # By object, so that each is looked through once per change.
     _castings: dict[ObjectKey, _Cast] = field(default_factory=dict)
 
@@ -172,7 +172,7 @@ class Customizers:
 
     def missing(self, placement: str) -> tuple[str, ...]:
         """The Customizers that objects of a placement ask for and that are not there."""
-        counts: dict[Name, int] = defaultdict(int)
+        counts: dict[CustomizerName, int] = defaultdict(int)
         for (name, _), asked in self._asked.items():
             if name == placement and asked not in self._known:
                 counts[asked] += 1
@@ -182,7 +182,7 @@ class Customizers:
             for (namespace, name), count in sorted(counts.items())
         )
 
-    def _concerned(self, named: Name) -> frozenset[str]:
+    def _concerned(self, named: CustomizerName) -> frozenset[str]:
         used_by = self._used_by.get(named, {})
         for key in used_by:
             self._castings.pop(key, None)

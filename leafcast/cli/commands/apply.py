@@ -39,11 +39,11 @@ from leafcast.show.sanitize import sanitize
 from schemas.objects.manifest_files import LoadedObject
 from schemas.values.wording import many
 
-DryRun = Literal["none", "client", "server"]
-Output = Literal["yaml", "json", "name"]
+DryRunMode = Literal["none", "client", "server"]
+OutputForm = Literal["yaml", "json", "name"]
 _NOTHING = "nothing was applied; correct this, and apply again"
 _NOT_MEANT = "nothing was applied"
-_DRY: dict[DryRun, str] = {"none": "", "client": " (dry run)", "server": " (server dry run)"}
+_DRY: dict[DryRunMode, str] = {"none": "", "client": " (dry run)", "server": " (server dry run)"}
 
 
 @click.command()
@@ -61,8 +61,8 @@ def apply(  # noqa: PLR0913 - click passes options by name
     files: Sequence[str],
     recursive: bool,
     namespace: str | None,
-    dry_run: DryRun,
-    output: Output | None,
+    dry_run: DryRunMode,
+    output: OutputForm | None,
     quiet: bool,
     placing: Placing | None,
     create_namespaces: bool,
@@ -78,7 +78,7 @@ def apply(  # noqa: PLR0913 - click passes options by name
     """
     if quiet and output is not None:
         raise click.UsageError("--quiet prints no objects; leave it out, or -o")
-    said: Output | Literal["total"] | None = "total" if quiet else output
+    said: OutputForm | Literal["total"] | None = "total" if quiet else output
     unread: tuple[str, ...] = ()
     try:
         try:
@@ -105,8 +105,8 @@ def apply(  # noqa: PLR0913 - click passes options by name
 async def apply_all(
     session: Session,
     asked: ApplyBatch,
-    dry_run: DryRun = "none",
-    output: Output | Literal["total"] | None = None,
+    dry_run: DryRunMode = "none",
+    output: OutputForm | Literal["total"] | None = None,
     unread: Sequence[str] = (),
     *,
     confirmed: bool = False,
@@ -148,7 +148,7 @@ async def _make_all(
     session: Session,
     batch: PlannedBatch,
     removals: Removals,
-    output: Output | Literal["total"] | None,
+    output: OutputForm | Literal["total"] | None,
 ) -> list[PlannedWrite]:
     """What was written; each object is told of, and why it was refused."""
     made: list[PlannedWrite] = []
@@ -163,7 +163,9 @@ async def _make_all(
     return made
 
 
-def _tell(write: PlannedWrite, dry_run: DryRun, output: Output | Literal["total"] | None) -> None:
+def _tell(
+    write: PlannedWrite, dry_run: DryRunMode, output: OutputForm | Literal["total"] | None
+) -> None:
     if output is None:
         click.echo(f"{write.wish.title} {write.verb}{_DRY[dry_run]}")
     elif output == "name":

@@ -44,12 +44,12 @@ class FinishChange:
     """Nobody has to believe the former one any more."""
 
 
-Step = DistributeAuthorities | SwitchAuthority | RenewCertificates | FinishChange
+AuthorityStep = DistributeAuthorities | SwitchAuthority | RenewCertificates | FinishChange
 
 
 def change_steps(
     found: Authorities, *, force: bool = False
-) -> Generator[Step, Lacking, tuple[str, Lacking]]:
+) -> Generator[AuthorityStep, Lacking, tuple[str, Lacking]]:
     """The steps in order, as far as they go now; then what the change waits with, and for whom.
 
     No server shows a certificate before all nodes believe who signed it, and none is left by its

@@ -17,7 +17,7 @@ from leafcast.ask.api import ApiError, verb
 from leafcast.ask.asked_space import refusal_form
 from leafcast.changes import deletions, forms, writing
 from leafcast.changes.batches import Batch, Batches
-from leafcast.changes.deletions import KeptBack
+from leafcast.changes.deletions import AskKeptBack
 from leafcast.changes.judge import judge
 from leafcast.changes.space_pair import SpacePair
 from leafcast.changes.targets import ObjectToDelete, rollouts_of
@@ -52,7 +52,7 @@ class ChangeVerbs:
     batches: Batches
     _clock: Clock
     _nodes_there: NodesThere
-    _kept_back: KeptBack
+    _kept_back: AskKeptBack
     _applies: asyncio.Semaphore = field(
         default_factory=partial(asyncio.Semaphore, APPLIES_AT_ONCE), init=False
     )

@@ -24,7 +24,7 @@ ANSWERS_AT_ONCE = 64
 PIECE_BYTES = 512 * 1024
 _PIECES, _STATUS, _NO_RESPONDERS = "Lc-Pieces", "Status", "503"
 
-Answer = Callable[[str, bytes], Awaitable[bytes | None]]
+Replier = Callable[[str, bytes], Awaitable[bytes | None]]
 """From the subject and what was asked to what is answered; None: another one answers."""
 
 
@@ -94,7 +94,7 @@ async def _pieces(client: Client, subject: str, question: bytes) -> AsyncIterato
             await subscription.unsubscribe()
 
 
-async def serve(client: Client, pattern: str, answer: Answer, answers: str) -> None:
+async def serve(client: Client, pattern: str, answer: Replier, answers: str) -> None:
     """Answer what is asked on the subjects, several at once, until cancelled.
 
     Answers go only to subjects that begin with `answers`: who asks names one, and may have fewer

@@ -31,7 +31,7 @@ class Page:
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class WatchAnswer:
     """What a watch brings; `change` is None of a bookmark, which has a revision only."""
 
     change: Literal["added", "modified", "deleted"] | None
@@ -68,7 +68,7 @@ def page_of(kind: Kind, answer: object) -> Page:
     return Page(objects, _meta(form, "resourceVersion"), _meta(form, "continue"))
 
 
-def event_of(answer: object) -> Event:
+def event_of(answer: object) -> WatchAnswer:
     """What a watch brought; raises SpaceError, with what the server says if that is an error."""
     form = mapping(answer)
     kind, obj = form.get("type"), mapping(form.get("object"))
@@ -76,10 +76,10 @@ def event_of(answer: object) -> Event:
         code = obj.get("code")
         raise refusals.refusal(code if isinstance(code, int) else 500, obj)
     if kind == "BOOKMARK":
-        return Event(None, dict(obj), _meta(obj, "resourceVersion"))
+        return WatchAnswer(None, dict(obj), _meta(obj, "resourceVersion"))
     if not isinstance(kind, str) or kind not in _CHANGES:
         raise _strange("an event of no kind that there is")
-    return Event(_CHANGES[kind], object_of(obj), _meta(obj, "resourceVersion"))
+    return WatchAnswer(_CHANGES[kind], object_of(obj), _meta(obj, "resourceVersion"))
 
 
 def key_of(group: str, resource: str, obj: Object) -> ObjectKey:

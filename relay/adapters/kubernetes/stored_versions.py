@@ -89,7 +89,7 @@ class WatchGuard:
             # Nothing follows of what is not told here.
             return
 
-    async def _compare(self, event: answers.Event) -> None:
+    async def _compare(self, event: answers.WatchAnswer) -> None:
         number = number_of(event.revision)
         if event.change is None or number <= self.told:
             return

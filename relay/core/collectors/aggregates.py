@@ -14,11 +14,11 @@ from typing import Any
 from schemas.reports.collectors import TABLE_MAX_BYTES
 from schemas.reports.reports import COUNT_MAX
 from schemas.values import codec
-from schemas.values.merging import ALL_TRUE, CONDITIONS, DIFFER, FIELDS, LEAST, MOST, Node
+from schemas.values.merging import ALL_TRUE, CONDITIONS, DIFFER, FIELDS, LEAST, MOST, MergeNode
 from schemas.values.refusals import CodecError, RecordRefused
 
 DEPTH_MAX = 32
-_UNTELLABLE: Node = (DIFFER,)
+_UNTELLABLE: MergeNode = (DIFFER,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Aggregate:
 
     count: int = 0
     status: bytes | None = None
-    merged: Node = (FIELDS, {})
+    merged: MergeNode = (FIELDS, {})
 
 
 EMPTY = Aggregate()
@@ -78,7 +78,7 @@ def _read(said: Any) -> Aggregate:
     return Aggregate(count, status, node)
 
 
-def _merge(first: Node, second: Node) -> Node:
+def _merge(first: MergeNode, second: MergeNode) -> MergeNode:
     if first[0] != second[0] or first[0] == DIFFER:
         return _UNTELLABLE
     match first[0]:
@@ -106,7 +106,7 @@ def _both(first: Mapping[str, Any], second: Mapping[str, Any], merge: Any) -> di
     return merged
 
 
-def _merge_condition(first: Node, second: Node) -> Node:
+def _merge_condition(first: MergeNode, second: MergeNode) -> MergeNode:
     """How many say each status; and of the latest transition (time, reason, message) the last."""
     counts = tuple(min(a + b, COUNT_MAX) for a, b in zip(first[:3], second[:3], strict=True))
     return (*counts, max(tuple(first[3]), tuple(second[3])))

@@ -31,7 +31,7 @@ NUMBER_MAX_BYTES = 300
 HASH_BYTES = 8
 BUCKET_MAX = 1 << 21
 
-Cell = Any
+CellValue = Any
 """Of a type of its own for each type of field; hashable, and the same however it was made."""
 
 
@@ -54,7 +54,7 @@ def from_units(units: int) -> float:
     return _nearest(Fraction(units, 1 << UNIT_BITS))
 
 
-def average(cell: Cell) -> float:
+def average(cell: CellValue) -> float:
     """Of an AVG that has values: their exact average, rounded once."""
     units, count = cell
     return _nearest(Fraction(units, count << UNIT_BITS))
@@ -67,7 +67,7 @@ def _nearest(number: Fraction) -> float:
         return float("inf") if number > 0 else float("-inf")
 
 
-def quantile_bucket(cell: Cell, rank: Fraction) -> int | None:
+def quantile_bucket(cell: CellValue, rank: Fraction) -> int | None:
     """The bucket in which a QUANTILE's value of this rank (0 to 1) lies; None without values."""
     total = sum(count for _, count in cell)
     if not total:
@@ -80,13 +80,13 @@ def quantile_bucket(cell: Cell, rank: Fraction) -> int | None:
     return int(cell[-1][0])
 
 
-def is_upper_bound(cell: Cell, bucket: int | None) -> bool:
+def is_upper_bound(cell: CellValue, bucket: int | None) -> bool:
     """Whether lower buckets than this one of a QUANTILE may be counted in it, for want of room."""
     # Whoever dropped some kept as many as there may be, and so do all who merge that.
     return len(cell) == BUCKETS_MAX and bucket == cell[0][0]
 
 
-def distinct_estimate(cell: Cell) -> int:
+def distinct_estimate(cell: CellValue) -> int:
     """How many values there were, exactly if they are few."""
     if len(cell) < DISTINCT_HASHES:
         return len(cell)
@@ -97,11 +97,11 @@ def distinct_estimate(cell: Cell) -> int:
 class CellKind(NamedTuple):
     """How one type of field is made, merged, multiplied, written and read."""
 
-    of: Callable[[CellSample, bytes], Cell]
-    merge: Callable[[Sequence[Cell], CombinedField], Cell]
-    times: Callable[[Cell, int], Cell]
-    write: Callable[[Cell], bytes]
-    read: Callable[[bytes], Cell]
+    of: Callable[[CellSample, bytes], CellValue]
+    merge: Callable[[Sequence[CellValue], CombinedField], CellValue]
+    times: Callable[[CellValue, int], CellValue]
+    write: Callable[[CellValue], bytes]
+    read: Callable[[bytes], CellValue]
 
 
 def _number_bytes(units: int) -> bytes:
@@ -121,7 +121,7 @@ def _read_number(raw: bytes) -> int:
     return int.from_bytes(raw[2:], "big", signed=True) * (1 << shift)
 
 
-def _write_average(cell: Cell) -> bytes:
+def _write_average(cell: CellValue) -> bytes:
     units, count = cell
     return codec.pack([_number_bytes(units), count])
 
@@ -133,7 +133,7 @@ def _items(raw: bytes, most: int) -> Sequence[Any]:
     return listed
 
 
-def _read_average(raw: bytes) -> Cell:
+def _read_average(raw: bytes) -> CellValue:
     match _items(raw, 2):
         case (bytes(number), int(count)) if 0 <= count <= COUNT_MAX:
             return _read_number(number), count
@@ -141,11 +141,11 @@ def _read_average(raw: bytes) -> Cell:
             raise CodecError("", "not a sum and a count")
 
 
-def _of_average(sample: CellSample, _who: bytes) -> Cell:
+def _of_average(sample: CellSample, _who: bytes) -> CellValue:
     return (0, 0) if sample.number is None else (sample.number, 1)
 
 
-def _merge_buckets(cells: Sequence[Cell], _field: CombinedField) -> Cell:
+def _merge_buckets(cells: Sequence[CellValue], _field: CombinedField) -> CellValue:
     counts: dict[int, int] = {}
     for cell in cells:
         for bucket, count in cell:
@@ -157,15 +157,15 @@ def _merge_buckets(cells: Sequence[Cell], _field: CombinedField) -> Cell:
     return tuple(ranked)
 
 
-def _of_bucket(sample: CellSample, _who: bytes) -> Cell:
+def _of_bucket(sample: CellSample, _who: bytes) -> CellValue:
     return () if sample.bucket is None else ((sample.bucket, 1),)
 
 
-def _write_pairs(cell: Cell) -> bytes:
+def _write_pairs(cell: CellValue) -> bytes:
     return codec.pack([list(pair) for pair in cell])
 
 
-def _read_buckets(raw: bytes) -> Cell:
+def _read_buckets(raw: bytes) -> CellValue:
     pairs = _items(raw, BUCKETS_MAX)
     for pair in pairs:
         match pair:
@@ -177,20 +177,20 @@ def _read_buckets(raw: bytes) -> Cell:
     return pairs
 
 
-def _merge_top(cells: Sequence[Cell], field: CombinedField) -> Cell:
+def _merge_top(cells: Sequence[CellValue], field: CombinedField) -> CellValue:
     entries = {entry for cell in cells for entry in cell}
     return tuple(sorted(entries, key=lambda entry: (-entry[0], entry[1]))[: field.top])
 
 
-def _of_top(sample: CellSample, who: bytes) -> Cell:
+def _of_top(sample: CellSample, who: bytes) -> CellValue:
     return () if sample.number is None else ((sample.number, who),)
 
 
-def _write_top(cell: Cell) -> bytes:
+def _write_top(cell: CellValue) -> bytes:
     return codec.pack([[_number_bytes(units), who] for units, who in cell])
 
 
-def _read_top(raw: bytes) -> Cell:
+def _read_top(raw: bytes) -> CellValue:
     found = []
     for entry in _items(raw, TOP_MAX):
         match entry:
@@ -201,22 +201,22 @@ def _read_top(raw: bytes) -> Cell:
     return tuple(found)
 
 
-def _merge_hashes(cells: Sequence[Cell], _field: CombinedField) -> Cell:
+def _merge_hashes(cells: Sequence[CellValue], _field: CombinedField) -> CellValue:
     return tuple(sorted({each for cell in cells for each in cell})[:DISTINCT_HASHES])
 
 
-def _of_hash(sample: CellSample, _who: bytes) -> Cell:
+def _of_hash(sample: CellSample, _who: bytes) -> CellValue:
     if sample.value is None:
         return ()
     digest = hashlib.sha256(pack_values([sample.value])).digest()
     return (int.from_bytes(digest[:HASH_BYTES], "big"),)
 
 
-def _write_hashes(cell: Cell) -> bytes:
+def _write_hashes(cell: CellValue) -> bytes:
     return b"".join(each.to_bytes(HASH_BYTES, "big") for each in cell)
 
 
-def _read_hashes(raw: bytes) -> Cell:
+def _read_hashes(raw: bytes) -> CellValue:
     if len(raw) % HASH_BYTES or len(raw) > DISTINCT_HASHES * HASH_BYTES:
         raise CodecError("", "not a list of hashes")
     starts = range(0, len(raw), HASH_BYTES)
@@ -230,11 +230,11 @@ def _ascend(listed: Sequence[int]) -> None:
         raise CodecError("", "not in ascending order")
 
 
-def _known(cells: Sequence[Cell]) -> list[int]:
+def _known(cells: Sequence[CellValue]) -> list[int]:
     return [cell for cell in cells if cell is not None]
 
 
-def _same(cell: Cell, _count: int) -> Cell:
+def _same(cell: CellValue, _count: int) -> CellValue:
     return cell
 
 

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
-from relay.core.destination.customized_forms import Form, Forms
+from relay.core.destination.customized_forms import CustomizedForm, Forms
 from schemas.content.blobs import Reference
 from schemas.content.manifest import (
     CLEANED,
@@ -36,7 +36,7 @@ class Claim:
 
     placement: MailKey
     entry: ManifestEntry
-    form: Form | None = None
+    form: CustomizedForm | None = None
     # If the object is sealed.
     sealed_under: SealingKey | None = None
     # Under a rollout.
@@ -60,7 +60,7 @@ class DesiredObject:
     # Who asks for just this; nobody if it is implied: a Namespace that others need.
     placements: tuple[str, ...]
     # What it becomes here, if it is customized.
-    form: Form | None = None
+    form: CustomizedForm | None = None
     # If it is sealed, and what its plain bytes are known by.
     sealed_under: SealingKey | None = None
     mark: str = ""

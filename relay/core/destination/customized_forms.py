@@ -15,7 +15,7 @@ from schemas.records.properties import Properties
 from schemas.values.identity import ContentHash, MailKey
 from schemas.values.refusals import WireRefused
 
-Values = tuple[tuple[str, str | None], ...]
+ValuesUsed = tuple[tuple[str, str | None], ...]
 """Properties as they were asked for, sorted; None is one that the destination has not."""
 
 NOBODY = Properties("", ())
@@ -26,12 +26,12 @@ class NotCustomized(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class CustomizedForm:
     """What an object becomes here: the address of that, and what it was made of."""
 
     address: ContentHash
     customizer: Reference | None
-    values: Values
+    values: ValuesUsed
 
     @property
     def properties(self) -> dict[str, str]:
@@ -39,9 +39,9 @@ class Form:
         return {name: value for name, value in self.values if value is not None}
 
 
-Forms = Mapping[ObjectKey, Form]
+Forms = Mapping[ObjectKey, CustomizedForm]
 Customize = Callable[
-    [ObjectKey, bytes, bytes | None, Mapping[str, str], str], tuple[ContentHash, Values, int]
+    [ObjectKey, bytes, bytes | None, Mapping[str, str], str], tuple[ContentHash, ValuesUsed, int]
 ]
 """Customizes the bytes of an object by those of its Customizer and by properties, at a destination.
 
@@ -56,7 +56,7 @@ FAILED_STEPS = TURN_STEPS // 4
 
 def customizes_nothing(
     _key: ObjectKey, _plain: bytes, _by: bytes | None, _values: Mapping[str, str], _where: str
-) -> tuple[ContentHash, Values, int]:
+) -> tuple[ContentHash, ValuesUsed, int]:
     """What a node does that is given no other way: such an object is not applied."""
     raise NotCustomized("this program customizes nothing; use a newer one")
 
@@ -144,7 +144,7 @@ class CustomizedForms:
 
     def _made(
         self, entry: ManifestEntry, under_way: PlacementForms
-    ) -> tuple[ContentHash, Values, int]:
+    ) -> tuple[ContentHash, ValuesUsed, int]:
         by = entry.customizer
         return self._customize(
             entry.key,
@@ -162,7 +162,7 @@ class PlacementForms:
         self, arm: Reference, manifest: Manifest, plains: Mapping[ContentHash, bytes]
     ) -> None:
         self.arm, self.manifest = arm, manifest
-        self.made: dict[ObjectKey, Form] = {}
+        self.made: dict[ObjectKey, CustomizedForm] = {}
         # Why some cannot become anything.
         self.failed: dict[ObjectKey, str] = {}
         templates = [entry for entry in manifest.entries if entry.flags & TEMPLATE]
@@ -194,8 +194,8 @@ class PlacementForms:
         value, key = self._plains[reference.address], self.manifest.key
         return value if key is None else key.unseal(reference.kind, value)
 
-    def put(self, entry: ManifestEntry, made: tuple[ContentHash, Values, int]) -> int:
+    def put(self, entry: ManifestEntry, made: tuple[ContentHash, ValuesUsed, int]) -> int:
         """Take what became of an object; how many steps that took."""
         address, values, steps = made
-        self.made[entry.key] = Form(address, entry.customizer, values)
+        self.made[entry.key] = CustomizedForm(address, entry.customizer, values)
         return steps

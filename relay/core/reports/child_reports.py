@@ -10,12 +10,19 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import NamedTuple, Protocol
 
-from relay.core.gates import GateNames, Waves
+from relay.core.gates import GateNames, WaveNumbers
 from relay.core.link.session import Presence
 from relay.core.reports import reduce
 from relay.core.reports.digest import ReportDigests, run_number
 from relay.core.reports.fold import NOTHING, Counted, Fold, Reported, Shapes
-from relay.core.reports.room import PartBudget, Said, UnsaidCounts, room_of, size_of, taken_from
+from relay.core.reports.room import (
+    PartBudget,
+    PartFigures,
+    UnsaidCounts,
+    room_of,
+    size_of,
+    taken_from,
+)
 from schemas.objects.objects import ObjectKey
 from schemas.reports.collectors import Collected
 from schemas.reports.reports import (
@@ -48,7 +55,7 @@ _MAINTAINED = Summary({MAINTAINED: 1}, {MAINTAINED: 1}, {ARM_OLDER: 1})
 _NEVER_JOINED = Summary({NEVER_JOINED: 1}, {NEVER_JOINED: 1}, {ARM_OLDER: 1})
 
 
-def _of_waves(one: Summary, count: int, waves: Waves) -> Summary:
+def _of_waves(one: Summary, count: int, waves: WaveNumbers) -> Summary:
     """So many destinations that say the same, in their waves."""
     if not count:
         return reduce.EMPTY
@@ -71,11 +78,11 @@ class ExpectedWaves(NamedTuple):
     # Whether its content cannot be had here, so that nobody is sent the present step.
     refused: bool
     # The waves of those for whom it is meant at and below the child. Costs as much as there are.
-    expected: Callable[[], Waves]
+    expected: Callable[[], WaveNumbers]
     # Whether the child is an edge whose progress says that its report reflects the present step.
     answered: bool = False
     # The waves of those of them at which a person works.
-    maintained: Callable[[], Waves] = Counter
+    maintained: Callable[[], WaveNumbers] = Counter
 
 
 class ExpectedCounts(NamedTuple):
@@ -545,7 +552,7 @@ class ChildReports:
             many = reduce.merge(many, _of_waves(_MAINTAINED, worked_at, apart))
         return Counted(self._shapes.shared(many))
 
-    def _is_said(self, place: int, said: Reported | Said) -> bool:
+    def _is_said(self, place: int, said: Reported | PartFigures) -> bool:
         return self._digests.counts(place, said[0], said[1])
 
     def _replace(self, fold: Fold, place: int, key: MailKey, said: Reported) -> None:

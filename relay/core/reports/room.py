@@ -160,7 +160,7 @@ def _note(sizes: dict[MailKey, int], key: MailKey, size: int) -> None:
         sizes.pop(key, None)
 
 
-Said = tuple[int, int, int]
+PartFigures = tuple[int, int, int]
 """Of a slot: run, revision and bytes; where it is only noted that something was said, minus the
 bytes that found no room."""
 
@@ -175,7 +175,7 @@ class _Totals(NamedTuple):
     # How many are only noted.
     noted: int = 0
 
-    def plus(self, said: Said, slots: int = 1) -> _Totals:
+    def plus(self, said: PartFigures, slots: int = 1) -> _Totals:
         """With a slot more; or with one less, if `slots` is -1."""
         kept, refused, noted = max(said[2], 0), max(-said[2], 0), said[2] <= 0
         return _Totals(
@@ -193,7 +193,7 @@ class PartBudget:
         """`limits` are of one child: how many slots, and bytes."""
         self._limits = limits
         # By child and placement: what was said in each part.
-        self._parts: dict[int, dict[MailKey, dict[int, Said]]] = {}
+        self._parts: dict[int, dict[MailKey, dict[int, PartFigures]]] = {}
         self._totals: dict[int, _Totals] = {}
 
     def admits(self, place: int, key: MailKey, part: int, size: int) -> bool:
@@ -216,7 +216,7 @@ class PartBudget:
         of_child = self._parts[place].items()
         return [(key, n) for key, parts in of_child for n, said in parts.items() if said[2] < 0]
 
-    def of(self, place: int, key: MailKey) -> dict[int, Said]:
+    def of(self, place: int, key: MailKey) -> dict[int, PartFigures]:
         """A child's parts of a placement: run, revision, and bytes."""
         return self._parts.get(place, {}).get(key, {})
 
@@ -230,13 +230,13 @@ class PartBudget:
             for part, (run, revision, _) in parts.items():
                 yield part_key(key, part), run, revision
 
-    def put(self, place: int, key: MailKey, part: int, said: Said) -> None:
+    def put(self, place: int, key: MailKey, part: int, said: PartFigures) -> None:
         """Note a part's run, revision and bytes."""
         self.take(place, key, part)
         self._parts.setdefault(place, {}).setdefault(key, {})[part] = said
         self._totals[place] = self._totals.get(place, _Totals()).plus(said)
 
-    def take(self, place: int, key: MailKey, part: int) -> Said | None:
+    def take(self, place: int, key: MailKey, part: int) -> PartFigures | None:
         """Forget a part; what was noted of it."""
         of_child = self._parts.get(place, {})
         parts = of_child.get(key, {})

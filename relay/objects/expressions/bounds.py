@@ -48,7 +48,7 @@ _TOKEN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 PATH_MAX = 2
-Path = tuple[str, ...]
+FieldPath = tuple[str, ...]
 
 
 class TooCostly(ValueError):
@@ -69,7 +69,7 @@ class Shape:
     calls: frozenset[str]
     # Each use of a variable as the fields it goes to, at most two: those it needs of the variable.
     # An empty name is that of a field of which it matters only that it is there.
-    paths: Mapping[str, frozenset[Path]]
+    paths: Mapping[str, frozenset[FieldPath]]
     # How often variables are mentioned, by how many loops are around; and those of loops.
     mentions: tuple[int, ...]
     own_mentions: tuple[int, ...]
@@ -173,7 +173,7 @@ def shape_of(text: str) -> Shape:
     bound: set[str] = set()
     loops, patterns, macros = list[int](), list[int](), list[str]()
     called = list[int]()
-    paths: dict[str, set[Path]] = {}
+    paths: dict[str, set[FieldPath]] = {}
     mentions, own = [0] * (LOOPS_DEEP_MAX + 1), [0] * (LOOPS_DEEP_MAX + 1)
     for at, stack in _loops_around(said):
         token, deep = said[at], sum(map(bool, stack))
@@ -225,9 +225,9 @@ def _loops_around(said: Sequence[str]) -> Iterator[tuple[int, Sequence[str]]]:
         yield at, stack
 
 
-def narrowed(value: object, paths: Iterable[Path]) -> object:
+def narrowed(value: object, paths: Iterable[FieldPath]) -> object:
     """What these uses need of the value: of a map, the fields that they name."""
-    named: dict[str, list[Path]] = {}
+    named: dict[str, list[FieldPath]] = {}
     for path in paths:
         if not path:
             return value
@@ -252,7 +252,7 @@ def _patterns_in(text: str, tokens: Sequence[Lexeme], called: Iterable[int]) -> 
             yield text[tokens[close - 1].start : tokens[close - 1].end]
 
 
-def _path_from(tokens: Sequence[str], at: int) -> Path:
+def _path_from(tokens: Sequence[str], at: int) -> FieldPath:
     """The fields to which a use of a variable goes; what is called there is none."""
     end, path = at + 1, list[str]()
     while len(path) < PATH_MAX and tokens[end : end + 1] == ["."]:
