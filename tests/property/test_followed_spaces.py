@@ -180,7 +180,7 @@ def test_all_parts_that_wait_have_a_bound_and_silent_ones_go(monkeypatch):
 
 
 async def test_a_question_that_no_parts_hold_is_told_of_with_its_bound():
-    async def ask(_, question, __):
+    async def ask(_, question, *__):
         raise TooLong(len(question), 1_048_576)
 
     space = MemorySpace(HandClock(), SeededDice())
