@@ -249,7 +249,7 @@ class Controllers:
                 translator.look_at([name])
 
     def _holding(self, key: MailKey) -> Iterator[tuple[PlacementTranslator, str]]:
-        """Of which space a placement is, and its name there."""
+        """The space of a placement, and its name there."""
         for one in self.workload_spaces:
             if (name := one.translator.name_of(key)) is not None:
                 yield one.translator, name

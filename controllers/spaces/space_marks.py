@@ -66,7 +66,7 @@ class SpaceContinuity:
     async def lost(
         self, space: Space, unseen: Callable[[], frozenset[ObjectKey]]
     ) -> frozenset[ObjectKey]:
-        """Of what no list shows now, what nobody deleted; raises SpaceError while none can tell.
+        """What no list shows now and nobody deleted; raises SpaceError while none can tell.
 
         A space that was rolled back, or lost some, lost all that it does not know to be deleted,
         until nothing is missing.

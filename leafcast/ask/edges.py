@@ -37,7 +37,7 @@ class Edges:
 
     @property
     def count(self) -> int:
-        """Of how many an answer is expected."""
+        """How many edges are expected to answer."""
         return len({*self.reached, *self.silent})
 
 

@@ -132,7 +132,7 @@ def checked_answer(path: NodePath, answer: object) -> dict[str, Any]:
 
 
 def _checked_members(listed: object) -> list[dict[str, Any]]:
-    """Of a node that has several members how they stand: see leafcast.node.member_forms."""
+    """How the members of a node stand that has several: see leafcast.node.member_forms."""
     found = listed[:MEMBERS_SHOWN_MAX] if isinstance(listed, list) else []
     texts, figures = ("name", "role", "server", "version"), ("seconds", "lag")
     return [

@@ -72,7 +72,7 @@ def placement_of(rollout: Object) -> str:
 
 
 def _age(rollout: Object) -> tuple[str, str]:
-    """Of two the older counts."""
+    """What to sort by: the older of two counts."""
     metadata = rollout["metadata"]
     return str(metadata.get("creationTimestamp") or ""), str(metadata["name"])
 

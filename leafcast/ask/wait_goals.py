@@ -23,7 +23,7 @@ UNMET = {
     SYNCED: 'state != "synced"',
     HEALTHY: 'state != "synced" || health != "healthy"',
 }
-"""Of which destinations that is not so, in CEL over what the tree tells of one."""
+"""The destinations for which it is not so, in CEL over what the tree tells of one."""
 
 Row = Mapping[str, Any]
 

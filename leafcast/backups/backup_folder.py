@@ -108,7 +108,7 @@ class BackupFolder:
         return sorted(kept, key=lambda it: it.line.number if it.line else -1, reverse=True)
 
     def sizes(self) -> dict[str, int]:
-        """Of each piece what it takes, in bytes."""
+        """What each piece takes, in bytes."""
         found = {}
         for folder in self._piece_folders():
             with os.scandir(folder) as entries:

@@ -1,4 +1,4 @@
-"""Of the three members of a centre two are lost for good: the third's store makes a centre alone.
+"""Two of a centre's three members are lost for good: the third's store makes a centre alone.
 
 One of three decides nothing, and an empty one beside it is not asked who leads. So two servers run
 on copies of its store, on this machine and for a moment, and what they agree on is read as a backup

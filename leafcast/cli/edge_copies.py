@@ -147,7 +147,7 @@ async def _show_held(session: Session, wanted: CopiesWanted, printer: CopyPrinte
 
 
 def _tell(edges: Edges) -> None:
-    """Of how many this is, and who is missing."""
+    """Tell how many answered, of how many, and who is missing."""
     answered = edges.count - len(edges.silent)
     joined = f"; {len(edges.never_joined)} never joined" if edges.never_joined else ""
     said = f"{answered} of {many(edges.count, 'edge')} answered{joined}"

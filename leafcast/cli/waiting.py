@@ -25,7 +25,7 @@ SLICE_SECONDS, LIVE_SECONDS, GRACE_SECONDS = 10.0, 1.0, 5.0
 FIRST_SECONDS = 1.0
 """So long the tree is asked at once, and so long where a line shows how far it is."""
 LISTED_MAX = 10_000
-"""Of so many destinations for which it is not so it is looked whether they are excepted."""
+"""At most so many destinations for which it is not so are looked up, whether they are excepted."""
 MET, NOT_YET, IN_VAIN = "met", "not yet", "in vain"
 _CLEAR = "\r\x1b[K"
 

@@ -171,7 +171,7 @@ class Daemon:
         return answer
 
     async def _standing(self) -> Mapping[str, Any]:
-        """Of a centre of several members, how the active one stands; of any other nothing."""
+        """How the active member of a centre stands; nothing of one that has no members."""
         member = self.centre.options.member
         return member.presence.own() if member is not None else {}
 

@@ -44,12 +44,12 @@ _WARNINGS = frozenset(
     }
 )
 _LACKS = frozenset({"UnknownKind", "NamespaceNotFound", "NothingSelected", "KindUnreadable"})
-"""Of these the condition ObjectsSelected tells; that it is not synced either is no more news."""
+"""The condition ObjectsSelected tells of these; that it is not synced either is no more news."""
 _STORY = {
     "Synced": ("Delivered", "delivered to", "synced"),
     "Healthy": ("Working", "working at", "healthy"),
 }
-"""Of these conditions the good end is told, and why they cannot come to it: not each step."""
+"""The good end of these conditions is told, and why they cannot come to it: not each step."""
 _ON_THE_WAY = frozenset({"Incomplete", "Pending", "Progressing", "Degraded", "Unreachable"})
 _OF_READY = frozenset({"Reconciling", "Stalled"})
 """They say of Ready what kind of false it is, in its words."""

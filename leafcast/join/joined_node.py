@@ -226,7 +226,7 @@ class JoinedNode:
         return trouble
 
     def _tell(self, noted: Noted) -> None:
-        """Of what the node notes a person has to know why it does nothing, or lags behind."""
+        """A person has to know, of what the node notes, why it does nothing or lags behind."""
         if noted.reason in (EXPIRED_VIEW, STALE_VIEW, FRESH_VIEW):
             self._say(f"{self.grant.path}: {noted.detail}")
 

@@ -118,7 +118,7 @@ def judged(seat: MemberSeat, asked: MemberRequest, release: str, now_ms: int) ->
 
 
 def seat_names(path: NodePath) -> tuple[str, ...]:
-    """Of the machines that ask: the centre's own is the first already."""
+    """The names of the machines that ask: the centre's own is the first already."""
     names = tuple(f"m{number}" for number in range(1, MEMBERS + 1))
     return names[1:] if path.is_root else names
 

@@ -50,7 +50,7 @@ class MemberSettings:
 
     @property
     def name(self) -> str:
-        """Of this member, within its node."""
+        """The name of this member within its node."""
         return self.cluster.member
 
     @property

@@ -159,7 +159,7 @@ def _objects(copy: Copy, wanted: CopyQuery) -> Iterator[dict[str, Any]]:
 
 
 def _known_ms(page: CopiesPage) -> int:
-    """Of which moment all of the child's copies are, as its last hello says; 0 if it does not."""
+    """The moment of all of the child's copies, as its last hello says; 0 if it does not."""
     try:
         hello = decode(Hello, page.hello, PART_MAX_BYTES) if page.hello else None
     except RecordRefused:

@@ -15,7 +15,7 @@ from schemas.values.wording import all_but, many, namespace_first
 
 ERRORS_MAX = 5
 WORST_MIN = 12
-"""Of fewer characters nobody would read what is worst."""
+"""With fewer characters nobody would read what is worst."""
 
 WaitState = Mapping[str, Any]
 

@@ -497,7 +497,7 @@ class Upstream(RoomsPart):
         return here or self._children.awaits_content()
 
     def interest(self) -> SnapshotInterest:
-        """Of snapshots: the keys of what is held and of what waits, and the own subtree."""
+        """What snapshots are read for: keys of what is held and of what waits, the own subtree."""
         waiting = (event.key for event in self.link.reader.parked if event.key != KEYS_KEY)
         keys = map(mail_entry_key, (*self._book.without_path(), *waiting))
         return SnapshotInterest([*keys, *self._wants.places_below()], self._config.path)

@@ -164,7 +164,7 @@ class CentrePublisher:
         return {key: history.references for key, history in self._histories.items()}
 
     def rejections(self) -> Mapping[MailKey, tuple[Reference, Reference]]:
-        """Of placements of which something is rejected: what was wanted, and what goes out."""
+        """What was wanted, and what goes out, for placements of which something is rejected."""
         found = {}
         for key, history in self._histories.items():
             if history.rejected:
@@ -333,7 +333,7 @@ def small_content(
     blobs: Mapping[ContentHash, bytes],
     most: int = CARRIED_MAX_BYTES,
 ) -> Carried:
-    """Of these stored values those that a record names, in its order, while they fit."""
+    """The stored values that a record names, in its order, while they fit."""
     found: dict[ContentHash, bytes] = {}
     for reference in references:
         value = blobs.get(reference.address)

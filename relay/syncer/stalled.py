@@ -25,7 +25,7 @@ LOOK_SECONDS_MAX = 60.0
 LOOKED_AT_MAX = 20
 """How many objects at work are looked at: as many as a report names."""
 PODS_MAX = 100
-"""Of larger ones only their own status is told."""
+"""Larger ones tell only their own status."""
 _WITH_PODS = frozenset(
     {
         ("apps", "daemonsets"),

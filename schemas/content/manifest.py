@@ -67,7 +67,7 @@ def removal_word(flags: int) -> str:
 
 
 class ListRoot(WireRecord, frozen=True):
-    """Of a manifest: how many items, split by how many bits, the chunks in order; what comes up."""
+    """A manifest's root: how many items, split by how many bits, the chunks; what comes up."""
 
     version: Natural
     count: Natural

@@ -72,7 +72,7 @@ _BY_API = {kind.api: kind for kind in KINDS}
 
 
 def kind_of(placement: str) -> PlacementKind:
-    """Of which kind a placement is."""
+    """The kind of a placement."""
     return BINDING_POLICIES if placement.startswith(BINDING_POLICIES.prefix) else EDGE_PLACEMENTS
 
 

@@ -149,7 +149,7 @@ class Cursor(WireRecord, frozen=True):
 
 
 def told_addresses(urls: Iterable[str]) -> tuple[str, ...]:
-    """Of the URLs where a server listens, those that a welcome has room for."""
+    """Those URLs where a server listens that a welcome has room for."""
     return tuple(it for it in urls if len(it) <= ADDRESS_MAX_CHARACTERS)[:ADDRESSES_MAX]
 
 

@@ -10,7 +10,7 @@ V = TypeVar("V")
 
 
 class BoundedCache(Generic[K, V]):
-    """Of more than `most` bytes in all those go that were not used for longest."""
+    """Keeps at most `most` bytes in all: those go first that were not used for longest."""
 
     def __init__(self, most: int, least: int = 0) -> None:
         """So many at `least` are held, however large they are."""

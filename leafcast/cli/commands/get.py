@@ -128,8 +128,8 @@ def get(
 
     With --all-edges each edge is asked for what it holds, such as which image runs there; of a
     kind that only arises there and is brought up (`spec.upsync`) their parents are asked. Exit code
-    1 if not all answered, who is then named. Of one edge that is away, --at shows what it brought
-    up, and as of when.
+    1 if not all answered, who is then named. --at shows what an edge that is away brought up, and
+    as of when.
 
     Kinds go by their names, plurals and short names: deploy, svc, cm, ns, epl (EdgePlacement),
     loc (Location), synctargets, and those of custom kinds that were applied.

@@ -206,7 +206,7 @@ class _Shown:
         return rows
 
     def _told(self) -> frozenset[str]:
-        """Of what is told: what does not change only if nothing does, or all is asked for."""
+        """What is told: what does not change only if nothing does, or all is asked for."""
         counts = self.plan.summary["counts"]
         words = frozenset(word for word in counts if counts[word])
         return words if self.every or words == {"none"} else words - {"none"}

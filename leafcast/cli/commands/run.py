@@ -59,7 +59,7 @@ def run(
     file names the spaces of a centre (workloads, inventory) and the cluster of an edge: embedded or
     simulated, in-cluster, or kubeconfig and context.
 
-    Of a node that runs on three machines it runs one member, with a server of its own: the file is
+    It runs one member of a node that runs on three machines, with a server of its own: the file is
     member.json in that one's data directory. /readyz says whether it is active or stands by.
     """
     if file.name == MEMBER_FILE:

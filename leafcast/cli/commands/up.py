@@ -152,7 +152,7 @@ def up(  # noqa: PLR0913 - its options
 
     With --listen nodes join from elsewhere: relays of this machine take their links with TLS, by
     certificates of the tree's own that are renewed in time, or by yours. The centre is at the port
-    named (7422), the relays below it at those that follow. Of wss://NAME/PATH a proxy is in front,
+    named (7422), the relays below it at those that follow. A proxy is in front of wss://NAME/PATH,
     and passes WebSockets on to port 8422 of 127.0.0.1 and those that follow.
 
     With --store-key-file all that its servers store is encrypted. The key goes to them alone; each

@@ -15,7 +15,7 @@ from schemas.records.records import OVER_SYNC_TARGET, Alternative, DeltaHead, Ga
 from schemas.values.identity import MailKey
 
 EXCEPTED_MAX = 10_000
-"""Of so many destinations one may say that they are not waited for."""
+"""For so many destinations one may say that they are not waited for."""
 
 
 class Excepted:

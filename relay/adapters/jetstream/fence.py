@@ -234,7 +234,7 @@ def is_erased(stored: Stored) -> bool:
 async def stuck_streams(
     connection: Connection, publishers: Mapping[str, FencedPublisher]
 ) -> dict[str, str]:
-    """Of each stream that takes no writes though it has a leader, the server that leads it."""
+    """The servers that lead a stream which takes no writes, by that stream."""
     stuck = {}
     for stream, publisher in tuple(publishers.items()):
         # The first may have come amid an election.

@@ -74,7 +74,7 @@ class Uplink:
         self._heard = 0.0
         self._waiting: set[asyncio.Timeout] = set()
         self._loading: set[asyncio.Timeout] = set()
-        """Of those that wait, those for content."""
+        """Those for content that wait."""
         self._loads_begun = asyncio.Event()
         self._link_news = asyncio.Event()
         self.mailbox = Mailbox(connection, path, inbox, clock, came=self._mail_came, lost=self.lost)

@@ -390,7 +390,7 @@ class EmbeddedServer:
 
     @property
     def _mark(self) -> StoreMark | None:
-        """Of the kind of its store; None as long as it is alone."""
+        """The mark of its store; None as long as it is alone."""
         cluster = self._cluster
         if cluster is None:
             return None

@@ -552,7 +552,7 @@ def mark_of_loss(bucket: str) -> str:
 
 
 def _checksum(key: str, stored: bytes) -> str:
-    """Of an entry as it is stored: no damage makes one of it that lay elsewhere."""
+    """The sum over an entry as it is stored: no damage makes one of it that lay elsewhere."""
     return blake2b(stored, digest_size=_CHECKSUM_BYTES, key=key.encode()[:64]).hexdigest()
 
 

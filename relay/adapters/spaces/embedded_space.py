@@ -173,7 +173,7 @@ class EmbeddedSpace:
         return rules.at_revision(found.stored, found.revision) if found.stored else None
 
     async def absence(self, keys: Collection[ObjectKey]) -> Absence:
-        """Of a bucket that lost nothing, what has no deletion was deleted long ago."""
+        """What has no deletion in a bucket that lost nothing was deleted long ago."""
         deleted, present, lost = set[ObjectKey](), set[ObjectKey](), set[ObjectKey]()
         mended_at = await self._bucket.mended_at()
         for key in keys:

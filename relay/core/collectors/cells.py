@@ -55,7 +55,7 @@ def from_units(units: int) -> float:
 
 
 def average(cell: CellValue) -> float:
-    """Of an AVG that has values: their exact average, rounded once."""
+    """The exact average of an AVG that has values, rounded once."""
     units, count = cell
     return _nearest(Fraction(units, count << UNIT_BITS))
 

@@ -44,7 +44,7 @@ class Claim:
 
     @property
     def address(self) -> ContentHash:
-        """Of what it becomes here."""
+        """The address of what it becomes here."""
         return self.entry.identity if self.form is None else self.form.address
 
 
@@ -73,12 +73,12 @@ class DesiredObject:
 
     @property
     def identity(self) -> ContentHash:
-        """Of what was sent, as its entry has it."""
+        """The address of what was sent, as its entry has it."""
         return ContentHash(self.mark) if self.mark else self.reference.address
 
     @property
     def address(self) -> ContentHash:
-        """Of what is applied."""
+        """The address of what is applied."""
         return self.form.address if self.form is not None else self.identity
 
     @property

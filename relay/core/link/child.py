@@ -23,7 +23,7 @@ from schemas.values.identity import SNAPSHOT_KEY, MailKey
 REACH_SECONDS = 60.0
 """So long per level below it a child may take to reach what was written to it."""
 IN_FLIGHT_MAX = 64
-"""Of more inventory records under way to a child each may bear on any placement."""
+"""If more inventory records are under way to a child, each may bear on any placement."""
 
 
 class ChildFigures(NamedTuple):

@@ -327,7 +327,7 @@ class MailboxWriter:
     def _still_in_full(
         self, excluded: Iterable[tuple[MailKey, Version]]
     ) -> Iterator[tuple[MailKey, Version]]:
-        """Of what a snapshot leaves out, what the slots hold: one may be a head by now."""
+        """What the slots hold of what a snapshot leaves out: one may be a head by now."""
         for key, version in excluded:
             slot = self.slots.get(key)
             if slot is None or not slot.version.full:
