@@ -6,7 +6,6 @@ puts no test in its group with pytest 9.2, and says nothing.)
 
 import os
 import tempfile
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from subprocess import Popen
@@ -62,8 +61,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Of several processes each takes the first file that nobody took."""
     if not hasattr(config, "workerinput"):
         return
-    tests_in = Counter(sharing.file_of(item.nodeid) for item in items)
-    items.sort(key=lambda item: sharing.turn(item.nodeid, tests_in[sharing.file_of(item.nodeid)]))
+    items.sort(key=lambda item: sharing.turn(item.nodeid))
 
 
 @pytest.hookimpl(optionalhook=True)

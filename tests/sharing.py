@@ -1,27 +1,45 @@
 """Who of several processes runs which tests, and in which order: `-n 3` and the like.
 
-One process runs the tests of whole trees of processes, one after the other, and another those that
-break such trees: what these wait for comes late on a machine that is busy. All others run the files
-of all other tests meanwhile, and whoever is done takes the next file. Tests that only compute leave
-no processor idle, and those with servers wait for most of their time: so of the processes one
-computes while any file is left that does, and all others take those with servers. Those of API
-servers, which are heavy, come last of these, and the longest of them first, so that all end at
+Two processes begin with the tests of whole trees of processes, each with its own, one test after
+the other: what these wait for comes late on a machine that is busy. All others run the files of all
+other tests meanwhile, and whoever is done takes the next file. Tests that only compute leave no
+processor idle, and those with servers wait for most of their time: so of the processes one computes
+while any file is left that does, and all others take those with servers. Those of API servers,
+which are heavy, come last of these. The longest files come first, so that all processes end at
 about the same time.
 """
 
 from collections.abc import Iterable
 
-IN_TURN = TREES, CHAOS, SERVERS, KUBE, COMPUTED = "trees", "chaos", "servers", "kube", "computed"
-WHOLE_TREES = (TREES, CHAOS)
-OF_TREES = ("tests/docker/", "tests/e2e/", "tests/releases/")
-OF_CHAOS = ("tests/nats/test_chaos_", "tests/nats/test_child_flood")
+TREES, MORE_TREES, SERVERS, KUBE, COMPUTED = "trees", "more trees", "servers", "kube", "computed"
+IN_TURN = (TREES, MORE_TREES, SERVERS, KUBE, COMPUTED)
+WHOLE_TREES = (TREES, MORE_TREES)
+OF_TREES = "tests/e2e/"
+OF_MORE_TREES = (
+    *("tests/docker/", "tests/releases/", "tests/nats/test_chaos_", "tests/nats/test_child_flood"),
+    *("tests/e2e/test_growth", "tests/e2e/test_on_trios", "tests/e2e/test_trios"),
+)
+"""Those of containers, of two releases and of trios, and those that break what they run."""
 OF_KUBE = "tests/kube/"
 OF_COMPUTED = tuple(
     f"tests/{folder}/" for folder in ("simulation", "property", "fuzz", "conformance", "unit")
 )
 """Their order, too: the first have the files that take longest."""
-LONGEST = ("end_to_end", "applying_faults", "kubernetes_faults", "up", "edge_faults")
-"""The files of API servers that take more than two minutes."""
+LONGEST = (
+    *(
+        f"{OF_KUBE}test_{name}.py"
+        for name in (
+            *("end_to_end", "applying_faults", "up", "customization", "lost_stores", "claims"),
+            *("documents", "edge_faults", "kubernetes_faults", "placement_finalizer", "bed"),
+            *("install", "recreated_and_moved", "live_health"),
+        )
+    ),
+    *(
+        f"tests/nats/test_{name}.py"
+        for name in ("trio_takeover", "trio_servers", "trio_lease", "power_cuts", "damaged_stores")
+    ),
+)
+"""The files that take longest, of each group the longest first."""
 OF_ONE_TREE = ("tests/kube/test_customization.py", "tests/kube/test_taken_back.py")
 """They share a tree of API servers, so one process runs both."""
 
@@ -31,13 +49,13 @@ def file_of(nodeid: str) -> str:
 
 
 def group_of(nodeid: str) -> str:
+    if nodeid.startswith(OF_MORE_TREES):
+        return MORE_TREES
+    if nodeid.startswith(OF_TREES):
+        return TREES
     if nodeid.startswith(OF_KUBE):
         return KUBE
-    if nodeid.startswith(OF_CHAOS):
-        return CHAOS
-    if nodeid.startswith(OF_COMPUTED):
-        return COMPUTED
-    return TREES if nodeid.startswith(OF_TREES) else SERVERS
+    return COMPUTED if nodeid.startswith(OF_COMPUTED) else SERVERS
 
 
 def unit_of(nodeid: str) -> str:
@@ -48,17 +66,14 @@ def unit_of(nodeid: str) -> str:
     return OF_ONE_TREE[0] if file in OF_ONE_TREE else file
 
 
-def turn(nodeid: str, tests_in_file: int) -> tuple[int, int, int]:
+def turn(nodeid: str) -> tuple[int, int]:
     """The less, the sooner it is run."""
-    group, file = group_of(nodeid), file_of(nodeid)
-    place, longer = 0, 0
-    if group == KUBE:
-        longest = [f"{OF_KUBE}test_{name}.py" for name in LONGEST]
-        place = longest.index(file) if file in longest else len(longest)
-        longer = -tests_in_file
-    elif group == COMPUTED:
-        place = next(at for at, folder in enumerate(OF_COMPUTED) if file.startswith(folder))
-    return IN_TURN.index(group), place, longer
+    group, unit = group_of(nodeid), unit_of(nodeid)
+    if group == COMPUTED:
+        place = next(at for at, folder in enumerate(OF_COMPUTED) if unit.startswith(folder))
+    else:
+        place = LONGEST.index(unit) if unit in LONGEST else len(LONGEST)
+    return IN_TURN.index(group), place
 
 
 def next_unit(waiting: Iterable[str], *, is_computed: bool) -> str:
