@@ -176,6 +176,7 @@ def test_no_life_breaks_a_law():
         live(life(seed))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda each: each.__name__)
 def test_each_planted_defect_is_found(mutant):
     for seed in range(SEEDS):
