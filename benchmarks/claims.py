@@ -33,7 +33,7 @@ from leafcast.local.views import TreeShape
 from relay.claims.centre_lease import CentreLease
 from relay.claims.edge_claim import EdgeClaim
 from relay.claims.guarded_space import ClaimedSpace, LeasedSpace
-from relay.core.node import Node
+from relay.core.view import NodeView
 from relay.shell.driver import Driver
 from schemas.reports.reports import Count
 from schemas.values.groups import API_PLACEMENT
@@ -104,7 +104,7 @@ class Changes:
         await self._until(partial(is_synced, destinations=1))
 
     async def _until(self, met: Callable[[Count], bool]) -> None:
-        def known(node: Node) -> bool:
+        def known(node: NodeView) -> bool:
             return self._key in node.records and met(node.count(self._key))
 
         await self._relay.until(known)

@@ -93,7 +93,7 @@ class CollectingTree(CoreTree):
 
     def rows(self) -> tuple[int, float]:
         """How many are ready, and the sum of what they say."""
-        (result,) = self.centre.node.collected(self.key)
+        (result,) = self.centre.node.view.collected(self.key)
         counts = [(row.count, row.cells[1]) for row in result.rows.rows.values()]
         return sum(count for count, _ in counts), sum(units for _, units in counts) / 2**1074
 

@@ -318,7 +318,7 @@ class CoreTree:
             host.tell(ev.ReportArrived(name, slot, data))
 
     def count(self) -> Count:
-        return self.centre.node.count(self.key)
+        return self.centre.node.view.count(self.key)
 
     def run(self, seconds: float) -> None:
         """Let virtual time pass: windows end, reports go up."""

@@ -33,7 +33,7 @@ from benchmarks.raw_fanout import connect, consume
 from benchmarks.report import Report, middle
 from benchmarks.wide_tree import JOIN_SECONDS, WideTree, wide_tree
 from leafcast.node.credentials.account_seeds import SEEDS_FILE
-from relay.core.node import Node
+from relay.core.view import NodeView
 from schemas.values.identity import NodePath
 from schemas.values.ordered_values import pack_values
 from tests.memory_tree import placement
@@ -71,7 +71,7 @@ async def flipped(tree: WideTree, objects: int, *, ready: bool) -> float:
     """Seconds until the centre has a whole row of each object, and the count is exact."""
     key, everywhere = await tree.placement_key("shop"), tree.everywhere
 
-    def exact(node: Node) -> bool:
+    def exact(node: NodeView) -> bool:
         count = node.count(key)
         if not count.exact or count.summary.health != {_health(ready=ready): everywhere}:
             return False

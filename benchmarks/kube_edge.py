@@ -27,7 +27,7 @@ from leafcast.join.folder import GRANT_FILE
 from leafcast.join.kept_grant import KeptGrant, write_grant
 from relay.adapters.clock import SystemDice
 from relay.adapters.server.nkey_pairs import new_user_nkey
-from relay.core.node import Node
+from relay.core.view import NodeView
 from relay.shell.driver import Driver
 from relay.space_port import Space
 from relay.syncer.pending import REQUESTS_MAX
@@ -127,7 +127,7 @@ class EdgeTree:
         """Wait until the centre knows that the edge has all of a placement."""
         key = await self.key(name)
 
-        def synced(node: Node) -> bool:
+        def synced(node: NodeView) -> bool:
             return key in node.records and is_synced(node.count(key), 1)
 
         await self.relay.until(synced)

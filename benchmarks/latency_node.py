@@ -26,8 +26,8 @@ from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.server.guard import ProcessGuard
 from relay.adapters.server.nats_config import ParentRemote
 from relay.adapters.spaces.simulated_cluster import Settings
-from relay.core.node import Node
 from relay.core.records.accepted import is_delta
+from relay.core.view import NodeView
 from relay.shell.driver import Driver
 from relay.space_port import Space
 from schemas.records.roots import Roots
@@ -35,7 +35,7 @@ from schemas.values.identity import KeyId, MailKey, NodePath, TreeId
 from tests.memory_tree import config_map
 
 
-def arms(node: Node, count: int) -> frozenset[str]:
+def arms(node: NodeView, count: int) -> frozenset[str]:
     """The content that all of so many destinations have; none while one has not."""
     for key, held in node.records.items():
         if is_delta(held):

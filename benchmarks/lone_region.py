@@ -73,7 +73,7 @@ class LoneRegion(CoreTree):
         said = self.reports(self._path, self.edges, "synced", FIRST)
         folding = time.process_time()
         self.arrive(self._path, said)
-        while not host.node.count(self.key).exact:
+        while not host.node.view.count(self.key).exact:
             self.run(WINDOW_SECONDS)
         self.run(WINDOW_SECONDS)
         folded = time.process_time() - folding

@@ -81,7 +81,7 @@ def one_reports(tree: CoreTree, number: int) -> float:
 def flat(tree: CoreTree) -> tuple[float, float, int]:
     """All reports at one node that folds them all: seconds to read and fold; to fold; bytes."""
     host = tree.hosts[NodePath(("r0",))]
-    summary = host.node.summary(tree.key)
+    summary = host.node.view.summary(tree.key)
     said = WireReport(tree.key, 0, "run", 1, 1, False, 0, _one(summary.arms))  # noqa: FBT003
     data = encode(said)
     count = len(tree.edges) * (len(tree.hosts) - 1)

@@ -26,8 +26,8 @@ from relay.core.collectors.ports import CopyView
 from relay.core.effects import Effect
 from relay.core.events import Event
 from relay.core.instant import Instant
-from relay.core.node import Node
 from relay.objects.expressions.cel import CompiledExpression, ExpressionValues
+from relay.shell.driver import Driver
 from relay.shell.evaluator import CelEvaluator
 from schemas.reports.collectors import CombinedField, Expression, Program
 from schemas.values import codec
@@ -179,8 +179,10 @@ def admitted() -> int:
 class Slices:
     """The processor time of a node's loop, by what it does at a time."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, driver: Driver) -> None:
         self.seconds: list[float] = []
+        node = driver._machine
+        assert node is not None
         self._handle = node.handle
         node.handle = self._timed  # type: ignore[method-assign]
 
@@ -202,7 +204,7 @@ async def at_the_limit(folder: Path) -> tuple[float, float, float]:
             await tree.centre.until(lambda n: n.count(key).summary.health == {"healthy": 1})
             # As a daemon does once it has started.
             search_rarely()
-            before, slices = resident_mb(os.getpid()), Slices(tree.drivers[edge].node)
+            before, slices = resident_mb(os.getpid()), Slices(tree.drivers[edge])
             placed = placement("shop", "shop")
             placed["spec"]["downsync"][0]["statusCollectors"] = ["dearest"]
             await tree.apply(collector, placed)

@@ -31,7 +31,7 @@ from relay.adapters.spaces.simulated_cluster import Settings, SimulatedCluster
 from relay.core.config import NodeConfig
 from relay.core.effects import AckMail
 from relay.core.events import BlobArrived, Event, MailArrived, Remembered, Welcomed
-from relay.core.node import Node
+from relay.core.view import NodeView
 from relay.ports import BusBroken
 from relay.shell.driver import Driver
 from relay.shell.inbox import Inbox
@@ -214,7 +214,7 @@ class SharedEdge:
             key = BUILT_IN_KINDS.key_of(obj)
             await self._space.set_status(key, {"ready": int(ready), "conditions": [condition]})
 
-    def _wants(self, node: Node) -> None:
+    def _wants(self, node: NodeView) -> None:
         self._syncer.set_wants(node.wanted, may_prune=node.may_prune)
 
     async def _content(self, reference: Reference, key: SealingKey | None) -> bytes:

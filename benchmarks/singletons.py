@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from benchmarks.footprint import edge_process
 from benchmarks.report import Report, children_of, cpu_seconds, middle, own_cpu_seconds, resident_mb
 from benchmarks.wide_tree import WideTree
-from relay.core.node import Node
+from relay.core.view import NodeView
 from schemas.objects.objects import ObjectKey
 from schemas.values.identity import MailKey
 from tests.memory_tree import placement
@@ -106,7 +106,7 @@ async def until_shown(tree: WideTree, number: int) -> None:
             await asyncio.sleep(0.1)
 
 
-def is_returned(node: Node, key: MailKey) -> bool:
+def is_returned(node: NodeView, key: MailKey) -> bool:
     """Whether the one copy is counted exactly as synced and well, and its status came."""
     if key not in node.records:
         return False

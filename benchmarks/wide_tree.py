@@ -26,7 +26,7 @@ from relay.adapters.server.nats_config import ParentRemote
 from relay.adapters.server.nats_server import EmbeddedServer
 from relay.adapters.server.nkey_pairs import new_user_nkey
 from relay.adapters.spaces.simulated_cluster import Settings
-from relay.core.node import Node
+from relay.core.view import NodeView
 from relay.ports import BusBroken, first_of
 from relay.shell.driver import Driver
 from relay.space_errors import SpaceError
@@ -100,7 +100,7 @@ class WideTree:
     async def until(self, name: str, met: Callable[[Count], bool], seconds: float = 300) -> Count:
         key = await self.placement_key(name)
 
-        def holds(node: Node) -> bool:
+        def holds(node: NodeView) -> bool:
             return key in node.records and met(node.count(key))
 
         try:
@@ -136,7 +136,7 @@ class WideTree:
         runtime, wanted = self.nodes[region], len(self.edges[region])
         driver = await runtime.running()
 
-        def lets_in(node: Node) -> bool:
+        def lets_in(node: NodeView) -> bool:
             return len(node.children()) == len(runtime.hosted.known.nkeys) == wanted
 
         try:

@@ -21,7 +21,7 @@ from relay.adapters.spaces.simulated_cluster import Settings, SimulatedCluster
 from relay.core.config import NodeConfig
 from relay.core.events import Tick
 from relay.core.instant import Instant
-from relay.core.node import Node
+from relay.core.view import NodeView
 from relay.shell.asker import Asker
 from relay.shell.driver import Driver
 from relay.syncer.applier import ContentMissing
@@ -130,7 +130,7 @@ class MemoryTree:
         syncer: Syncer | None = None
         tasks = self.running[path] = []
 
-        def wants(node: Node) -> None:
+        def wants(node: NodeView) -> None:
             if syncer is not None:
                 syncer.set_wants(node.wanted, may_prune=node.may_prune, rule_of=node.health_rule)
 
@@ -160,8 +160,8 @@ class MemoryTree:
             tasks.append(group.create_task(self._bring_up(cluster, bus, driver)))
         tasks.append(group.create_task(driver.run()))
         await driver.started.wait()
-        answers = answerers(self._answering(path, bus, driver, syncer))
-        asker = self.askers[path] = Asker(bus, lambda: driver.node, self.clock, answers)
+        node, answers = lambda: driver.node, answerers(self._answering(path, bus, driver, syncer))
+        asker = self.askers[path] = Asker(bus, node, driver.count_junk, self.clock, answers)
         tasks.append(group.create_task(asker.run()))
         return driver
 

@@ -19,10 +19,10 @@ from leafcast.daemon.verbs.selection import selection_form
 from leafcast.node.answers import children_counts, figures_of
 from relay.core.asks.answers import destination_row, wave_of
 from relay.core.link.session import CATCHING_UP
-from relay.core.node import Node
 from relay.core.node_answers import node_answer
 from relay.core.records.accepted import is_delta
 from relay.core.reports.reduce import EMPTY, merge_all
+from relay.core.view import NodeView
 from schemas.records.maintenance import NONE, maintenance_of
 from schemas.records.placements import placement_of as placement_named
 from schemas.records.placements import short_title, title
@@ -431,10 +431,10 @@ def _known(centre: Centre) -> Iterator[NodePath]:
             yield record.path
 
 
-def _node(centre: Centre, path: NodePath) -> Node | None:
+def _node(centre: Centre, path: NodePath) -> NodeView | None:
     runtime = centre.nodes.get(path)
     return runtime.node if runtime else None
 
 
-def _parent(centre: Centre, path: NodePath) -> Node | None:
+def _parent(centre: Centre, path: NodePath) -> NodeView | None:
     return None if path.is_root else _node(centre, path.parent)

@@ -26,8 +26,8 @@ from leafcast.node.runtime import NodeRuntime
 from leafcast.space_settings import SIMULATED, SpaceSetting
 from relay.adapters.server.nats_config import ParentRemote
 from relay.adapters.server.nkey_pairs import new_user_nkey
-from relay.core.node import Node
 from relay.core.records.accepted import is_delta
+from relay.core.view import NodeView
 from schemas.records.placements import placement_of
 from schemas.reports.reports import ExceptionSample
 from schemas.values.identity import NodePath
@@ -154,7 +154,7 @@ def _node_view(runtime: NodeRuntime) -> NodeRow:
     )
 
 
-def _placements(node: Node) -> tuple[PlacementView, ...]:
+def _placements(node: NodeView) -> tuple[PlacementView, ...]:
     views = []
     for held in list(node.records.values()):
         if is_delta(held):

@@ -11,7 +11,6 @@ from typing import Any
 from leafcast.node.copies_answer import CopyQuery, copies_answer
 from leafcast.node.member_forms import MEMBERS_ASKED
 from relay.core.asks.answers import BadAskArguments, objects_answer
-from relay.core.node import Node
 from relay.core.node_answers import node_answer, status_answer
 from relay.core.records.accepted import is_delta
 from relay.core.reports.reduce import merge_all
@@ -54,8 +53,8 @@ class AnsweringNode:
     members: Callable[[], Awaitable[list[dict[str, Any]]]]
 
     @property
-    def node(self) -> Node:
-        """The state machine; raises AskFailed before it began."""
+    def node(self) -> NodeView:
+        """What it knows; raises AskFailed before it began."""
         if not self.driver.started.is_set():
             raise AskFailed(AskFault("NotReady", f"{self.path} is starting", str(self.path)))
         return self.driver.node
@@ -135,7 +134,7 @@ def _nkey(node: NodeView, key: MailKey) -> str:
     return record.nkey if isinstance(record, NodeRecord) else ""
 
 
-def _counted_by_child(node: Node) -> dict[str, dict[str, object]]:
+def _counted_by_child(node: NodeView) -> dict[str, dict[str, object]]:
     """What each child counts for in all placements together, in the words of `tree_facts`."""
     found: dict[str, list[Count]] = {name: [] for name in node.children()}
     for held in node.records.values():
@@ -152,7 +151,7 @@ def _counted_by_child(node: Node) -> dict[str, dict[str, object]]:
     }
 
 
-def children_counts(node: Node, key: MailKey) -> dict[str, Count]:
+def children_counts(node: NodeView, key: MailKey) -> dict[str, Count]:
     """What each child counts for in a placement, and whether that is exact."""
     whole = node.count(key)
     return {

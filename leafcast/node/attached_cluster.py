@@ -12,7 +12,7 @@ from relay.adapters.spaces.simulated_cluster import Settings, SimulatedCluster
 from relay.claims.edge_claim import EdgeClaim
 from relay.claims.guarded_space import ClaimedSpace
 from relay.claims.leases import SharedSpace
-from relay.core.node import Node
+from relay.core.view import NodeView
 from relay.ports import Bus, Clock, Dice
 from relay.shell.driver import Driver
 from relay.space_port import Space
@@ -61,7 +61,7 @@ class AttachedCluster:
         """How many objects it keeps that nothing wants any more."""
         return self._syncer.kept if self._syncer else 0
 
-    def want(self, node: Node) -> None:
+    def want(self, node: NodeView) -> None:
         """Have the cluster become what the node holds."""
         if self._claim is not None:
             self._claim.wake()

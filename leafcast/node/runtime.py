@@ -38,7 +38,7 @@ from relay.adapters.tls.refusals import CertificateUnusable
 from relay.claims.claim import EdgeIdentity
 from relay.claims.edge_claim import EdgeClaim
 from relay.core.config import NodeConfig
-from relay.core.node import Node
+from relay.core.view import NodeView
 from relay.ports import BusBroken, first_of
 from relay.shell.asker import Asker, AskFailed
 from relay.shell.driver import Driver
@@ -62,8 +62,8 @@ class NodeRun:
     cluster: AttachedCluster | None
 
     @property
-    def node(self) -> Node | None:
-        """The state machine, once it began."""
+    def node(self) -> NodeView | None:
+        """What the node knows, once it began."""
         return self.driver.node if self.driver.started.is_set() else None
 
 
@@ -112,8 +112,8 @@ class NodeRuntime:
         return self._run.driver if self._run is not None else None
 
     @property
-    def node(self) -> Node | None:
-        """The state machine of the run now."""
+    def node(self) -> NodeView | None:
+        """What the node knows in the run now."""
         return self._run.node if self._run is not None else None
 
     @property
@@ -178,7 +178,7 @@ class NodeRuntime:
             await self._state_changed.wait()
         return self._run.driver
 
-    async def until(self, met: Callable[[Node], bool]) -> None:
+    async def until(self, met: Callable[[NodeView], bool]) -> None:
         """Wait until the node meets the condition, in this run or in one that follows it.
 
         A run that the bus ended would be waited on for ever.
@@ -310,7 +310,7 @@ class NodeRuntime:
             self.members,
         )
         answers, asked = answerers(answering), self._answered_asks
-        asker = Asker(bus, lambda: driver.node, world.clock, answers, asked)
+        asker = Asker(bus, lambda: driver.node, driver.count_junk, world.clock, answers, asked)
         return NodeRun(bus, driver, asker, cluster)
 
     @property
@@ -323,7 +323,7 @@ class NodeRuntime:
         clock, decide = self._world.clock, self._hooks.decide
         await Entrance(self.path, self.server.url, keys, clock, decide).run()
 
-    def _wants(self, node: Node) -> None:
+    def _wants(self, node: NodeView) -> None:
         if self._attached is not None:
             self._attached.want(node)
 

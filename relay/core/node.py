@@ -55,7 +55,7 @@ from relay.core.records.trust import Trust
 from relay.core.reporting import Reporting
 from relay.core.reports.child_reports import ChildReports, ExpectedCounts
 from relay.core.reports.sender import ReportSender
-from relay.core.rooms import Rooms
+from relay.core.rooms import Rooms, RoomsPart
 from relay.core.upstream import Upstream
 from relay.core.view import NodeView
 from schemas.content.blobs import Reference
@@ -67,7 +67,7 @@ from schemas.values.refusals import RecordRefused
 from schemas.values.subjects import TAKEN_KEY
 
 
-class Node(NodeView):
+class Node(RoomsPart):
     """One node. Feed it events in order, carry out the effects in order, wake it at `deadline`."""
 
     def __init__(
@@ -85,13 +85,14 @@ class Node(NodeView):
         # At the centre, former contents of placements.
         self._history = notes.history
         self._places: dict[str, int] = {}
+        self._path = path = config.path
         rooms = self._make_rooms(config, remembered, tuple(done), notes, evaluator)
-        self._propagation = propagation = Propagation(config.path, rooms)
-        downstream, upstream = Downstream(config.path, rooms), None
-        if not config.path.is_root:
-            upstream = Upstream(config, notes.cursor, rooms, propagation)
-        super().__init__(config, rooms, upstream, downstream)
-        self._reporting = Reporting(rooms, self, upstream)
+        super().__init__(rooms)
+        self._propagation = propagation = Propagation(path, rooms)
+        self._downstream = downstream = Downstream(path, rooms)
+        upstream = None if path.is_root else Upstream(config, notes.cursor, rooms, propagation)
+        self._upstream, self.view = upstream, NodeView(path, rooms, upstream, downstream)
+        self._reporting = Reporting(rooms, self.view, upstream)
         self._content_router = ContentRouter(
             rooms, upstream.take_nodes if upstream is not None else _reads_no_snapshots
         )
@@ -358,7 +359,7 @@ class Node(NodeView):
 
     def _interest(self) -> SnapshotInterest:
         if self._upstream is None:
-            return SnapshotInterest((), self.config.path)
+            return SnapshotInterest((), self._path)
         return self._upstream.interest()
 
     def _surroundings(self) -> CollectorContext:
@@ -419,9 +420,7 @@ class Node(NodeView):
 
     def _knows_all(self) -> bool:
         """Whether every record in force is here, and understood."""
-        upstream = self._upstream
-        known = upstream is None or (upstream.has_memory and upstream.caught_up)
-        return known and not any(accepted.opaque for accepted in self._book.deltas())
+        return self.view.ready and not any(accepted.opaque for accepted in self._book.deltas())
 
     # What the streams held.
 

@@ -9,7 +9,6 @@ from relay.core.asks.routing import LastHeard
 from relay.core.audience import HERE
 from relay.core.collectors.collected_results import Result
 from relay.core.collectors.upsynced import Sources
-from relay.core.config import NodeConfig
 from relay.core.destination.claims import DesiredObject
 from relay.core.destination.destination import CONTENT_REFUSED
 from relay.core.downstream import Downstream
@@ -34,7 +33,7 @@ from schemas.reports.reports import (
     Summary,
 )
 from schemas.reports.upsync import UpsyncClause
-from schemas.values.identity import ContentHash, DestinationId, MailKey
+from schemas.values.identity import ContentHash, DestinationId, MailKey, NodePath
 
 OUTDATED = "Withheld: a newer version is in force, and missing from the mailbox at the parent"
 ORPHANED_HERE = (
@@ -60,15 +59,11 @@ class NodeView(RoomsPart):
     """What a node knows, for those who ask it."""
 
     def __init__(
-        self,
-        config: NodeConfig,
-        rooms: Rooms,
-        upstream: Upstream | None,
-        downstream: Downstream,
+        self, path: NodePath, rooms: Rooms, upstream: Upstream | None, downstream: Downstream
     ) -> None:
         """At the centre there is no upstream."""
         super().__init__(rooms)
-        self.config = config
+        self._path = path
         self._upstream = upstream
         self._downstream = downstream
 
@@ -242,7 +237,7 @@ class NodeView(RoomsPart):
             reasons.append((0, CONTENT_REFUSED))
         if not reasons:
             return EMPTY
-        path = str(self.config.path)
+        path = str(self._path)
         return Summary(exceptions=tuple(ExceptionSample(n, "", why, 1, path) for n, why in reasons))
 
     def disbelief(self, envelope: Envelope, record: Record) -> str:

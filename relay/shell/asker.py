@@ -22,7 +22,7 @@ from relay.core.asks.routing import (
     SendAnswer,
 )
 from relay.core.effects import Noted
-from relay.core.node import Node
+from relay.core.view import NodeView
 from relay.ports import Bus, Clock
 from relay.shell.note_log import NoteLog
 from relay.space_errors import SpaceError
@@ -72,18 +72,20 @@ class _Waiting:
 
 
 class Asker:
-    """Serves the asks that pass one node; `node` gives the state machine of its run."""
+    """Serves the asks that pass one node, by its driver's `node` and `count_junk`."""
 
     def __init__(
         self,
         bus: Bus,
-        node: Callable[[], Node],
+        node: Callable[[], NodeView],
+        count_junk: Callable[[str], None],
         clock: Clock,
         answerers: Mapping[str, Answerer],
         remembered: dict[str, int] | None = None,
     ) -> None:
         self._bus = bus
         self._node = node
+        self._count_junk = count_junk
         self._clock = clock
         self._answerers = dict(answerers)
         # Which asks were answered; a former asker's, if this one takes its place.
@@ -104,7 +106,9 @@ class Asker:
     async def run(self) -> None:
         """Serve until cancelled; the node must have started. Raises BusBroken (in a group)."""
         node = self._node()
-        self._router = AskRouter(self._bus.path, node, self._remembered, node.count_junk)
+        self._router = AskRouter(
+            self._bus.path, node.disbelief, node.heard, self._count_junk, self._remembered
+        )
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._pump(), name=f"asks {self._bus.path}")

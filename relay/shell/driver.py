@@ -40,6 +40,7 @@ from relay.core.effects import (
 )
 from relay.core.events import Ending, Event, LinkChanged, Tick
 from relay.core.node import Node
+from relay.core.view import NodeView
 from relay.ports import Bus, BusBroken, Clock, first_of
 from relay.shell.counters import Counters
 from relay.shell.evaluator import CelEvaluator
@@ -71,7 +72,7 @@ class Driver:
         config: NodeConfig,
         clock: Clock,
         *,
-        on_wants: Callable[[Node], None] | None = None,
+        on_wants: Callable[[NodeView], None] | None = None,
         on_noted: Callable[[Noted], None] | None = None,
         evaluator: CelEvaluator | None = None,
         used: Callable[[], float] = time.thread_time,
@@ -85,7 +86,7 @@ class Driver:
         self._on_wants = on_wants
         self._on_noted = on_noted
         self._evaluator = evaluator or CelEvaluator()
-        self._node: Node | None = None
+        self._machine: Node | None = None
         # What follows from effects, and goes before all that comes in: content, too, or what waits
         # for it would wait for all mail that came meanwhile.
         self._back: deque[Event] = deque()
@@ -101,11 +102,11 @@ class Driver:
             )
 
     @property
-    def node(self) -> Node:
-        """The state machine; raises BusBroken before the run has begun."""
-        if self._node is None:
+    def node(self) -> NodeView:
+        """What the node knows; raises BusBroken before the run has begun."""
+        if self._machine is None:
             raise BusBroken(f"node {self.config.path} has not started")
-        return self._node
+        return self._machine.view
 
     @property
     def publisher(self) -> CentrePublisher:
@@ -117,7 +118,8 @@ class Driver:
         """Run until cancelled; raises BusBroken if the bus gives out."""
         remembered = await self._bus.start()
         done = await self._bus.load_done() if self.config.attached else []
-        node = self._node = Node(self.config, remembered, done, self._clock.now(), self._evaluator)
+        now = self._clock.now()
+        node = self._machine = Node(self.config, remembered, done, now, self._evaluator)
         if self._publisher is not None:
             self._publisher.restore(remembered)
         broken = None
@@ -135,16 +137,16 @@ class Driver:
 
     async def leave(self) -> None:
         """Once the run is over: tell the parent that it ended, if it can be soon."""
-        effects = self._node.handle((Ending(),), self._clock.now()) if self._node else ()
+        effects = self._machine.handle((Ending(),), self._clock.now()) if self._machine else ()
         with suppress(TimeoutError, BusBroken):
             async with asyncio.timeout(LEAVE_SECONDS):
                 for effect in effects:
                     if isinstance(effect, SendHello):
                         await self._bus.send_hello(effect.data)
 
-    async def until(self, met: Callable[[Node], bool]) -> None:
+    async def until(self, met: Callable[[NodeView], bool]) -> None:
         """Wait until the node is in a state that meets the condition."""
-        while self._node is None or not met(self._node):
+        while self._machine is None or not met(self._machine.view):
             await self._progress.wait()
 
     async def progress(self) -> None:
@@ -154,6 +156,11 @@ class Driver:
     async def observe(self, event: Event) -> None:
         """Take the word of who works beside the node: of an object."""
         await self._bus.inbox.put(event)
+
+    def count_junk(self, child: str) -> None:
+        """A child said something that is no answer to what it was asked."""
+        if self._machine is not None:
+            self._machine.count_junk(child)
 
     async def load(self, reference: Reference, key: SealingKey | None = None) -> bytes | None:
         """A blob's plain bytes, checked and opened; None if it is missing or damaged."""

@@ -10,9 +10,9 @@ from types import MappingProxyType
 from relay.core.collectors.collected_results import Result
 from relay.core.effects import SnapshotShown, StoreOwn
 from relay.core.events import Event, HistoryKept, RecordIssued, Remembered, SnapshotIssued
-from relay.core.node import Node
 from relay.core.notes import Notes, is_note
 from relay.core.records.accepted import accept_own, to_keep
+from relay.core.view import NodeView
 from relay.ports import Bus, Clock
 from relay.shell.counters import Counters
 from schemas.content.blobs import Reference
@@ -36,7 +36,7 @@ Load = Callable[[Reference], Awaitable[bytes | None]]
 class CentrePublisher:
     """The relay at the root of the tree, as its controllers see it.
 
-    `node` gives the state machine of the run.
+    `node` gives the view of the run.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class CentrePublisher:
         bus: Bus,
         clock: Clock,
         tree: TreeId,
-        node: Callable[[], Node],
+        node: Callable[[], NodeView],
         load: Load,
         counters: Counters,
     ) -> None:

@@ -245,9 +245,8 @@ def _asked(data: bytes, given: Json) -> Json:
     trust = Trust(TREE, Roots({}))
     for key_id, public, kinds, last in given["keys"]:
         trust.granted[key_id] = KeyGrant(key_id, bytes.fromhex(public), tuple(kinds), last=last)
-    router = AskRouter(
-        NodePath.parse(given["path"]), _Node(trust, given["children"], given["silent"])
-    )
+    node = _Node(trust, given["children"], given["silent"])
+    router = AskRouter(NodePath.parse(given["path"]), node.disbelief, node.heard)
     effects = router.ask(AskArrived(given["verb"], data), Instant(0.0, given["now_ms"]))
     words, parts = [], []
     for effect in effects:

@@ -146,9 +146,6 @@ class Place:
     def heard(self, child):
         return self.children.get(child)
 
-    def count_junk(self, child) -> None:
-        """Nobody looks."""
-
 
 def ask_record(path, verb="node", expires_ms=None):
     ask = random_id(os.urandom(16))
@@ -173,7 +170,7 @@ class Questions:
         async def node(record):
             return self.answers.get(path, {"path": path, "arguments": dict(record.arguments)})
 
-        asker = Asker(bus, lambda: place, SystemClock(), {"node": node})
+        asker = Asker(bus, lambda: place, lambda _child: None, SystemClock(), {"node": node})
         if path == "/":
             self.asker = asker
         self._tasks.append(self._group.create_task(asker.run()))

@@ -88,7 +88,7 @@ class DrivenTree:
     def serve_asks(self, path):
         """Have a node deal with asks and answers, as a program does."""
         node = self.nodes[path]
-        asker = Asker(node.bus, lambda: node.driver.node, self.clock, {})
+        asker = Asker(node.bus, lambda: node.driver.node, node.driver.count_junk, self.clock, {})
         self.tasks.append(self._group.create_task(asker.run()))
         return asker
 

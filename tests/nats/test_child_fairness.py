@@ -90,7 +90,7 @@ async def test_a_word_of_a_sibling_is_taken_before_most_of_a_flood_and_nothing_o
     async with driven_tree(tmp_path) as tree:
         loud, loud_seeds = await tree.lend(str(LOUD))
         quiet, quiet_seeds = await tree.lend(str(QUIET))
-        heard, bus = Heard(tree.centre.node), tree.nodes["/"].bus
+        heard, bus = Heard(tree.centre._machine), tree.nodes["/"].bus
         async with (
             brief_connection(loud.url, loud_seeds.uplink, "loud") as flooding,
             brief_connection(quiet.url, quiet_seeds.uplink, "quiet") as client,
@@ -121,7 +121,7 @@ async def test_of_hellos_without_end_only_the_newest_are_taken_and_a_sibling_is_
     async with driven_tree(tmp_path) as tree:
         floods = {path: await tree.lend(str(path)) for path in (LOUD, OTHER)}
         quiet, quiet_seeds = await tree.lend(str(QUIET))
-        heard = Heard(tree.centre.node)
+        heard = Heard(tree.centre._machine)
 
         async def flood(path):
             server, seeds = floods[path]
@@ -154,7 +154,7 @@ async def test_who_joins_during_a_flood_is_heard_and_who_was_loud_is_read_as_all
     monkeypatch.setattr("relay.adapters.jetstream.child_reports.CALM_SECONDS", 1.0)
     async with driven_tree(tmp_path) as tree:
         loud, loud_seeds = await tree.lend(str(LOUD))
-        heard, apart = Heard(tree.centre.node), tree.nodes["/"].bus._reports._apart
+        heard, apart = Heard(tree.centre._machine), tree.nodes["/"].bus._reports._apart
         async with brief_connection(loud.url, loud_seeds.uplink, "loud") as flooding:
             count = 3 * LOUD_WORDS
             await heard.link(flooding, LOUD)

@@ -376,4 +376,4 @@ def contents(core, key):
 
 def refused(driver, child):
     """How much of what a child said its parent did not take."""
-    return driver.node._children.by_name[child].refused
+    return driver._machine._children.by_name[child].refused

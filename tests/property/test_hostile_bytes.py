@@ -94,20 +94,14 @@ def test_whatever_a_parent_says_its_child_goes_on_and_holds_nothing_unsigned(sai
     assert all(held.kind == "keys" for held in child.records.values())
 
 
-class Nobody:
-    """A node that believes nothing, and has one child."""
-
-    def disbelief(self, envelope, record):
-        raise AssertionError("judged without need")
-
-    def heard(self, child):
-        return None
+def disbelief(envelope, record):
+    raise AssertionError("judged without need")
 
 
 @given(st.lists(any_bytes | said_by_children[AnswerPart].map(encode), max_size=6))
 @FEW
 def test_any_bytes_are_an_ask_or_an_answer_or_are_noted(listed):
-    router = AskRouter(NodePath(), Nobody())
+    router = AskRouter(NodePath(), disbelief, lambda _child: None)
     for data in listed:
         router.answer(AnswerArrived("s1", data), Instant(0.0, 0))
         router.ask(AskArrived("get", data), Instant(0.0, 0))

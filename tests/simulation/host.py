@@ -14,7 +14,7 @@ from relay.core import effects as fx
 from relay.core.config import NodeConfig
 from relay.core.events import Event, HelloArrived, LinkChanged, MailArrived, ReportArrived, Welcomed
 from relay.core.instant import Instant
-from relay.core.node import Node
+from relay.core.view import NodeView
 from schemas.reports.link import Welcome
 from schemas.values.identity import MailKey, NodePath
 from schemas.values.wire import decode
@@ -40,7 +40,7 @@ class Host:
         self._above = None if path.is_root else path.parent
         self.streams = MemoryStreams()
         self.space = EdgeSpace(world, self)
-        self.node: Node | None = None
+        self.node: NodeView | None = None
         # Whether the machine's nats-server runs.
         self.serving = True
         # Which machine it is: a copied disk has another.
@@ -105,7 +105,7 @@ class Host:
         """Have something more run in the process, and end with it."""
         self._beside = self.world.begin(coro, f"{name} of {self.incarnation}")
 
-    def begun(self, run: int, node: Node) -> None:
+    def begun(self, run: int, node: NodeView) -> None:
         """The driver's word: a node has begun on what the disk holds."""
         if run == self.run:
             self.node = node
@@ -162,7 +162,7 @@ class Host:
         self.world.stepped()
         if self.node is not None:
             if self.world.checks:
-                self.node.assert_invariants()
+                self.driver.machine.assert_invariants()
             self.world.watcher.handled(self)
 
     def _restart(self, run: int) -> None:

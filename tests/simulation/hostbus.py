@@ -23,6 +23,7 @@ from relay.core.events import (
     Remembered,
     ReportArrived,
 )
+from relay.core.node import Node
 from relay.shell.driver import Driver
 from relay.shell.inbox import Inbox
 from schemas.content.blobs import Reference, open_value
@@ -118,6 +119,12 @@ class HostDriver(Driver):
     def publisher(self) -> BookedPublisher:
         assert isinstance(self._publisher, BookedPublisher)
         return self._publisher
+
+    @property
+    def machine(self) -> Node:
+        """The node itself, which a run has that began."""
+        assert self._machine is not None
+        return self._machine
 
     async def _perform(self, effects: Sequence[fx.Effect], group: asyncio.TaskGroup) -> None:
         host = self._host

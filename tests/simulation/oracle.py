@@ -22,9 +22,9 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 
 from relay.core import effects as fx
-from relay.core.node import Node
 from relay.core.notes import is_note
 from relay.core.records.accepted import read_record
+from relay.core.view import NodeView
 from schemas.objects.objects import ObjectKey
 from schemas.records.placements import placement_of
 from schemas.records.records import DeltaHead, LocationRecord, NodeRecord, Profile, Record
@@ -102,7 +102,7 @@ class Oracle(Watcher):
         self._failures: dict[tuple[NodePath, int, int, str], deque[float]] = {}
         # Who says that its view is old.
         self._stale: dict[NodePath, None] = {}
-        self._shown: dict[NodePath, tuple[Node, int, float]] = {}
+        self._shown: dict[NodePath, tuple[NodeView, int, float]] = {}
         world.watcher = self
 
     # At every step.

@@ -88,7 +88,8 @@ def _soak(one: Run, days: float, changes: int, samples: int) -> Iterator[Sample]
             for host in one.world.hosts.values():
                 if host.node is not None:
                     day = one.world.now / DAY
-                    yield Sample(day, str(host.path), memory_of(host.node), _storage(host))
+                    held = memory_of(host.driver.machine)
+                    yield Sample(day, str(host.path), held, _storage(host))
     one.settle()
 
 

@@ -11,7 +11,7 @@ from collections.abc import Coroutine
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from relay.core.node import Node
+from relay.core.view import NodeView
 from relay.objects.customization import EXPAND_TEMPLATES
 from relay.space_errors import SpaceError
 from relay.space_port import Object
@@ -140,7 +140,7 @@ class EdgeSpace:
             self._running.cancel()
         self._syncer = self._running = None
 
-    def told(self, node: Node) -> None:
+    def told(self, node: NodeView) -> None:
         """The node says what is wanted."""
         host, ports, syncer = self._host, self._world.ports, self._syncer
         if syncer is None or host.node is not node:

@@ -34,7 +34,6 @@ from relay.core.events import (
     Welcomed,
 )
 from relay.core.instant import Instant
-from relay.core.node import Node
 from relay.core.records.accepted import read_record
 from schemas.records.records import (
     API_KEYS,
@@ -55,6 +54,7 @@ from schemas.reports.link import Hello, Welcome
 from schemas.values.identity import KEYS_KEY, ContentHash, KeyId, MailKey, NodePath, TreeId
 from schemas.values.wire import decode
 from tests.issuing import issued, snapshot_issued
+from tests.viewed_node import ViewedNode
 
 TREE, PATH = TreeId("t" * 26), NodePath.parse("/emea")
 ROOT, SIGNER = (Signer(TREE, KeyId(letter * 26), letter.encode() * 32) for letter in "rs")
@@ -88,10 +88,12 @@ class Meeting:
         self.issue("node", NodeRecord(node, 2, TERM.hex(), "", PATH, NKEY))
         self.sign()
 
-    def node(self, path: NodePath, run: str, home: str = "", *, attached: bool = False) -> Node:
+    def node(
+        self, path: NodePath, run: str, home: str = "", *, attached: bool = False
+    ) -> ViewedNode:
         roots = Roots({ROOT.key_id: ROOT.public_key})
         config = NodeConfig(path, TREE, roots, run, attached, home)
-        return Node(config, Remembered(), [], self.instant)
+        return ViewedNode(config, Remembered(), [], self.instant)
 
     @property
     def instant(self) -> Instant:
@@ -127,7 +129,7 @@ class Meeting:
 
     # What is said.
 
-    def tell(self, node: Node, event: Event) -> list[Effect]:
+    def tell(self, node: ViewedNode, event: Event) -> list[Effect]:
         """Tell a node something, and let it load what is stored; what it does about that."""
         effects = list(node.handle((event,), self.instant))
         for effect in effects:
@@ -159,7 +161,7 @@ class Meeting:
         self.done += effects
         return effects
 
-    def talk(self, node: Node, event: Event) -> list[Welcome]:
+    def talk(self, node: ViewedNode, event: Event) -> list[Welcome]:
         """Tell a run of the child something, and carry on what both say; the centre's answers."""
         answers: list[Welcome] = []
         work = deque(self.tell(node, event))
@@ -186,11 +188,11 @@ class Meeting:
         node.assert_invariants()
         return answers
 
-    def _has_mail(self, node: Node) -> bool:
+    def _has_mail(self, node: ViewedNode) -> bool:
         ready = node.own_state()["session"] == "welcomed"
         return ready and any(at > self.delivered for at, _ in self.mailbox.values())
 
-    def _deliver(self, node: Node) -> list[Effect]:
+    def _deliver(self, node: ViewedNode) -> list[Effect]:
         """What follows from the mail that was not delivered yet."""
         found = sorted((at, key) for key, (at, _) in self.mailbox.items() if at > self.delivered)
         effects: list[Effect] = []
@@ -200,13 +202,13 @@ class Meeting:
             effects += self.tell(node, MailArrived(at, key, data, pending, self.reading))
         return effects
 
-    def wait(self, node: Node, seconds: float) -> list[Welcome]:
+    def wait(self, node: ViewedNode, seconds: float) -> list[Welcome]:
         """Let time pass for both; the centre's answers to what the run says."""
         self.now += seconds
         self.centre_hears(Tick())
         return self.talk(node, Tick())
 
-    def join(self, run: str, home: str, *, attached: bool = False) -> Node:
+    def join(self, run: str, home: str, *, attached: bool = False) -> ViewedNode:
         """A run that comes, reads its mailbox and says how far."""
         node = self.node(PATH, run, home, attached=attached)
         self.talk(node, LinkChanged(up=True))

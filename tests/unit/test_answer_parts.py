@@ -14,12 +14,12 @@ SIGNER = Signer(TreeId("t" * 26), KeyId("k" * 26), b"s" * 32)
 ASK = random_id(b"a" * 16)
 
 
-class Believing:
-    def disbelief(self, envelope, record):
-        return ""
+def believing(envelope, record):
+    return ""
 
-    def heard(self, child):
-        return LastHeard(1000, silent=False)
+
+def heard(child):
+    return LastHeard(1000, silent=False)
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,7 @@ def test_a_part_of_more_than_its_bytes_is_not_passed_on(size: int, passed: bool)
     source = Source(API_ASK, SIGNER.tree, "", ASK)
     record = AskRecord(source, 1, "", "", "node", path, 10_000, {})
     asked = AskArrived("node", SIGNER.seal("ask", encode_payload(record)).encode())
-    router = AskRouter(NodePath.parse("/emea"), Believing())
+    router = AskRouter(NodePath.parse("/emea"), believing, heard)
     router.ask(asked, now)
     part = encode(AnswerPart(ASK, 1, last=True, data=bytes(size)))
     effects = router.answer(AnswerArrived("s1", part), now)

@@ -42,12 +42,16 @@ class Bus:
             self.answered.append((ask, part.fault))
 
 
-class Node:
+class View:
     def disbelief(self, envelope, record):
         return ""
 
-    def count_junk(self, child):
-        raise AssertionError(f"{child} was asked nothing")
+    def heard(self, child):
+        return None
+
+
+def no_junk(child):
+    raise AssertionError(f"{child} was asked nothing")
 
 
 async def answers(arrived, remembered):
@@ -57,7 +61,7 @@ async def answers(arrived, remembered):
         return {"ready": True}
 
     bus = Bus(arrived)
-    asker = Asker(bus, Node, SystemClock(), {"node": node}, remembered)
+    asker = Asker(bus, View, no_junk, SystemClock(), {"node": node}, remembered)
     running = asyncio.create_task(asker.run())
     await bus.taken.wait()
     for _ in range(50):
@@ -95,10 +99,6 @@ async def test_what_a_child_floods_waits_where_it_is_bounded_and_none_here_waits
             await held.wait()
             await super().send_answer(ask, data)
 
-    class Heard(Node):
-        def count_junk(self, child):
-            junk.append(child)
-
     async def answerer(_record):
         return {"ready": True}
 
@@ -107,7 +107,7 @@ async def test_what_a_child_floods_waits_where_it_is_bounded_and_none_here_waits
     expires = SystemClock().now().wall_ms + 60_000
     record = AskRecord(source, 1, "", "", "node", EMEA, expires, {})
     bus = Flooded(AskArrived("node", SIGNER.seal("ask", encode_payload(record)).encode()))
-    asker = Asker(bus, Heard, SystemClock(), {"node": answerer})
+    asker = Asker(bus, View, junk.append, SystemClock(), {"node": answerer})
     async with asyncio.TaskGroup() as group:
         running = group.create_task(asker.run())
         await bus.taken.wait()

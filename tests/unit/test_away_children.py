@@ -2,8 +2,8 @@
 
 from relay.core.effects import SendHello, StoreOwn
 from relay.core.events import Ending, HelloArrived, OwnRecord, Remembered, ReportArrived, Tick
-from relay.core.node import Node
 from tests.unit.meeting import Meeting
+from tests.viewed_node import ViewedNode
 
 NOTE = "_away_emea"
 QUARTER_SECONDS = 900
@@ -15,7 +15,7 @@ def restarted(meeting):
     notes = [it.data for it in meeting.done if isinstance(it, StoreOwn) and it.key == NOTE]
     kept += [OwnRecord(NOTE, data, "", 0) for data in notes[-1:] if data]
     remembered = Remembered(tuple(kept), heard=frozenset({"emea"}))
-    meeting.centre = Node(meeting.centre.config, remembered, [], meeting.instant)
+    meeting.centre = ViewedNode(meeting.centre.config, remembered, [], meeting.instant)
     meeting.centre.start()
 
 
@@ -124,5 +124,5 @@ def test_a_note_that_cannot_be_read_counts_as_none():
     meeting, _, _ = silent()
     kept = [OwnRecord(it.key, it.data, "", 0) for it in meeting.centre.records.values()]
     remembered = Remembered((*kept, OwnRecord(NOTE, b"\xc1", "", 0)), heard=frozenset({"emea"}))
-    meeting.centre = Node(meeting.centre.config, remembered, [], meeting.instant)
+    meeting.centre = ViewedNode(meeting.centre.config, remembered, [], meeting.instant)
     assert standing(meeting).word == "connecting"

@@ -18,7 +18,6 @@ from relay.core.link.children import (
     Children,
 )
 from relay.core.link.session import Presence
-from relay.core.node import Node
 from schemas.records.records import API_NODE, LocationRecord, NodeRecord, Source
 from schemas.reports.link import WANTS_MAX, Hello, Progress, Repair, Welcome
 from schemas.reports.reports import Report, Summary
@@ -26,6 +25,7 @@ from schemas.values.identity import KEYS_KEY, SNAPSHOT_KEY, NodePath, short_key
 from schemas.values.subjects import PROGRESS_KEY
 from schemas.values.wire import decode, encode, replace
 from tests.unit.meeting import NKEY, PATH, TERM, TREE, Meeting, hellos
+from tests.viewed_node import ViewedNode
 
 OTHER = b"x" * 16
 KEY = short_key(b"\xff" * 20)
@@ -309,6 +309,6 @@ def test_a_node_without_memory_writes_and_erases_nothing_in_its_childrens_mailbo
         MailSlot("s1", key, at, 1, bytes(32), has_body=True)
         for at, key in enumerate((KEYS_KEY, source.key), 1)
     )
-    restored = Node(relay.config, Remembered(tuple(kept), mail), [], meeting.instant)
+    restored = ViewedNode(relay.config, Remembered(tuple(kept), mail), [], meeting.instant)
     made = [*restored.start(), *meeting.tell(restored, Tick())]
     assert not [effect for effect in made if type(effect).__name__ in ("WriteMail", "ClearMail")]

@@ -20,7 +20,6 @@ from relay.adapters.server.nkey_pairs import new_user_nkey
 from relay.core.effects import AddChild, RemoveChild, StoreOwn
 from relay.core.events import OwnRecord, Remembered
 from relay.core.instant import Instant
-from relay.core.node import Node
 from schemas.records.records import API_NODE, FirstSession, NodeRecord, Source
 from schemas.reports.states import NEVER_JOINED
 from schemas.values import wire
@@ -28,6 +27,7 @@ from schemas.values.identity import NodePath
 from schemas.values.wire import encode
 from tests.unit.meeting import NKEY, PATH, START_MS, TERM, TREE, Meeting
 from tests.unit.test_kept_grant import GRANT
+from tests.viewed_node import ViewedNode
 
 ANOTHER = new_user_nkey(os.urandom(32))[1]
 NOTE = "_session_emea"
@@ -41,7 +41,7 @@ class Bundled(Meeting):
         self.key = self.bundle(NKEY)
         kept = [OwnRecord(it.key, it.data, "", 0) for it in self.centre.records.values()]
         kept += [OwnRecord(NOTE, encode(FirstSession(noted)), "", 0)] if noted else []
-        self.centre = Node(self.centre.config, Remembered(tuple(kept)), [], self.instant)
+        self.centre = ViewedNode(self.centre.config, Remembered(tuple(kept)), [], self.instant)
         self.done += self.centre.start()
 
     def bundle(self, nkey, until_ms=START_MS + 60_000):

@@ -66,9 +66,9 @@ async def test_rows_that_nobody_asked_for_are_refused_and_change_nothing(tmp_pat
             rows = (altered(row, result.program),)
             wrong = replace(report, revision=report.revision + 1, collected=rows)
             # Each is noted as the first one is.
-            driver.node._children.by_name["s1"].refused = 0
+            driver._machine._children.by_name["s1"].refused = 0
             arrived = ReportArrived("s1", str(key), encode(wrong))
-            effects = driver.node.handle((arrived,), tree.clock.now())
+            effects = driver._machine.handle((arrived,), tree.clock.now())
             [noted] = [effect for effect in effects if isinstance(effect, Noted)]
             assert (noted.reason, noted.subject) == ("BadReport", "s1")
             assert said in noted.detail

@@ -17,7 +17,6 @@ from relay.core.events import (
     Tick,
     Welcomed,
 )
-from relay.core.node import Node
 from schemas.objects.selectors import LabelSelector
 from schemas.records.records import (
     API_LOCATION,
@@ -44,6 +43,7 @@ from schemas.values.subjects import PROGRESS_KEY
 from schemas.values.wire import decode, encode, replace
 from tests.issuing import issued, snapshot_issued
 from tests.unit.meeting import PATH, ROOT, SIGNER, TERM, TREE, Meeting, hellos
+from tests.viewed_node import ViewedNode
 
 
 def location(name, generation, selector=None, **labels):
@@ -102,7 +102,7 @@ class Kept(Meeting):
         """A run of the child that begins with what the former one kept."""
         own = (OwnRecord(key, it.data, "", 0) for key, it in self.own.items() if it.data)
         config = NodeConfig(PATH, TREE, Roots({ROOT.key_id: ROOT.public_key}), run, False, "home")
-        node = Node(config, Remembered(own=tuple(own)), [], self.instant)
+        node = ViewedNode(config, Remembered(own=tuple(own)), [], self.instant)
         for effect in node.start():
             if isinstance(effect, LoadBlob):
                 value = self.stored[effect.reference.address]

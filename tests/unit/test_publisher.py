@@ -28,8 +28,8 @@ def test_a_delta_of_a_newer_program_counts_as_damaged_and_hides_no_other_record(
     config = NodeConfig(NodePath(), TREE, Roots({ROOT.key_id: ROOT.public_key}), "run")
     remembered = Remembered(own=own)
     node = Node(config, remembered, [], Instant(0.0, 0))
-    assert node.records[SOURCE.key].opaque
-    publisher = CentrePublisher(None, None, TREE, lambda: node, None, Counters())
+    assert node.view.records[SOURCE.key].opaque
+    publisher = CentrePublisher(None, None, TREE, lambda: node.view, None, Counters())
     publisher.restore(remembered)
     ledger = publisher.ledger()
     assert (ledger.records.keys(), ledger.damaged) == ({KEYS_KEY}, {SOURCE.key})

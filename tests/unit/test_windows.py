@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from relay.core.reporting import (
+from relay.core.reports.throttle import (
     BUSY_MAIL,
     BUSY_REPORTS,
     GATHER_MAX_SECONDS,

@@ -36,7 +36,7 @@ from leafcast.daemon.tree_facts import count_form, listed
 from leafcast.daemon.verbs.excepted import Excepted, find_excepted
 from leafcast.daemon.verbs.selection import selection_form
 from leafcast.show.wait_states import nowhere_text
-from relay.core.node import Node
+from relay.core.view import NodeView
 from relay.ports import BusBroken, Clock, first_of
 from relay.space_errors import SpaceError
 from relay.space_port import Listing
@@ -254,7 +254,7 @@ class _Waiting:
     async def _reached(self) -> None:
         driver = await self._centre.nodes[NodePath()].running()
 
-        def reached(_: Node) -> bool:
+        def reached(_: NodeView) -> bool:
             return all(self._is_met(name) for name in self._placements)
 
         # That nothing goes on any more the node does not tell.

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 from relay.core.effects import Noted
 from relay.core.instant import Instant
@@ -96,18 +95,6 @@ class LastHeard:
     silent: bool
 
 
-class AskContext(Protocol):
-    """What an ask meets at a node: whom the node believes, and which children it has."""
-
-    def disbelief(self, envelope: Envelope, record: Record) -> str:
-        """Why the record is not believed; empty if it is."""
-        ...
-
-    def heard(self, child: str) -> LastHeard | None:
-        """None if there is no such child."""
-        ...
-
-
 @dataclass(slots=True)
 class _Underway:
     """An ask that has no answer yet; `child` is "" if it is to be answered here."""
@@ -132,15 +119,17 @@ class AskRouter:
     def __init__(
         self,
         path: NodePath,
-        context: AskContext,
-        remembered: dict[str, int] | None = None,
+        disbelief: Callable[[Envelope, Record], str],
+        heard: Callable[[str], LastHeard | None],
         count_junk: Callable[[str], None] = lambda _child: None,
+        remembered: dict[str, int] | None = None,
     ) -> None:
         """`count_junk` hears of each child that says what is no answer."""
         self.refused = 0
         self._count_junk = count_junk
         self._path = path
-        self._context = context
+        self._disbelief = disbelief
+        self._heard = heard
         # When junk was last noted, by child: a flood of it would push out all other news.
         self._noted: dict[str, float] = {}
         self._underway: dict[str, _Underway] = {}
@@ -237,7 +226,7 @@ class AskRouter:
         return (Noted(reason, child, said),)
 
     def _check(self, verb: str, envelope: Envelope, record: AskRecord, now: Instant) -> None:
-        if disbelief := self._context.disbelief(envelope, record):
+        if disbelief := self._disbelief(envelope, record):
             raise _Refused("Unbelieved", f"the ask is not believed: {disbelief}")
         if record.verb != verb:
             raise _Refused("WrongVerb", f"the ask is signed for {record.verb!r}, not for {verb!r}")
@@ -289,7 +278,7 @@ class AskRouter:
 
     def _no_way(self, ask: str, step: str) -> SendAnswer | None:
         """Why an ask cannot be passed to a child."""
-        heard, child = self._context.heard(step), self._path.child(step)
+        heard, child = self._heard(step), self._path.child(step)
         if heard is None:
             return _failed(ask, AskFault("NoSuchNode", f"there is no node {child}", str(child)))
         return self._unreachable(ask, child, heard) if heard.silent else None
@@ -307,7 +296,7 @@ class AskRouter:
 
     def _timed_out(self, ask: str) -> SendAnswer:
         under = self._underway[ask]
-        heard = self._context.heard(under.child) if under.child else None
+        heard = self._heard(under.child) if under.child else None
         if under.taken or heard is None:
             where = self._path.child(under.child) if under.child else self._path
             return self._give_up(ask, "NoAnswer", f"no answer came from {where} in time")
