@@ -36,7 +36,10 @@ LONGEST = (
     ),
     *(
         f"tests/nats/test_{name}.py"
-        for name in ("trio_takeover", "trio_servers", "trio_lease", "power_cuts", "damaged_stores")
+        for name in (
+            *("power_cuts", "trio_takeover", "trio_servers", "damaged_stores", "older_disks"),
+            *("rollout", "hostile_child"),
+        )
     ),
 )
 """The files that take longest, of each group the longest first."""
