@@ -30,7 +30,11 @@ ABOUT = (
 )
 TREE = "a" * 26
 GIVEN: dict[str, Json] = {"tree": TREE, "key": ["", "configmaps", "shop", "a"]}
-PLAIN = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "shop"}}
+PLAIN: dict[str, Json] = {
+    "apiVersion": "v1",
+    "kind": "ConfigMap",
+    "metadata": {"name": "a", "namespace": "shop"},
+}
 
 
 def cases() -> list[Case]:
@@ -43,7 +47,7 @@ def _with(**metadata: Json) -> dict[str, Json]:
 
 
 def _wishes() -> list[Case]:
-    job = {
+    job: dict[str, Json] = {
         "apiVersion": "batch/v1",
         "kind": "Job",
         "metadata": {"name": "j", "namespace": "shop"},

@@ -33,7 +33,7 @@ KEYS = [
 ]
 GIVEN: dict[str, Json] = {"now_ms": 1_700_000_000_000}
 KINDS = {"hello": Hello, "welcome": Welcome, "progress": Progress, "cursor": Cursor}
-MACHINES = {
+MACHINES: dict[str, tuple[Json, Json, Json]] = {
     "session": (SESSION, SessionState, SessionEvent),
     "presence": (PRESENCE, Presence, PresenceEvent),
     "reading": (READING, Reading, ReadingEvent),

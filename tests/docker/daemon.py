@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 NATS_IMAGE = "nats:2.15.1"
-PYTHON_IMAGE = re.search(r"PYTHON_IMAGE:-([^@]+)@", (ROOT / "deploy/Dockerfile").read_text())[1]
+[PYTHON_IMAGE] = re.findall(r"PYTHON_IMAGE:-([^@]+)@", (ROOT / "deploy/Dockerfile").read_text())
 """Without its digest: where it cannot be pulled, another one has its name."""
 READY_SECONDS = 60
 _REMEDY = "as root, `eval $(tests/docker/prepare)` gets a daemon and the images"

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+from controllers.centre import Controllers
 from leafcast.ask.api import Api
 from leafcast.ask.session import API_PREFIX, Session
 from leafcast.changes.batches import Batches
@@ -50,7 +51,7 @@ class ChangingDaemon:
         async def kept_back(rollouts):
             return [form for form in keeping if form["rollout"] in rollouts]
 
-        batches = Batches(lambda: self.paused, clock, DICE)
+        batches = Batches(lambda: cast("Controllers", self.paused), clock, DICE)
         self.verbs = ChangeVerbs(spaces, batches, clock, nodes_there, kept_back)
         self.api.serve(self.verbs, RequestVerbs(spaces, clock))
         self.session = Session(DataDir(Path("nowhere")), workloads, inventory, clock, self.ask)

@@ -8,6 +8,7 @@ import copy
 import json
 import zlib
 from contextlib import suppress
+from typing import Any
 
 from controllers.core.workloads.transforms import TransformFailed, Transforms, transform
 from leafcast.ask.api import Api
@@ -154,7 +155,7 @@ def taken_off(data: bytes) -> None:
 
 
 OBJECT_KEY = ObjectKey("apps", "deployments", "shop", "web")
-OBJECT = {
+OBJECT: dict[str, Any] = {
     "apiVersion": "apps/v1",
     "kind": "Deployment",
     "metadata": {"name": "web", "namespace": "shop", "labels": {"a/b": "c"}},

@@ -109,11 +109,12 @@ class Helm:
 
     def __init__(self, tree, program: str, folder: Path) -> None:
         places = os.pathsep.join(map(str, (*named_folders(), cache_folder())))
-        self._program = shutil.which(program, path=places)
-        if self._program is None:
+        found = shutil.which(program, path=places)
+        if found is None:
             if shutil.which("go"):
                 pytest.fail(f"run `make kube` first, once: it builds {program}", pytrace=False)
             pytest.skip(f"NOT RUN: no {program} on this machine, and no Go to build it with")
+        self._program = found
         self.tree, self.chart = tree, folder / "chart"
         for name, text in CHART.items():
             file = self.chart / name

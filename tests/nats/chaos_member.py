@@ -161,11 +161,12 @@ class Member:
 
     def memory(self) -> tuple[int, int]:
         """Resident bytes of the node's process, and of its server."""
-        pages = [
+        node, server = (
             sum(int(Path(f"/proc/{pid}/statm").read_text().split()[1]) for pid in pids)
             for pids in ([self.process.pid], self.server_pids())
-        ]
-        return tuple(count * os.sysconf("SC_PAGE_SIZE") for count in pages)
+        )
+        size = os.sysconf("SC_PAGE_SIZE")
+        return node * size, server * size
 
     async def held(self) -> dict[str, int]:
         """What the process holds by its own count, and the open files of it and of its server."""

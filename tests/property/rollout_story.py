@@ -96,6 +96,7 @@ class Story(Fleet):
             failures={"maximum": f"{int(MAXIMUM * 100)}%"},
             offline={"maximum": "50%"},
         )
+        self.last = 0.0
         # What the space wants of two objects; by address, of which each content is made.
         self.wish = {"a": 0, "b": 0}
         self.parts = {}

@@ -59,7 +59,7 @@ def read_stored(reading: BlobReading[T], stored: Mapping[ContentHash, bytes]) ->
 
 def reachable(stored: Mapping[ContentHash, bytes], root: Reference) -> set[str]:
     """The blobs to which a manifest leads, itself included, as far as they are stored."""
-    found = {root.address}
+    found: set[str] = {root.address}
     for chunk in _chunks(root, stored[root.address]) if root.address in stored else ():
         found.add(chunk.address)
         if chunk.address in stored:
