@@ -8,7 +8,6 @@ VENV  := .venv
 BIN   := $(VENV)/bin
 SEEDS ?= 500
 # What `make long` simulates: size and seeds, about a minute of two cores for each.
-# Open: tiny:5996, where a count that calls itself exact has one destination too many.
 LONG_SEEDS := tiny:1200 small:400 rolling:300 wide:40 deep:25
 SECONDS ?= 20
 PIP   := $(BIN)/python -m pip --disable-pip-version-check

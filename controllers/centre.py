@@ -219,6 +219,10 @@ class Controllers:
         """Wait until ledger and counts are of what all spaces hold now; raises SpaceError."""
         for follower in self._followers:
             await follower.caught_up()
+        for mailboxes in self.inventories:
+            # What waits for placements to be known, as at a start, or to hold it need not wait on.
+            if mailboxes.look_at_deferred():
+                await mailboxes.caught_up()
         await self.relay.published_handled()
 
     def confirm_removals(self, placement: str, copies: int) -> None:

@@ -60,7 +60,7 @@ class MailboxController(SpaceReconciler[InventoryKey]):
         self._statuses = [queues.statuses for queues in placements]
         # Knows what removals weigh.
         self._weights = weights
-        # What waits for a placement that is to hold it first.
+        # What waits for a placement that is to hold it first, or until placements are known.
         self._deferred: frozenset[ObjectKey] = frozenset()
         issuer.listen(self._ledger_changed)
         issuer.brakes.listen(lambda: self._queue.add(self.registry.braked() | self._deferred))
@@ -129,6 +129,11 @@ class MailboxController(SpaceReconciler[InventoryKey]):
         """Let go of what the record in this slot holds for a placement, if it is of this space."""
         self._queue.add(self.registry.release(slot, placement))
 
+    def look_at_deferred(self) -> bool:
+        """Look again at what waited for placements to be known, or to hold it; whether any did."""
+        self._queue.add(self._deferred)
+        return bool(self._deferred)
+
     def look_at_all(self) -> None:
         """Look again at every SyncTarget: places may have become free."""
         self._queue.add(self.registry.all_targets())
@@ -148,7 +153,7 @@ class MailboxController(SpaceReconciler[InventoryKey]):
         now_ms, brake = self.clock.now().wall_ms, self._issuer.brakes.brake
         held = dict(brake.held)
         work = self.registry.next(objects, now_ms)
-        self._deferred = work.deferred
+        self._deferred = self._deferred - objects | work.deferred
         for key, seconds in self.registry.maintenance_ends(objects, now_ms).items():
             # A clock may be set.
             self._queue.add_later(key, min(seconds + LATE_SECONDS, LOOK_SECONDS))

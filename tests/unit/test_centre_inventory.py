@@ -1,5 +1,7 @@
 """The inventory becomes records, and whoever gets no place is told why."""
 
+import asyncio
+
 import pytest
 
 from controllers.issuing.nodes import add_node, remove_node
@@ -8,7 +10,8 @@ from schemas.objects.objects import ObjectKey
 from schemas.records.records import LocationRecord, Profile
 from schemas.values.identity import NodePath
 from tests.awaiting import eventually
-from tests.unit.centre_world import USER, Centre, condition, location, target
+from tests.doubles.memory_space import MemorySpace
+from tests.unit.centre_world import USER, Centre, condition, config, location, placement, target
 
 
 @pytest.fixture
@@ -54,6 +57,45 @@ async def test_an_inventory_that_vanished_unseen_is_kept(centre):
         assert len(_inventory(centre.relay)) == 1
         controllers.mailboxes.accept_removals()
         await centre.relay.until(lambda relay: not _inventory(relay))
+
+
+class LateSpace(MemorySpace):
+    """Tells nothing before it is let."""
+
+    def __init__(self, clock, dice):
+        super().__init__(clock, dice)
+        self.let = asyncio.Event()
+
+    async def follow(self, interests, tell):
+        await self.let.wait()
+        await super().follow(interests, tell)
+
+
+async def test_who_waits_for_the_ledger_waits_for_what_no_placement_was_known_for(centre):
+    centre.wds = LateSpace(centre.clock, centre.dice)
+    centre.wds.let.set()
+    await centre.inventory.apply(location("all"), USER)
+    for name in ("s1", "s2", "s3"):
+        await centre.inventory.apply(target(name, f"/emea/{name}"), USER)
+    await centre.apply(config("a"), placement())
+    async with centre.running() as controllers:
+        await add_nodes(controllers, centre, "/emea", "/emea/s1", "/emea/s2", "/emea/s3")
+        await controllers.caught_up()
+    await centre.inventory.delete(ObjectKey("edge.kubestellar.io", "synctargets", "", "s1"))
+    # What the placement loses at that node nobody knows before its space is read.
+    centre.wds.let.clear()
+    async with centre.running() as controllers, asyncio.TaskGroup() as group:
+        caught_up = group.create_task(controllers.caught_up())
+        await controllers.mailboxes.caught_up()
+        assert len(_profiles(controllers)) == 3
+        centre.wds.let.set()
+        await caught_up
+        assert sorted(_profiles(controllers)) == ["s2", "s3"]
+
+
+def _profiles(controllers):
+    records = controllers.issuer.records.values()
+    return [record.source.name for record in records if isinstance(record, Profile)]
 
 
 async def test_a_path_has_one_claimant_and_the_other_is_told_of_both(centre):
