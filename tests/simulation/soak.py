@@ -45,7 +45,7 @@ class Sample:
 
 def soak(days: float, changes: int, samples: int, size: Size = SMALL) -> Iterator[Sample]:
     """Live with so many changes, each tenth with a crash and a cut before it."""
-    with cheap_signatures(), closing(Run(1, NO_FAULTS, size, described=False)) as one:
+    with cheap_signatures(), closing(Run(1, NO_FAULTS, size)) as one:
         yield from _soak(one, days, changes, samples)
 
 

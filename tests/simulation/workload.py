@@ -83,9 +83,13 @@ class Workload:
         self._do(self._fill)
 
     def _fill(self) -> None:
-        everyone = (Alternative(OVER_SYNC_TARGET, LabelSelector()),)
+        everyone = LabelSelector()
+        for name in self._locations:
+            self._centre.put_location(name, Located((), everyone))
+            self._oracle.model_changed()
         for name in self._names_of_placements:
-            self._centre.put_placement(name, Placed(everyone, self._arm(list(self._objects))))
+            alternatives = (Alternative(_over(name), everyone),)
+            self._centre.put_placement(name, Placed(alternatives, self._arm(list(self._objects))))
             self._oracle.model_changed()
 
     def _do(self, act: Callable[[], None]) -> None:
@@ -205,9 +209,8 @@ class Workload:
         return Placed(self._alternatives(name), self._arm(keys))
 
     def _alternatives(self, name: str) -> tuple[Alternative, ...]:
-        over = OVER_SYNC_TARGET if kind_of(name) is BINDING_POLICIES else OVER_LOCATION
         count = self._random.choice((1, 1, 2))
-        return tuple(Alternative(over, self._selector()) for _ in range(count))
+        return tuple(Alternative(_over(name), self._selector()) for _ in range(count))
 
     def _arm(self, keys: list[ObjectKey]) -> Arm:
         return self._centre.arm({key: self._content(key) for key in sorted(keys)})
@@ -302,3 +305,8 @@ class Workload:
             if key in keys:
                 self._centre.put_placement(name, replace(placed, arm=self._arm(keys)))
                 self._oracle.model_changed()
+
+
+def _over(name: str) -> str:
+    """What a placement of this name selects by."""
+    return OVER_SYNC_TARGET if kind_of(name) is BINDING_POLICIES else OVER_LOCATION

@@ -8,7 +8,8 @@ from controllers.core.rollout.rollouts import rollout_key
 from relay.space_port import Object
 from schemas.objects.annotations import ROLLOUT_REQUEST
 from schemas.objects.objects import ObjectKey
-from schemas.records.placements import bare_name, kind_of, placement_key
+from schemas.records.placements import BINDING_POLICIES, bare_name, kind_of, placement_key
+from schemas.records.records import OVER_LOCATION, OVER_SYNC_TARGET
 from schemas.reports.collectors import CombinedField, Expression, Program
 from schemas.values.groups import CONTROL_GROUP, DENATURED_GROUP, GROUP, ROLLOUTS
 from tests.doubles.memory_space import MemorySpace
@@ -42,6 +43,8 @@ class WorkloadsSpace(MemorySpace):
     def put_placement(self, name: str, placed: Placed) -> None:
         """Write a placement of just the objects that the model has."""
         kind = kind_of(name)
+        over = OVER_SYNC_TARGET if kind is BINDING_POLICIES else OVER_LOCATION
+        assert all(each.over == over for each in placed.alternatives), f"{name} cannot say that"
         clause: Object = {
             "apiGroup": "",
             "resources": ["configmaps"],
