@@ -33,7 +33,7 @@ from tests.nats.conftest import in_force
 from tests.nats.driven_tree import at_least, driven_tree
 from tests.unit.centre_world import USER, config, location, placement, target
 
-pytestmark = [pytest.mark.nats, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.nats, pytest.mark.timeout(180)]
 
 INVENTED = {f"{number:064x}": 1 for number in range(ARMS_MAX)}
 SECRETS = ("only-for-the-honest", "another-for-the-honest")

@@ -27,7 +27,7 @@ from tests.awaiting import eventually
 from tests.nats.driven_tree import driven_tree
 from tests.nats.test_hostile_child import Liar, liar_at, refused
 
-pytestmark = [pytest.mark.nats, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.nats, pytest.mark.timeout(180)]
 
 EVIL, HONEST = NodePath.parse("/evil"), NodePath.parse("/honest")
 

@@ -37,7 +37,7 @@ from tests.nats.test_entrance import SEED, Hall, answered
 from tests.nats.test_strangers import port_of
 from tests.unit.test_admission_verbs import Hands, Place
 
-pytestmark = [pytest.mark.nats, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.nats, pytest.mark.timeout(180)]
 
 STORE, EVIL = NodePath.parse("/ra/store-7"), NodePath.parse("/ra/evil")
 KEY, EVIL_KEY = b"\1" * 32, b"\2" * 32

@@ -17,7 +17,7 @@ from tests.nats.conftest import until_answered
 from tests.nats.raw_leaf import RawLeaf
 from tests.nats.test_tls import Certified
 
-pytestmark = [pytest.mark.nats, pytest.mark.timeout(90)]
+pytestmark = [pytest.mark.nats, pytest.mark.timeout(180)]
 
 MB = 1_000_000
 SAID = (

@@ -15,7 +15,7 @@ from relay.ports import BusBroken
 from schemas.values import subjects
 from schemas.values.identity import NodePath
 
-pytestmark = [pytest.mark.nats, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.nats, pytest.mark.timeout(180)]
 
 OLD, NEW = map(NodePath.parse, ("/r1/s1", "/r2/s9"))
 KINDS = {"OWN": subjects.own, "DONE": subjects.done, "BLOB": subjects.blob}
