@@ -40,6 +40,9 @@ from relay.ports import BusBroken, Clock
 from relay.space_errors import SpaceError
 
 SYNC_LOOK_SECONDS = 60.0
+REDIAL_SECONDS, REDIAL_LOOK_SECONDS = 15.0, 1.0
+"""So long a parent is silent that only changes its active member."""
+SEVERAL = 2
 LISTEN_AFTER_SECONDS = 1.0
 OPEN_ATTEMPTS_MAX, OPEN_PAUSE_SECONDS = 20, 0.1
 SERVER_HOME_CHARACTERS = 8
@@ -246,6 +249,21 @@ class NodeServer:
                 "syncSeconds": self._server.sync_seconds,
             }
         return {**status, "storeRemovals": self._removals}
+
+    async def look_for_parent(self, is_linked: Callable[[], bool]) -> None:
+        """Have the server dial elsewhere where a parent of several addresses answers no more."""
+        lost_at = self._world.clock.now().seconds
+        while isinstance(self.server, EmbeddedServer):
+            await self._world.clock.sleep(REDIAL_LOOK_SECONDS)
+            now = self._world.clock.now().seconds
+            if is_linked() or self.server.parents_known < SEVERAL:
+                lost_at = now
+            elif now - lost_at > REDIAL_SECONDS:
+                lost_at = now
+                try:
+                    await self.server.redial()
+                except BusBroken as error:
+                    log.debug("%s", error)
 
     async def until_wiped(self) -> None:
         """Raise BusBroken when its store was removed: what the node remembers is there no more."""

@@ -55,6 +55,8 @@ PORT_WAIT_SECONDS = 15.0
 PORT_RETRY_SECONDS = 0.25
 RELOAD_RETRY_SECONDS = 0.5
 CUT_AGAIN_SECONDS = 2.0
+UPLINK = "UPLINK"
+"""The account of the link to the parent, as nats/node.conf calls it."""
 STRANGERS = "ENROL"
 """The account of those who ask to be let in, as nats/node.conf calls it: no child's name."""
 
@@ -135,6 +137,11 @@ class EmbeddedServer:
             if leaf_address is not None and leaf_address.tls is not None
             else self._ports.leaf
         )
+
+    @property
+    def parents_known(self) -> int:
+        """At how many addresses it may find its parent."""
+        return len(self._parent.urls) if self._parent is not None else 0
 
     @property
     def served(self) -> str:
@@ -281,6 +288,18 @@ class EmbeddedServer:
         assert self._parent is not None
         self._parent = replace(self._parent, urls=urls)
         await self.reload()
+
+    async def redial(self) -> None:
+        """Cut the link to the parent, so that the next one of its addresses is dialled.
+
+        A link whose other end lost its power stays open for two minutes. Raises BusBroken.
+        """
+        await self._up()
+        try:
+            async with system_connection(self.url, self._system_seed) as system:
+                await cut_links(system, UPLINK)
+        except (NatsError, OSError, ValueError, LookupError) as error:
+            raise BusBroken(f"the server of {self.path} does not dial anew: {error!r}") from error
 
     async def become(self, neighbours: Neighbours) -> None:
         """Link to these from now on, if they are others; what it is a member of stays.
