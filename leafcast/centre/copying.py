@@ -8,7 +8,7 @@ that it names may be active: the one that makes the copy. The former store is ke
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from leafcast.backups.centre_streams import RELAY, SPACE, SPACES, STREAMS, CentreServer, account
@@ -16,8 +16,9 @@ from leafcast.backups.restoring import PENDING
 from leafcast.backups.whole_file import write_backup
 from leafcast.data_dir import DataDir
 from leafcast.members.settings import FILE as MEMBER_FILE
-from leafcast.members.settings import ROUTES
+from leafcast.members.settings import ROUTES, kept_member
 from leafcast.node.credentials.account_seeds import account_seeds
+from leafcast.node.listen_settings import keep_listen_settings, kept_listen_settings
 from leafcast.node.options import ActiveMember
 from relay.adapters.jetstream.fence import take_fence
 from relay.adapters.jetstream.streams import REPLACING
@@ -151,10 +152,18 @@ def end_membership(place: DataDir) -> None:
     Raises OSError.
     """
     aside, folder = place.folder / OF_MEMBER, place.node(NodePath())
+    _listen_alone(place)
     moved = ((MEMBER_FILE, place.folder), (ROUTES, place.folder), (STORE, folder))
     # First what makes it a member's, last what says of which kind the store is.
     for name, within in (*moved, (MARK_FILE, folder)):
         _put_aside(within / name, aside / name)
+
+
+def _listen_alone(place: DataDir) -> None:
+    """Have a centre say no more that it listens where its other members did."""
+    member, listens = kept_member(place.folder), kept_listen_settings(place.folder)
+    if member is not None and member.listens and listens is not None:
+        keep_listen_settings(place.folder, replace(listens, urls=member.listens))
 
 
 def end_broken_change(place: DataDir) -> None:

@@ -20,6 +20,7 @@ from leafcast.members.seats import FILE as SEATS_FILE
 from leafcast.members.settings import MemberSettings
 from leafcast.node.credentials.account_seeds import SEEDS_FILE, account_seeds
 from leafcast.node.credentials.authorities import AUTHORITY_FILES
+from leafcast.node.credentials.node_certificate import CERTIFICATE_FILES
 from leafcast.node.known_children import FILE as CHILDREN_FILE
 from leafcast.node.known_children import KnownChildren
 from leafcast.node.options import ActiveMember
@@ -47,6 +48,7 @@ CENTRE_STATE = (
     SEATS_FILE,
     f"centre/{SEEDS_FILE}",
     f"centre/{CHILDREN_FILE}",
+    *(f"centre/{it}" for it in CERTIFICATE_FILES),
 )
 """Patterns of the files of a data directory that are the centre's, and not one member's."""
 
@@ -63,6 +65,7 @@ class CentreMember:
     """The centre in one member's data directory; `centre_of` makes what runs there while active."""
 
     state = CENTRE_STATE
+    server_files = frozenset(f"centre/{it}" for it in CERTIFICATE_FILES)
 
     def __init__(
         self,

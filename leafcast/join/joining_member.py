@@ -15,11 +15,23 @@ from leafcast.data_dir import DataDir, DataDirUnusable, make_private
 from leafcast.join.folder import MEMBER_REQUEST_FILE, node_in
 from leafcast.join.invitation import Invitation
 from leafcast.join.join_request import JoinRequester
+from leafcast.join.joined_node import JoinFailed
 from leafcast.machine import host_name
+from leafcast.members.addresses import (
+    MemberHost,
+    leaf_url,
+    member_host,
+    route_port,
+    served_names,
+)
 from leafcast.members.founding import GRANT, read_founding, settle
 from leafcast.members.sealed_state import opened
 from leafcast.members.settings import MemberSettings, kept_member
-from relay.adapters.server.ports import ServerPorts, free_port, free_ports, keep_ports, kept_ports
+from leafcast.node.credentials.node_certificate import NodeCertificate
+from leafcast.node.known_children import KnownChildren
+from leafcast.node.listen_settings import ListenRefused, ListenSettings
+from relay.adapters.server.leaf_address import LOOPBACK
+from relay.adapters.server.ports import ServerPorts, free_ports, keep_ports, kept_ports
 from relay.atomic_file import atomic_write, make_folder
 from relay.ports import Clock, Dice
 from schemas.enrolment.enrolment import SignedRequest
@@ -34,6 +46,29 @@ from schemas.values.identity import NodePath
 
 _ROUTE_ATTEMPT = 7
 """Where the port for routes is looked for: behind those for the server's clients and children."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemberReach:
+    """Where a machine is reached: by the other members, and (at `urls`) by children elsewhere."""
+
+    host: MemberHost
+    urls: tuple[str, ...] = ()
+
+
+def member_reach(host: str, listens: ListenSettings | None) -> MemberReach:
+    """What a start line says of both; raises HostRefused or ListenRefused."""
+    if listens is not None and listens.is_others:
+        reason = "a member shows a certificate that the tree's authority signs for all three"
+        remedy = "say --listen NAME[:PORT], without --tls-cert"
+        raise ListenRefused(listens.urls[0], reason, remedy)
+    own = member_host(host or (listens.hosts[0] if listens is not None else LOOPBACK))
+    if listens is not None:
+        if not own.is_away:
+            remedy = "say with --member-host where the other members reach this machine"
+            raise ListenRefused(listens.urls[0], f"--member-host is {own.host}", remedy)
+        return MemberReach(own, listens.urls)
+    return MemberReach(own, (leaf_url(own.host),) if own.is_away else ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,16 +89,15 @@ class JoiningMember:
         self,
         invited: Invitation,
         folder: Path,
-        host: str,
-        proxy: str,
+        reach: MemberReach,
         clock: Clock,
         dice: Dice,
         say: Callable[[str], None],
     ) -> None:
         self._token, self._path, self._folder = invited.token, invited.path, folder
-        self._host, self._clock, self._dice = host, clock, dice
+        self._reach, self._clock, self._dice = reach, clock, dice
         self._requester = JoinRequester(
-            invited.urls, invited.token, invited.path, folder, clock, dice, say, proxy=proxy
+            invited.urls, invited.token, invited.path, folder, clock, dice, say
         )
 
     @property
@@ -93,6 +127,9 @@ class JoiningMember:
         """
         make_private(self._folder)
         has_state = self._has_state()
+        reach = self._reach
+        if has_state:
+            self._check_children()
         asked = self._remembered()
         key = PrivateKey(bytes.fromhex(asked.key))
         release, name = version("leafcast"), host_name()
@@ -105,12 +142,13 @@ class JoiningMember:
                     bytes(key.public_key),
                     release,
                     self._clock.now().wall_ms,
-                    self._host,
-                    asked.route_port,
+                    reach.host.host,
+                    reach.host.port or asked.route_port,
                     asked.leaf_port,
                     asked.client_port,
                     name,
                     has_state,
+                    reach.urls,
                 ),
             )
 
@@ -122,6 +160,26 @@ class JoiningMember:
         keep_ports(self.server_folder, ServerPorts(asked.client_port, asked.leaf_port))
         settle(founding, bytes(key), self._folder, self.server_folder)
         (self._folder / MEMBER_REQUEST_FILE).unlink(missing_ok=True)
+
+    def _check_children(self) -> None:
+        """Refuse addresses at which children of the node would not find it any more: JoinFailed."""
+        if not KnownChildren(self.server_folder).nkeys:
+            return
+        kept = NodeCertificate.kept(self.server_folder)
+        dialled = set(kept.names) - {LOOPBACK} if kept is not None else set[str]()
+        hosts = set(served_names(self._reach.urls)) - {LOOPBACK} if self._reach.urls else set()
+        if dialled <= hosts and bool(dialled) is bool(hosts):
+            return
+        if dialled:
+            reason = f"its children dial {', '.join(sorted(dialled))}"
+            remedy = "say the --listen that it had, with its port; --member-host may be another"
+        else:
+            reason = "its children reach it in clear, on this machine alone"
+            remedy = (
+                "leave out --member-host and --listen, or take those nodes out first "
+                "(`leafcast node remove`) and let them join anew once it has grown"
+            )
+        raise JoinFailed(self._path, reason, remedy)
 
     def _has_state(self) -> bool:
         """Whether the node runs in this folder; raises DataDirUnusable for another's."""
@@ -138,7 +196,7 @@ class JoiningMember:
         if kept is None or kept.token != self._token.token_id:
             # Children know those of a node that runs here.
             ports = kept_ports(self.server_folder) or free_ports(self.server_folder, 0)
-            route = free_port(self.server_folder, _ROUTE_ATTEMPT)
+            route = route_port(self._reach.host, self.server_folder, _ROUTE_ATTEMPT)
             key = self._dice.entropy(PrivateKey.SIZE).hex()
             kept = KeptMemberRequest(self._token.token_id, key, ports.client, ports.leaf, route)
             atomic_write(file, json.dumps(asdict(kept), indent=2) + "\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -9,14 +10,17 @@ from hashlib import blake2b
 from pathlib import Path
 
 from leafcast.join.folder import GRANT_FILE
+from leafcast.join.joined_node import AUTHORITIES_FILE
 from leafcast.join.kept_grant import KeptGrant, read_grant, write_grant
 from leafcast.members.member import Standing
 from leafcast.members.settings import MemberSettings
 from leafcast.node.credentials.account_seeds import SEEDS_FILE
+from leafcast.node.credentials.node_certificate import CERTIFICATE_FILES
 from leafcast.node.known_children import FILE as CHILDREN_FILE
 from leafcast.node.known_children import KnownChildren
 from leafcast.node.options import (
     ActiveMember,
+    Listening,
     NodeEnvironment,
     NodeHooks,
     NodeIdentity,
@@ -24,21 +28,25 @@ from leafcast.node.options import (
 )
 from leafcast.node.runtime import NodeRuntime
 from relay.adapters.server.guard import ProcessGuard
+from relay.adapters.server.logged_process import ServerFailed
 from relay.adapters.server.nats_config import AccountSeeds, Neighbours, ParentRemote
 from relay.adapters.server.nats_server import EmbeddedServer
 from relay.adapters.server.nkey_pairs import entrance_pair
+from relay.atomic_file import atomic_write
 from relay.core.effects import Noted
 from relay.ports import Clock, Dice
 from schemas.values.identity import NodePath
 
 _HOME_BYTES = 16
+LEARN_SECONDS = 1.0
 
 log = logging.getLogger("leafcast")
 
 
 def relay_state(path: NodePath) -> tuple[str, ...]:
     """Patterns of the files of a member's folder that are the relay's, and not one member's."""
-    return (GRANT_FILE, f"{path.domain}/{SEEDS_FILE}", f"{path.domain}/{CHILDREN_FILE}")
+    within = (SEEDS_FILE, CHILDREN_FILE, *CERTIFICATE_FILES)
+    return (GRANT_FILE, *(f"{path.domain}/{it}" for it in within))
 
 
 class RelayMember:
@@ -48,9 +56,13 @@ class RelayMember:
         self.folder = folder
         self.server_folder = folder / settings.path.domain
         self.state = relay_state(settings.path)
+        shown = (f"{settings.path.domain}/{it}" for it in CERTIFICATE_FILES)
+        self.server_files = frozenset((GRANT_FILE, *shown))
         self._settings = settings
         self._clock, self._dice = clock, dice
         self._runtime: NodeRuntime | None = None
+        # What this run wrote into the file of whom to believe at the parent.
+        self._believed = ""
 
     @property
     def _grant(self) -> KeptGrant:
@@ -72,7 +84,7 @@ class RelayMember:
             return Neighbours(cluster=cluster)
         grant = self._grant
         return Neighbours(
-            ParentRemote(grant.dialled, grant.seed),
+            self._link(grant),
             KnownChildren(self.server_folder).nkeys,
             entrance_pair(grant.tree)[1],
             cluster,
@@ -83,6 +95,21 @@ class RelayMember:
     ) -> None:
         """No command asks at a relay's server."""
 
+    def _link(self, grant: KeptGrant) -> ParentRemote:
+        """The way to the parent; whom to believe there lies in a file for the server."""
+        if not grant.authorities:
+            return ParentRemote(grant.dialled, grant.seed)
+        file = self.folder / AUTHORITIES_FILE
+        if grant.authorities != self._believed:
+            atomic_write(file, grant.authorities)
+            self._believed = grant.authorities
+        return ParentRemote(grant.dialled, grant.seed, authorities=file)
+
+    def _listening(self) -> Listening:
+        """How children elsewhere get to each member."""
+        settings, folder = self._settings, self.server_folder
+        return Listening(settings.leaf_address(folder), certificate=settings.certificate(folder))
+
     async def run(self, member: ActiveMember) -> None:
         grant = self._grant
         async with ProcessGuard() as guard:
@@ -92,14 +119,35 @@ class RelayMember:
             runtime = NodeRuntime(
                 world,
                 NodeIdentity(grant.path, self.server_folder, self._home, grant.former),
-                ParentAccess(ParentRemote(grant.dialled, grant.seed), self._keep_seed),
+                ParentAccess(self._link(grant), self._keep_seed, self._keep_authorities),
+                serving=self._listening(),
                 hooks=NodeHooks(note=self._note),
             )
             self._runtime = runtime
-            await runtime.run()
+            async with asyncio.TaskGroup() as group:
+                group.create_task(runtime.run(), name=str(grant.path))
+                group.create_task(self._learn(runtime, member.server), name="addresses")
 
     def unready(self) -> Mapping[str, str]:
         return self._runtime.unready() if self._runtime is not None else {}
+
+    async def _learn(self, runtime: NodeRuntime, server: EmbeddedServer) -> None:
+        """Dial the parent also where it says that it listens, here and at the other members."""
+        await runtime.running()
+        while True:
+            node, grant = runtime.node, self._grant
+            learnt = grant.learnt(node.parent_addresses) if node and node.ready else grant
+            if learnt != grant:
+                try:
+                    write_grant(self.folder / GRANT_FILE, learnt)
+                    await server.dial(learnt.dialled)
+                except (OSError, ServerFailed) as error:
+                    log.debug("addresses of the parent are not taken up yet: %s", error)
+            await self._clock.sleep(LEARN_SECONDS)
+
+    def _keep_authorities(self, authorities: str) -> None:
+        """Believe others at the parent from now on; raises OSError."""
+        write_grant(self.folder / GRANT_FILE, replace(self._grant, authorities=authorities))
 
     def _keep_seed(self, seed: str) -> None:
         """Be known to the parent by another key from the next start on; raises OSError."""

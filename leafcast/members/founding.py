@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from leafcast.members.addresses import bracketed, leaf_urls_of, served_names
 from leafcast.members.layout import PASSWORD_BYTES
 from leafcast.members.settings import (
     AUTHORITY_FILE,
@@ -21,6 +22,7 @@ from leafcast.members.settings import (
     read_member,
 )
 from leafcast.node.credentials.account_seeds import keep_seeds
+from leafcast.node.credentials.node_certificate import keep_certificate
 from relay.adapters.server.cluster_settings import MEMBERS
 from relay.adapters.server.leaf_address import LOOPBACK, is_loopback
 from relay.adapters.server.nats_config import AccountSeeds
@@ -38,13 +40,18 @@ EVERYWHERE = "0.0.0.0"  # noqa: S104 - with certificates of the members' own
 
 @dataclass(frozen=True, slots=True)
 class Founding:
-    """What one member is told: its settings but for its own key, PEM texts, its node's accounts."""
+    """What one member is told: its settings but for its own key, PEM texts, its node's accounts.
+
+    `shown` is what each member shows to children elsewhere, as LeafCertificate has it; {} if none
+    come from elsewhere.
+    """
 
     form: Mapping[str, Any]
     certificate: str
     key: str = field(repr=False)
     authority: str
     accounts: Mapping[str, str] = field(repr=False)
+    shown: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def encoded(self) -> bytes:
         return json.dumps(asdict(self)).encode()
@@ -55,29 +62,42 @@ def read_founding(data: bytes) -> Founding:
     return Founding(**from_json(data))
 
 
+@dataclass(frozen=True, slots=True)
+class LeafCertificate:
+    """One certificate for all members of a node, by the tree's authority; PEM texts."""
+
+    certificate: str
+    key: str = field(repr=False)
+    authorities: str
+
+
 def founded(
     tree: TreeId,
     path: NodePath,
     machines: Mapping[str, MemberRequest],
-    leaf_urls: Mapping[str, str],
+    shown: LeafCertificate | None,
     accounts: AccountSeeds,
     dice: Dice,
     now_ms: int,
 ) -> dict[str, Founding]:
-    """What the members of a node are told, by name; `leaf_urls` has those known otherwise."""
+    """What the members of a node are told, by name; machines on a network show a certificate."""
     if len(machines) != MEMBERS:
         raise ValueError(f"a node has {MEMBERS} members, and not {len(machines)}")
     authority = Authority.make(f"members of {path} of {tree}"[:64], now_ms)
     until_ms = valid_until(authority.certificate)
-    routes = {name: f"{_bracketed(it.host)}:{it.route_port}" for name, it in machines.items()}
-    dialled = [leaf_urls.get(name) or _url(it, it.leaf_port) for name, it in machines.items()]
+    routes = {name: f"{bracketed(it.host)}:{it.route_port}" for name, it in machines.items()}
     shared = {
         "tree": tree,
         "path": str(path),
         "password": dice.entropy(PASSWORD_BYTES).hex(),
         "tls": True,
-        "leafUrls": dialled,
-        "clientUrls": {name: _url(it, it.client_port) for name, it in machines.items()},
+        "leafUrls": [url for it in machines.values() for url in leaf_urls_of(it)],
+        # Clients of a server are on its machine.
+        "clientUrls": {
+            name: f"nats://{bracketed(it.host)}:{it.client_port}"
+            for name, it in machines.items()
+            if is_loopback(it.host)
+        },
         "keys": {name: it.key.hex() for name, it in machines.items()},
     }
     found = {}
@@ -89,10 +109,18 @@ def founded(
             "host": LOOPBACK if is_loopback(its.host) else EVERYWHERE,
             "port": its.route_port,
             "routes": [route for other, route in routes.items() if other != name],
+            "listens": list(leaf_urls_of(its)) if shown is not None else [],
         }
         names = list(dict.fromkeys((its.host, LOOPBACK)))
         certificate = authority.issue(signing_request(key, names), now_ms, until_ms)
-        found[name] = Founding(form, certificate, key, authority.certificate, asdict(accounts))
+        found[name] = Founding(
+            form,
+            certificate,
+            key,
+            authority.certificate,
+            asdict(accounts),
+            asdict(shown) if shown is not None else {},
+        )
     return found
 
 
@@ -109,14 +137,9 @@ def settle(founding: Founding, private: bytes, folder: Path, server: Path) -> No
     atomic_write(routes / CERTIFICATE_FILE, founding.certificate)
     atomic_write(routes / AUTHORITY_FILE, founding.authority)
     keep_seeds(server, AccountSeeds(**founding.accounts))
+    if founding.shown:
+        shown = LeafCertificate(**founding.shown)
+        names = served_names(settings.leaf_urls)
+        keep_certificate(server, names, shown.key, shown.certificate, shown.authorities)
     # Last: from now on the folder is a member's.
     keep_member(folder, settings)
-
-
-def _url(machine: MemberRequest, port: int) -> str:
-    scheme = "nats" if is_loopback(machine.host) else "tls"
-    return f"{scheme}://{_bracketed(machine.host)}:{port}"
-
-
-def _bracketed(host: str) -> str:
-    return f"[{host}]" if ":" in host else host

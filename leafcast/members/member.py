@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from functools import partial
@@ -77,6 +77,11 @@ class MemberNode(Protocol):
     @property
     def state(self) -> Sequence[str]:
         """Patterns of the files below the data directory that are the node's."""
+        ...
+
+    @property
+    def server_files(self) -> Collection[str]:
+        """Of those, the ones that its server reads: it reads anew when they change."""
         ...
 
     def neighbours(self) -> Neighbours:
@@ -174,6 +179,8 @@ class Member:
         self._active_since: float | None = None
         self._hears_since: float | None = None
         self._stuck: Mapping[str, str] = {}
+        # Files that changed, and that the server did not read since.
+        self._unread: set[str] = set()
         # In the turns before this one.
         self._heard_before = clock.now().seconds
 
@@ -190,6 +197,7 @@ class Member:
                 node.neighbours(),
                 guard=guard,
                 clock=self._clock,
+                leaf_address=settings.leaf_address(node.server_folder),
                 store=kept_store(node.folder).settings(),
             )
             await stack.enter_async_context(server)
@@ -374,10 +382,18 @@ class Member:
         """Have the files and the server be as the state says; what fails ends the turn."""
         while True:
             name, data = await changes.get()
-            files.lay(name, None if data is None else self._opened(name, data))
+            if files.lay(name, None if data is None else self._opened(name, data)):
+                self._unread.add(name)
             self._laid.set()
             if changes.empty():
                 await server.become(self._node.neighbours())
+                await self._read_anew(server)
+
+    async def _read_anew(self, server: EmbeddedServer) -> None:
+        """Have the server show and believe what its files say; raises ServerFailed."""
+        if not self._unread.isdisjoint(self._node.server_files):
+            await server.reload()
+        self._unread.clear()
 
     async def _be_active(self, machine: _Machine, keeper: LeaseKeeper, state: _State) -> None:
         """Run the node for as long as the lease is held."""
@@ -411,7 +427,8 @@ class Member:
         kept = await state.stream.take(Tenure(token, keeper.confirm, needs_nothing, publishers))
         if kept:
             texts = {name: self._opened(name, data) for name, data in kept.items()}
-            state.files.lay_all(texts)
+            self._unread |= state.files.lay_all(texts)
+            await self._read_anew(machine.server)
         if why := self._node.why_not():
             raise BusBroken(why)
         await settled()

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from leafcast.members.addresses import misfit
 from relay.adapters.server.cluster_settings import MEMBERS
 from relay.atomic_file import atomic_write
 from relay.members.lease import CLOCK_SECONDS_MAX
@@ -109,6 +110,9 @@ def judged(seat: MemberSeat, asked: MemberRequest, release: str, now_ms: int) ->
         reason = f"this machine has leafcast {asked.release}, and the centre {release}"
         remedy = f"install leafcast {release} on it: members of a node run the same release"
         return SeatVerdict(reason, remedy, refused=True)
+    if misplaced := misfit(asked):
+        remedy = "say --member-host and --listen again: leafcast join --help has their forms"
+        return SeatVerdict(misplaced, remedy, refused=True)
     off = (asked.now_ms - now_ms) / 1000
     if abs(off) > CLOCK_SECONDS_MAX:  # It would never be active.
         way = "ahead of" if off > 0 else "behind"

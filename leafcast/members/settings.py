@@ -7,9 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
+from leafcast.members.addresses import served_names
+from leafcast.node.credentials.node_certificate import NodeCertificate
+from leafcast.node.listen_settings import LEAF_PORT
 from relay.adapters.server.cluster_settings import BadClusterSettings, ClusterSettings, RouteTls
-from relay.adapters.server.leaf_address import LOOPBACK, TlsFiles
+from relay.adapters.server.leaf_address import LOOPBACK, LeafAddress, TlsFiles
 from relay.atomic_file import atomic_write
 from schemas.values.codec import from_json
 from schemas.values.identity import NodePath, TreeId
@@ -37,8 +41,9 @@ class MemberSettings:
     """One member: of which node, how its server reaches the others', and who they are.
 
     `leaf_urls` are where servers of children dial in, at all members, and `client_urls` where their
-    own clients do, by name; `keys` are the public keys of all by name, 32 bytes each, and `key` is
-    this one's private half.
+    own clients do, by name, of those that this machine reaches; `keys` are the public keys of all
+    by name, 32 bytes each, and `key` is this one's private half. `listens` are those of `leaf_urls`
+    that lead to this member, where it shows a certificate; none if nobody comes from elsewhere.
     """
 
     path: NodePath
@@ -47,6 +52,7 @@ class MemberSettings:
     client_urls: Mapping[str, str]
     keys: Mapping[str, bytes]
     key: bytes = field(repr=False)
+    listens: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -57,6 +63,17 @@ class MemberSettings:
     def others(self) -> tuple[str, ...]:
         """Where clients reach the servers of the other members."""
         return tuple(url for name, url in self.client_urls.items() if name != self.name)
+
+    def certificate(self, server: Path) -> NodeCertificate | None:
+        """What its server, whose data lies there, shows to children; None if none come."""
+        return NodeCertificate(server, served_names(self.leaf_urls)) if self.listens else None
+
+    def leaf_address(self, server: Path) -> LeafAddress | None:
+        """How servers of children elsewhere dial in here; None if none come."""
+        shown = self.certificate(server)
+        if shown is None:
+            return None
+        return LeafAddress(self.leaf_urls, urlsplit(self.listens[0]).port or LEAF_PORT, shown.files)
 
 
 def kept_member(folder: Path) -> MemberSettings | None:
@@ -88,7 +105,8 @@ def read_member(form: dict[str, Any], folder: Path) -> MemberSettings:
     keys = {name: _key(text) for name, text in form["keys"].items()}
     path, leaf_urls = NodePath.parse(form["path"]), tuple(form["leafUrls"])
     clients = {str(name): str(url) for name, url in form["clientUrls"].items()}
-    return MemberSettings(path, cluster, leaf_urls, clients, keys, _key(form["key"]))
+    listens = tuple(map(str, form.get("listens", ())))
+    return MemberSettings(path, cluster, leaf_urls, clients, keys, _key(form["key"]), listens)
 
 
 def keep_member(folder: Path, settings: MemberSettings) -> None:
@@ -111,6 +129,7 @@ def member_form(settings: MemberSettings) -> dict[str, Any]:
         "tls": cluster.tls is not None,
         "leafUrls": list(settings.leaf_urls),
         "clientUrls": dict(settings.client_urls),
+        "listens": list(settings.listens),
         "keys": {name: key.hex() for name, key in settings.keys.items()},
     }
 

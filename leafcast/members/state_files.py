@@ -46,11 +46,11 @@ class StateFiles:
             else:
                 self._known[name] = text
 
-    def lay_all(self, state: Mapping[str, str]) -> None:
-        """Have the files be these and no others; raises OSError."""
+    def lay_all(self, state: Mapping[str, str]) -> set[str]:
+        """Have the files be these and no others; which of them are news. Raises OSError."""
         self._known.clear()
-        for name in self._names() | state.keys():
-            self.lay(name, state.get(name))
+        names = self._names() | state.keys()
+        return {name for name in names if self.lay(name, state.get(name))}
 
     def lay(self, name: str, text: str | None) -> bool:
         """Have one file hold a text, or be gone; whether that is news. Raises OSError."""

@@ -68,6 +68,11 @@ class ListenSettings:
             return None
         return TlsFiles(Path(self.certificate), Path(self.key))
 
+    @property
+    def is_others(self) -> bool:
+        """Whether it is not the tree's authority that signs what children are shown."""
+        return self.behind_proxy or self.own_files is not None
+
     def authorities_text(self) -> str:
         """Who signed what children are shown, as the user says; "" for the system's authorities."""
         return Path(self.authorities).read_text(encoding="utf-8") if self.authorities else ""

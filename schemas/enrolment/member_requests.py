@@ -24,6 +24,7 @@ from schemas.values.wire import Natural, WireRecord, decode, encode
 
 KEY_BYTES = 32
 HOST_MAX = 253
+LISTENS_MAX, URL_MAX = 8, 255
 _PORT_MAX = 65535
 
 
@@ -31,7 +32,8 @@ class MemberRequest(WireRecord, frozen=True):
     """A machine that wants to be a member of the node at a path, and where the others reach it.
 
     `key` is an X25519 public key of its own; `now_ms` is what its clock shows. With `has_state` it
-    runs the node now.
+    runs the node now. `listens` are where servers of children elsewhere dial in, with TLS; none on
+    a machine that nobody else reaches.
     """
 
     path: NodePath
@@ -44,6 +46,7 @@ class MemberRequest(WireRecord, frozen=True):
     client_port: Natural
     host_name: str = ""
     has_state: bool = False
+    listens: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         ports = (self.route_port, self.leaf_port, self.client_port)
@@ -53,9 +56,12 @@ class MemberRequest(WireRecord, frozen=True):
             (self.host_name, HOST_NAME_MAX),
             (self.release, HOST_NAME_MAX),
             (self.host, HOST_MAX),
+            *((url, URL_MAX) for url in self.listens),
         )
         if not all(len(text) <= most and text.isprintable() for text, most in texts):
             raise ValueError("its texts are too long, or not printable")
+        if len(self.listens) > LISTENS_MAX:
+            raise ValueError(f"it listens at more than {LISTENS_MAX} addresses")
 
 
 class MemberAnswer(WireRecord, frozen=True):

@@ -12,7 +12,7 @@ from nacl.secret import SecretBox
 from leafcast.centre.copying import FILE as COPYING
 from leafcast.centre.copying import Copying, CopyingUnusable, kept_copying
 from leafcast.join.joining_member import KeptMemberRequest, read_member_note
-from leafcast.members.founding import founded, read_founding
+from leafcast.members.founding import LeafCertificate, founded, read_founding
 from leafcast.members.seats import FILE as SEATS
 from leafcast.members.seats import MemberSeat, MemberSeats, SeatsDamaged, judged, seats_text
 from relay.adapters.clock import SystemDice
@@ -63,10 +63,12 @@ def founding(data: bytes) -> None:
 
 def foundings() -> list[bytes]:
     machines = {f"m{number}": REQUEST for number in (1, 2, 3)}
-    told = founded(
-        GRANT.tree, PATH, machines, {}, AccountSeeds("a", "b", "c", "d"), SystemDice(), 7
-    )
-    return [it.encoded() for it in told.values()]
+    seeds, shown = AccountSeeds("a", "b", "c", "d"), LeafCertificate("PEM", "key", "PEM")
+    return [
+        it.encoded()
+        for with_shown in (None, shown)
+        for it in founded(GRANT.tree, PATH, machines, with_shown, seeds, SystemDice(), 7).values()
+    ]
 
 
 def note(at: Path) -> None:

@@ -6,8 +6,9 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,7 @@ class Machine:
     def __init__(self, address: str, folder: Path) -> None:
         self.address = address
         self.folder = folder
+        self.unplug: Callable[[], None] = lambda: None
         folder.mkdir(mode=0o700)
         self._holder = subprocess.Popen(
             ["unshare", "--net", "--mount", "sh", "-c", "echo here; exec sleep infinity"],
@@ -91,34 +93,60 @@ class Machine:
         self._holder.stdout.close()
 
 
+class Switch:
+    """A namespace with a bridge, from which a wire leads to each machine."""
+
+    def __init__(self, folder: Path) -> None:
+        self._machine = Machine("", folder)
+        self.close = self._machine.close
+
+    def start(self) -> None:
+        self._machine.run("ip", "link", "add", "bridge", "type", "bridge")
+        self._machine.run("ip", "link", "set", "bridge", "up")
+
+    def plug(self, machine: Machine, number: int) -> None:
+        """Lead a wire to the machine."""
+        ends = [f"lc{self._machine.pid}x{number}", f"port-{number}"]
+        _system("ip", "link", "add", ends[0], "type", "veth", "peer", "name", f"{ends[0]}p")
+        _system("ip", "link", "set", ends[0], "netns", str(machine.pid))
+        _system("ip", "link", "set", f"{ends[0]}p", "netns", str(self._machine.pid))
+        machine.run("ip", "link", "set", ends[0], "name", "wire")
+        machine.run("ip", "address", "add", f"{machine.address}/24", "dev", "wire")
+        machine.run("ip", "link", "set", "wire", "up")
+        self._machine.run("ip", "link", "set", f"{ends[0]}p", "name", ends[1])
+        self._machine.run("ip", "link", "set", ends[1], "master", "bridge", "up")
+
+    def unplug(self, number: int) -> None:
+        """Take the wire to a machine off: nobody is told, as where its power is lost."""
+        self._machine.run("ip", "link", "delete", f"port-{number}")
+
+
 @contextmanager
 def machines(folder: Path, names: Sequence[str]) -> Iterator[list[Machine]]:
-    """Two machines with a wire between them; each knows the names of both."""
+    """Machines on one network; each knows the names of all."""
     missing = [tool for tool in TOOLS if shutil.which(tool) is None]
     if os.geteuid() != 0 or missing:
         pytest.skip(f"NOT RUN: it needs root, and {', '.join(missing) or 'its tools'}")
-    addresses = [f"10.213.7.{number + 1}" for number in range(2)]
+    addresses = [f"10.213.7.{number + 1}" for number in range(len(names))]
     with ExitStack() as stack:
-        made = []
-        for number, address in enumerate(addresses):
-            machine = Machine(address, folder / f"machine-{number}")
-            stack.callback(machine.close)
-            made.append(machine)
+        made: list[Machine] = []
         hosts = folder / "hosts"
         pairs = zip(addresses, names, strict=True)
         hosts.write_text("127.0.0.1 localhost\n" + "".join(f"{at} {it}\n" for at, it in pairs))
         # A program that gives up being root, as a proxy does, reads it too, whatever the umask.
         hosts.chmod(0o644)
         try:
-            ends = [f"lc{made[0].pid}a", f"lc{made[0].pid}b"]
-            _system("ip", "link", "add", ends[0], "type", "veth", "peer", "name", ends[1])
-            for machine, end in zip(made, ends, strict=True):
-                _system("ip", "link", "set", end, "netns", str(machine.pid))
-                machine.run("ip", "link", "set", end, "name", "wire")
-                machine.run("ip", "address", "add", f"{machine.address}/24", "dev", "wire")
-                machine.run("ip", "link", "set", "wire", "up")
+            switch = Switch(folder / "switch")
+            stack.callback(switch.close)
+            switch.start()
+            for number, address in enumerate(addresses):
+                machine = Machine(address, folder / f"machine-{number}")
+                stack.callback(machine.close)
                 machine.run("ip", "link", "set", "lo", "up")
                 machine.run("mount", "--bind", hosts, "/etc/hosts")
+                switch.plug(machine, number)
+                machine.unplug = partial(switch.unplug, number)
+                made.append(machine)
         except (AssertionError, subprocess.CalledProcessError) as error:
             pytest.skip(f"NOT RUN: no network namespaces here: {error}")
         yield made

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar
@@ -32,19 +33,24 @@ from leafcast.join.former_bundle import joined_by
 from leafcast.join.invitation import TOKEN_VARIABLE, Invitation, invitation_of
 from leafcast.join.join_request import JoinRequester
 from leafcast.join.joined_node import JoinedNode, JoinOptions
-from leafcast.join.joining_member import JoiningMember, default_member_folder
+from leafcast.join.joining_member import (
+    JoiningMember,
+    MemberReach,
+    default_member_folder,
+    member_reach,
+)
 from leafcast.join.kept_grant import KeptGrant
+from leafcast.members.addresses import HostRefused
 from leafcast.node.attached_cluster import attachment
 from leafcast.node.credentials.kept_store import KeptStore, keep_store, kept_store
 from leafcast.node.health_endpoint import HealthAddress
-from leafcast.node.listen_settings import ListenSettings
+from leafcast.node.listen_settings import ListenRefused, ListenSettings
 from leafcast.node.options import EdgeCluster
 from leafcast.show.sanitize import sanitize
 from leafcast.signals import EndedBySignal, run_until_signal
 from leafcast.space_settings import SIMULATED, SpaceSetting
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.server.durability import StoreSettings
-from relay.adapters.server.leaf_address import LOOPBACK
 
 PROXY_VARIABLE = "LEAFCAST_PROXY"
 _ON_COMMAND_LINE = click.core.ParameterSource.COMMANDLINE
@@ -98,10 +104,10 @@ def _tell_who_reads(ctx: click.Context, param: click.Parameter, token: str | Non
 )
 @click.option(
     "--member-host",
-    metavar="HOST",
-    default=LOOPBACK,
-    show_default=True,
-    help="With the token of a member: the address at which the other members reach this machine.",
+    metavar="HOST[:PORT]",
+    default="",
+    help="With the token of a member: where the other members reach this machine.  "
+    "[default: the host of --listen, else 127.0.0.1]",
 )
 @listen_options
 @store_options
@@ -147,8 +153,9 @@ def join(  # noqa: PLR0913, PLR0917 - click passes options by name
     again = _again(source, path, data_dir)
     invited = invitation_of(source, token, path)
     if invited is not None and invited.token.member:
-        _run_member(invited, data_dir, member_host, proxy, log_format, say, again)
-        return
+        reach = _reach(member_host, listens, named, proxy, take_over=take_over)
+        start = MemberStart(reach, store, health, log_format)
+        return _run_member(invited, data_dir, start, say, again)
     granted = _granted(invited, data_dir, proxy, say, again) if invited is not None else None
     folder, grant = granted or joined_by(Path(source), data_dir)
     with joined_folder(folder, grant, SystemDice()) as place, kept_if_refused(place):
@@ -156,8 +163,7 @@ def join(  # noqa: PLR0913, PLR0917 - click passes options by name
         say(f"Joining as {_role(grant, cluster)}; its state is in {folder}. Ctrl-C ends it.")
         if grant.former and not (place.former or place.admitted):
             say(_anew(grant))
-        if listens is not None and not grant.relay:
-            raise click.UsageError("--listen is for relays: nothing hangs below an edge")
+        _check_listens(listens, member_host, is_relay=grant.relay)
         works_on = EdgeCluster(attachment(cluster), take_over) if cluster is not None else None
         kept = KeptStore(durability=store.durability or kept_store(place.folder).durability)
         keep_store(place.folder, kept)
@@ -166,6 +172,15 @@ def join(  # noqa: PLR0913, PLR0917 - click passes options by name
         _until_ended(
             JoinedNode(grant, place, options, SystemClock(), SystemDice(), say).run(), again
         )
+    return None
+
+
+def _check_listens(listens: ListenSettings | None, member_host: str, *, is_relay: bool) -> None:
+    """Refuse addresses that a node of its kind has not: UsageError."""
+    if member_host:
+        raise click.UsageError("--member-host goes with the token of a member")
+    if listens is not None and not is_relay:
+        raise click.UsageError("--listen is for relays: nothing hangs below an edge")
 
 
 def _role(grant: KeptGrant, cluster: SpaceSetting | None) -> str:
@@ -197,18 +212,53 @@ def _granted(
     return folder if data_dir else take_along(folder, grant), grant
 
 
+@dataclass(frozen=True, slots=True)
+class MemberStart:
+    """What a start line says of a member."""
+
+    reach: MemberReach
+    store: StoreOptions
+    health: HealthAddress | None
+    log_format: str
+
+
+def _reach(
+    host: str,
+    listens: ListenSettings | None,
+    cluster: SpaceSetting | None,
+    proxy: str,
+    *,
+    take_over: bool,
+) -> MemberReach:
+    """Where a member is reached; raises UsageError for what no member has."""
+    if cluster is not None or take_over:
+        said = (
+            "a member has no cluster: leave out --kubeconfig, --context, --simulated, --take-over"
+        )
+        raise click.UsageError(said)
+    if proxy:
+        raise click.UsageError(
+            "a member does not go out through a proxy yet: let it reach its parent itself, and "
+            f"leave out --proxy and {PROXY_VARIABLE}"
+        )
+    try:
+        return member_reach(host, listens)
+    except ListenRefused as error:
+        raise click.BadParameter(str(error), param_hint="--listen") from error
+    except HostRefused as error:
+        raise click.BadParameter(str(error), param_hint="--member-host") from error
+
+
 def _run_member(
     invited: Invitation,
     data_dir: Path | None,
-    host: str,
-    proxy: str,
-    log_format: str,
+    start: MemberStart,
     say: Callable[[str], None],
     again: str,
 ) -> None:
     """Become a member of the node, unless this machine is one already, and run as one."""
     folder = (data_dir or default_member_folder(invited.token, invited.path)).absolute()
-    member = JoiningMember(invited, folder, host, proxy, SystemClock(), SystemDice(), say)
+    member = JoiningMember(invited, folder, start.reach, SystemClock(), SystemDice(), say)
     make_private(folder)
     with DataDir(folder).locked():
         settings = member.settled()
@@ -217,8 +267,9 @@ def _run_member(
             settings = member.settled()
         assert settings is not None
         say(f"This is member {settings.name} of {settings.path}; its state is in {folder}.")
-        set_up_logs(log_format)
-        _until_ended(import_module(_MEMBERS).run_here(DataDir(folder)), again)
+        set_up_logs(start.log_format)
+        keep_store(folder, start.store.over(kept_store(folder)))
+        _until_ended(import_module(_MEMBERS).run_here(DataDir(folder), start.health), again)
 
 
 def _anew(grant: KeptGrant) -> str:

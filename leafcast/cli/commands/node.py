@@ -237,10 +237,10 @@ def remove(path: str, data_dir: Path | None, *, force: bool) -> None:
 @click.argument("path", type=NodeAt(root=True), shell_complete=shell_completion.paths)
 @click.option(
     "--host",
-    metavar="HOST",
+    metavar="HOST[:PORT]",
     default=LOOPBACK,
     show_default=True,
-    help="If it is the centre: the address at which the other members reach this machine.",
+    help="If it is the centre: where the other members reach this machine.",
 )
 @data_dir_option
 def grow(path: str, host: str, data_dir: Path | None) -> None:

@@ -43,6 +43,7 @@ from leafcast.local.views import (
     TIMEOUT_SECONDS_MAX,
     TreeShape,
 )
+from leafcast.members.settings import kept_member
 from leafcast.node.credentials.kept_store import keep_store, kept_store
 from leafcast.node.credentials.own_certificate import check_files
 from leafcast.node.listen_settings import (
@@ -168,7 +169,7 @@ def up(  # noqa: PLR0913 - its options
     shape = _shape(place, kept, {"--regions": regions, "--sites": sites, "--depth": depth})
     kube = _kube(place, kept, kube)
     trios = _trios(place, kept, shape, members, kube, listens, spaces)
-    running = place.in_use()
+    running, listens = place.in_use(), _listens_as_member(place, listens)
     _check_spaces(place, kube, spaces, running=running, take_over=take_over)
     if running:
         _check_running(place, listens, store)
@@ -183,6 +184,20 @@ def up(  # noqa: PLR0913 - its options
         _stay(place)
     else:
         click.echo(_next_steps(place, shape, kube, data_dir))
+
+
+def _listens_as_member(place: DataDir, listens: ListenSettings | None) -> ListenSettings | None:
+    """What is to be kept of --listen: nothing at a member of a centre, where all have theirs."""
+    member = kept_member(place.folder) if listens is not None else None
+    if listens is None or member is None:
+        return listens
+    if listens != ListenSettings(member.listens):
+        own = ", ".join(member.listens) or "its machine alone"
+        raise click.UsageError(
+            f"--listen: {place.folder} is of member {member.name} of {member.path}, which listens "
+            f"at {own}; leave it out"
+        )
+    return None
 
 
 def _already_up(place: DataDir, shape: TreeShape, *, foreground: bool) -> None:

@@ -19,8 +19,10 @@ from leafcast.backups.restoring import PENDING
 from leafcast.centre.centre import Centre
 from leafcast.centre.copying import ALONE, OF_MEMBER, Copying, keep_copying
 from leafcast.daemon.nodes.enrolment import Enrolment
+from leafcast.daemon.nodes.members_show import MembersShow
 from leafcast.data_dir import DataDir
 from leafcast.machine import host_name
+from leafcast.members.addresses import HostRefused, MemberHost, apart, member_host, route_port
 from leafcast.members.founding import GRANT, founded, settle
 from leafcast.members.sealed_state import sealed
 from leafcast.members.seats import MemberSeat, MemberSeats, judged, seat_names
@@ -32,7 +34,7 @@ from leafcast.space_settings import CentreSpaces
 from relay.adapters.server.cluster_settings import MEMBERS
 from relay.adapters.server.leaf_address import LOOPBACK
 from relay.adapters.server.nats_server import EmbeddedServer
-from relay.adapters.server.ports import free_port, kept_ports
+from relay.adapters.server.ports import kept_ports
 from relay.ports import Clock, Dice
 from schemas.enrolment.enrolment import (
     GRANTED,
@@ -120,8 +122,10 @@ class MemberGrowth:
             self._check_centre()
             return self._centre.nodes[CENTRE].hosted.leaf_urls
         remedy = "name the centre (/) or a relay; `leafcast node list` shows them"
-        said = await self._enrolling.answer(path, remedy)
-        if said["role"] != "relay":
+        # It may have been ended already, to go on as one of three.
+        if self._enrolling.record(path) is None:
+            raise ApiError("NotFound", f"node {path}: there is no such node", remedy)
+        if str(path) in self._enrolling.edges_at():
             raise ApiError("Invalid", f"{path} is no relay, and runs once", remedy)
         return tuple((await self._enrolling.parent(path))["leafUrls"])
 
@@ -161,9 +165,16 @@ class MemberGrowth:
     async def grow(self, path: str, *, host: str = LOOPBACK) -> Json:
         """Make the machines that asked members of a node: `{members: [{name, host, hostName}]}`.
 
-        `host` is where the others reach this machine, if the node is the centre. Raises ApiError.
+        `host` (with a port or not) is where the others reach this machine, if the node is the
+        centre. Raises ApiError.
         """
         where = NodePath.parse(path)
+        try:
+            own = member_host(host)
+        except HostRefused as error:
+            raise ApiError(
+                "Invalid", f"--host {error.what}: {error.reason}", error.remedy
+            ) from error
         seats = {seat.name: seat for seat in self._seats.of(where) if seat.asked is not None}
         if lacking := [name for name in seat_names(where) if name not in seats]:
             message = f"no machine asked to be {' or '.join(lacking)} of {where} yet"
@@ -173,13 +184,19 @@ class MemberGrowth:
         key = PrivateKey(self._dice.entropy(PrivateKey.SIZE))
         if where.is_root:
             self._check_centre()
-            machines = {FIRST: self._own_machine(key, host), **machines}
+            machines = {FIRST: self._own_machine(key, own), **machines}
         elif sum(it.has_state for it in machines.values()) != 1:
             message = f"of the machines of {where} one has to be where it runs now"
             remedy = (
                 "end it there, run `leafcast join` with a token for a member and its --data-dir"
             )
             raise ApiError("Conflict", message, remedy)
+        if why := apart(machines):
+            remedy = (
+                "say --host with an address of this machine here, and --member-host at each other: "
+                f"`leafcast node add {where} --member --replace` begins anew"
+            )
+            raise ApiError("Conflict", f"{where} cannot grow: {why}", remedy)
         await self._tell(where, seats, machines, key)
         listed = [
             {"name": name, "host": it.host, "hostName": it.host_name}
@@ -195,19 +212,20 @@ class MemberGrowth:
         key: PrivateKey,
     ) -> None:
         """Tell each machine what makes it a member, and become one, too, if it is of the centre."""
-        node, now_ms = self._centre.nodes[CENTRE].hosted, self._clock.now().wall_ms
-        accounts, leaf_urls = node.seeds, {FIRST: node.leaf_urls[0]}
-        if not path.is_root:
-            accounts, leaf_urls = new_seeds(self._dice), {}
-        told = founded(
-            self._centre.tree_id(), path, machines, leaf_urls, accounts, self._dice, now_ms
+        now_ms = self._clock.now().wall_ms
+        accounts = (
+            self._centre.nodes[CENTRE].hosted.seeds if path.is_root else new_seeds(self._dice)
         )
+        showing = MembersShow(self._place.folder, self._centre.tree_id(), path, machines)
+        shown = showing.certificate(now_ms)
+        told = founded(self._centre.tree_id(), path, machines, shown, accounts, self._dice, now_ms)
         names = {(path, name) for name in seats}
         if lacking := names - await self._until_all(names, self._asking):
             listed = " and ".join(sorted(name for _, name in lacking))
             message = f"the machine that is to be {listed} of {path} asks no more"
             remedy = "run `leafcast join` there again, and then this; nothing was changed"
             raise ApiError("Conflict", message, remedy)
+        showing.keep(shown, now_ms)
         for name, seat in seats.items():
             public = {GRANT: machines[name].key}
             closed = sealed(GRANT, told[name].encoded(), public, self._dice)
@@ -232,21 +250,36 @@ class MemberGrowth:
                     await self._asked.wait()
         return names & heard
 
-    def _own_machine(self, key: PrivateKey, host: str) -> MemberRequest:
-        folder = self._place.node(CENTRE)
+    def _own_machine(self, key: PrivateKey, own: MemberHost) -> MemberRequest:
+        """What this machine would say; raises ApiError if the centre is not reached as it says."""
+        folder, listens = self._place.node(CENTRE), kept_listen_settings(self._place.folder)
         ports = kept_ports(folder)
         assert ports is not None, "the centre runs"
+        if own.is_away and listens is None:
+            message = (
+                f"the centre is to have members at {own.host}, and listens to its machine alone"
+            )
+            remedy = (
+                "have it listen first (`leafcast down`, `leafcast up --listen HOST`); nodes that "
+                "joined it in clear join anew then"
+            )
+            raise ApiError("Conflict", message, remedy)
+        if listens is not None and not own.is_away:
+            message = f"nodes elsewhere reach the centre at {', '.join(listens.urls)}"
+            remedy = "say with --host where machines elsewhere reach this one, too"
+            raise ApiError("Conflict", message, remedy)
         return MemberRequest(
             CENTRE,
             bytes(key.public_key),
             self._release,
             self._clock.now().wall_ms,
-            host,
-            free_port(folder, MEMBERS),
+            own.host,
+            route_port(own, folder, MEMBERS),
             ports.leaf,
             ports.client,
             host_name(),
             has_state=True,
+            listens=listens.urls if listens is not None else (),
         )
 
     def _check_centre(self) -> None:
@@ -266,8 +299,9 @@ class MemberGrowth:
             why, remedy = "its spaces are API servers", "leave it as it is, and back it up"
         elif kept_store(place.folder).key_file:
             why, remedy = "its store is encrypted", "leave it as it is, and back it up"
-        elif kept_listen_settings(place.folder) is not None:
-            why, remedy = "nodes reach it from elsewhere", "leave it as it is, and back it up"
+        elif (listens := kept_listen_settings(place.folder)) and listens.is_others:
+            why = "a proxy or a file of your own has the certificate that it shows"
+            remedy = "have it --listen NAME[:PORT] alone: the tree's authority signs for members"
         elif (place.folder / PENDING).exists():
             why, remedy = "a backup waits to be restored", "run `leafcast up` first"
         elif left := next((it for it in FORMER if (place.folder / it).exists()), ""):

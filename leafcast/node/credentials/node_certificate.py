@@ -17,6 +17,11 @@ if TYPE_CHECKING:
     from relay.adapters.tls.authority import Authority
 
 FOLDER = "tls"
+NAMES_FILE = "names"
+CERTIFICATE_FILES = tuple(
+    f"{FOLDER}/{it}" for it in ("certificate.pem", "key.pem", "authorities.pem", NAMES_FILE)
+)
+"""Beside a server's data."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +40,7 @@ class NodeCertificate:
     def kept(cls, folder: Path) -> NodeCertificate | None:
         """The one that the tree's authority gave the node of this folder, if it did."""
         try:
-            names = (folder / FOLDER / "names").read_text(encoding="utf-8").split()
+            names = (folder / FOLDER / NAMES_FILE).read_text(encoding="utf-8").split()
         except (FileNotFoundError, ValueError):
             return None
         return cls(folder, tuple(map(host_form, names)))
@@ -69,7 +74,7 @@ class NodeCertificate:
         check_pair(certificate, key, authorities, self.names, now_ms, "the new certificate")
         atomic_write(self.authorities, authorities)
         atomic_write(self.files.certificate, certificate)
-        atomic_write(self.folder / FOLDER / "names", "\n".join(self.names))
+        atomic_write(self.folder / FOLDER / NAMES_FILE, "\n".join(self.names))
 
     def due(self, now_ms: int, authority: str) -> bool:
         """Whether it needs one: there is none, or for other names, or of another authority.
@@ -90,3 +95,15 @@ class NodeCertificate:
         made = authority.issue(self.request(), now_ms)
         self.take(made, believed, now_ms)
         return made
+
+
+def keep_certificate(
+    folder: Path, names: tuple[str, ...], key: str, certificate: str, authorities: str
+) -> None:
+    """Have a server's folder hold these, as PEM text; raises OSError."""
+    own = NodeCertificate(folder, names)
+    make_folder(own.files.key.parent)
+    atomic_write(own.files.key, key)
+    atomic_write(own.authorities, authorities)
+    atomic_write(own.files.certificate, certificate)
+    atomic_write(folder / FOLDER / NAMES_FILE, "\n".join(names))

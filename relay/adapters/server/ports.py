@@ -84,13 +84,13 @@ def keep_ports(folder: Path, ports: ServerPorts) -> None:
 
 def free_ports(folder: Path, attempt: int) -> ServerPorts:
     """Two ports nobody listens on now; folders and attempts differ in where they begin to look."""
-    free = (port for port in _candidates(folder, attempt) if _is_free(port))
+    free = (port for port in _candidates(folder, attempt) if is_free(port))
     return ServerPorts(client=next(free), leaf=next(free))
 
 
 def free_port(folder: Path, attempt: int) -> int:
     """One port, as `free_ports`."""
-    return next(port for port in _candidates(folder, attempt) if _is_free(port))
+    return next(port for port in _candidates(folder, attempt) if is_free(port))
 
 
 def _candidates(folder: Path, attempt: int) -> Iterator[int]:
@@ -99,7 +99,8 @@ def _candidates(folder: Path, attempt: int) -> Iterator[int]:
     return (_FIRST + (begin + step) % _COUNT for step in range(_COUNT))
 
 
-def _is_free(port: int) -> bool:
+def is_free(port: int) -> bool:
+    """Whether nobody listens there now."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

@@ -1,0 +1,126 @@
+"""A region on three machines of a network: one is lost without a word, and all goes on."""
+
+import json
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from leafcast.join.folder import GRANT_FILE
+from leafcast.join.kept_grant import read_grant
+from leafcast.members.settings import kept_member
+from tests.awaiting import until
+from tests.nats.network import Machine, captured, machines
+
+pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(400)]
+NAMES = ("m1", "m2", "m3")
+MARK = "nobody-on-the-way-reads-this-51c0"
+PLACEMENT = """\
+apiVersion: edge.kubestellar.io/v2alpha1
+kind: EdgePlacement
+metadata: {name: vault}
+spec:
+  locationSelectors: [{matchLabels: {id: emea-s1}}]
+  downsync:
+    - {apiGroup: "", resources: ["*"], namespaces: [vault], objectNames: ["*"]}
+    - {apiGroup: "", resources: [namespaces], objectNames: [vault]}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: vault, labels: {app: vault}}
+"""
+
+
+class Region:
+    """A centre, the region /emea on three machines, and an edge below it, each on its own."""
+
+    def __init__(self, folder: Path, stack: ExitStack) -> None:
+        self.folder, self._stack = folder, stack
+        hosts = [f"{it}.example" for it in ("centre", *NAMES, "edge")]
+        self.centre, *members, self.edge = stack.enter_context(machines(folder, hosts))
+        self.members = dict(zip(NAMES, members, strict=True))
+        self.told: dict[str, Path] = {}
+
+    def join(self, machine: Machine, path: str, *more: str) -> list[str | Path]:
+        """The words with which the machine joins, and is to be what more says."""
+        token = self.folder / f"{len(list(self.folder.iterdir()))}.token"
+        self.centre.leafcast("node", "add", path, "-o", token, *more)
+        return [sys.executable, "-m", "leafcast", "join", token, "--data-dir", machine.folder / "n"]
+
+    def begin(self) -> None:
+        """Start all of it: the region alone, and then, by its users' way, on three machines."""
+        self.centre.leafcast("up", "--regions=0", "--listen", "centre.example")
+        self._stack.callback(self.centre.leafcast, "down")
+        first = self.members["m1"]
+        joins = self.join(first, "/emea", "--relay", "--approved")
+        with first.running(*joins, "--listen", "m1.example:7522") as said:
+            self.until_said(said, "is in session")
+            joins = self.join(self.edge, "/emea/s1", "--approved")
+            self.told["edge"] = self._stack.enter_context(self.edge.running(*joins))
+            self.until_said(self.told["edge"], "is in session")
+        for name, machine in self.members.items():
+            joins = self.join(machine, "/emea", "--member")
+            listens = ("--listen", f"{name}.example:7522")
+            self.told[name] = self._stack.enter_context(machine.running(*joins, *listens))
+            self.until_said(self.told[name], "leafcast node grow /emea")
+        self.centre.leafcast("node", "grow", "/emea")
+        whole = ["active", "standby", "standby"]
+        until(lambda: sorted(self.roles().values()) == whole, lambda: str(self.roles()))
+
+    def until_said(self, file: Path, words: str) -> None:
+        until(lambda: words in file.read_text(), file.read_text)
+
+    def roles(self) -> dict[str, str]:
+        nodes = json.loads(self.centre.leafcast("tree", "--members", "-o", "json"))["nodes"]
+        (region,) = [it for it in nodes if it["path"] == "/emea"]
+        return {it["name"]: it["role"] for it in region["members"] or ()}
+
+    def dialled(self) -> str:
+        """The member that the edge has a link to; "" if it has none."""
+        links = self.edge.run("ss", "-Htn", "state", "established", "dport = :7522").split()
+        found = [name for name, it in self.members.items() if f"{it.address}:7522" in links]
+        return found[0] if found else ""
+
+    def deliver(self, name: str) -> None:
+        """Have the edge hold an object more, and its count be exact."""
+        file = self.folder / "object.yaml"
+        file.write_text(
+            f"{PLACEMENT}---\napiVersion: v1\nkind: ConfigMap\n"
+            f"metadata: {{name: {name}, namespace: vault}}\ndata: {{it: {MARK}}}\n"
+        )
+        self.centre.leafcast("apply", "-f", file)
+        self.centre.leafcast("wait", "vault", "--for", "synced", "--timeout", "100s")
+        got = self.centre.leafcast("get", "configmaps", "-n", "vault", "--at", "/emea/s1")
+        assert name in got
+
+
+def test_a_region_on_three_machines_goes_on_without_the_one_its_edge_dials(tmp_path):
+    with ExitStack() as stack:
+        region = Region(tmp_path, stack)
+        region.begin()
+        for machine in region.members.values():
+            # To clients and monitors it is on its machine alone.
+            away = [at for at in machine.listening() if not at.startswith("127.0.0.1:")]
+            assert sorted(away) == ["*:6222", "*:7522"]
+        file = region.edge.folder / "n" / GRANT_FILE
+        until(lambda: len(read_grant(file).dialled) == 3, lambda: str(read_grant(file).dialled))
+        with captured(region.members["m2"], tmp_path / "wire.pcap"):
+            region.deliver("before")
+        passed = (tmp_path / "wire.pcap").read_bytes()
+        assert len(passed) > 10_000
+        member = kept_member(region.members["m2"].folder / "n")
+        assert member is not None
+        for word in (MARK, "before", "CONNECT {", member.cluster.password):
+            assert word.encode() not in passed, word
+
+        lost = region.dialled()
+        region.members[lost].unplug()
+        others = [it for it in NAMES if it != lost]
+        until(lambda: region.dialled() in others, region.told["edge"].read_text)
+        until(
+            lambda: sorted(region.roles().get(it, "") for it in others) == ["active", "standby"],
+            lambda: str(region.roles()),
+        )
+        region.deliver("after")
+        assert region.roles()[lost] == "silent"

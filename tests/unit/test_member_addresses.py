@@ -1,0 +1,236 @@
+"""Where machines that are members of a node are reached, and what is refused there."""
+
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from leafcast.ask.api import ApiError
+from leafcast.cli.commands.join import join
+from leafcast.daemon.nodes.members_show import MembersShow
+from leafcast.join.folder import JoinedFolder
+from leafcast.join.invitation import Invitation
+from leafcast.join.join_request import JoinFailed
+from leafcast.join.joining_member import JoiningMember, member_reach
+from leafcast.join.kept_grant import KeptGrant, write_grant
+from leafcast.join.relay_member import RelayMember, relay_state
+from leafcast.members.addresses import (
+    HostRefused,
+    MemberHost,
+    apart,
+    leaf_urls_of,
+    member_host,
+    misfit,
+)
+from leafcast.members.founding import founded, read_founding, settle
+from leafcast.members.seats import MemberSeat, judged
+from leafcast.members.settings import kept_member
+from leafcast.node.credentials.account_seeds import new_seeds
+from leafcast.node.credentials.certificates import IssuedCertificates
+from leafcast.node.credentials.node_certificate import (
+    CERTIFICATE_FILES,
+    NodeCertificate,
+    keep_certificate,
+)
+from leafcast.node.known_children import KnownChildren
+from leafcast.node.listen_settings import (
+    ListenRefused,
+    keep_listen_settings,
+    kept_listen_settings,
+    listen_settings,
+)
+from relay.adapters.clock import SystemClock, SystemDice
+from relay.adapters.server.nkey_pairs import new_user_nkey
+from schemas.enrolment.member_requests import MemberRequest
+from schemas.enrolment.tokens import Token
+from schemas.records.roots import Roots
+from schemas.values.identity import NodePath, TreeId
+from schemas.values.wire import replace as with_fields
+
+TREE, EMEA, DICE = TreeId("a" * 26), NodePath.parse("/emea"), SystemDice()
+NOW_MS = 1_750_000_000_000
+HERE = MemberRequest(EMEA, b"k" * 32, "1.0", NOW_MS, "127.0.0.1", 1, 2, 3, "till")
+AWAY = {
+    name: with_fields(HERE, host=f"{name}.example", listens=(f"tls://{name}.example:7522",))
+    for name in ("m1", "m2", "m3")
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("m2.example", MemberHost("m2.example")),
+        ("10.0.0.7:6300", MemberHost("10.0.0.7", 6300)),
+        ("fd00::7", MemberHost("fd00::7")),
+        ("[fd00::7]:6300", MemberHost("fd00::7", 6300)),
+        ("127.0.0.1", MemberHost()),
+    ],
+)
+def test_a_host_is_named_with_a_port_or_not(text, found):
+    assert member_host(text) == found
+
+
+@pytest.mark.parametrize("text", ["", "a b", "m2:0", "m2:66000", "a@b", "::", "x/y", "M_.:x"])
+def test_what_no_machine_can_call_is_refused_by_name(text):
+    with pytest.raises(HostRefused) as refusal:
+        member_host(text)
+    assert refusal.value.what == text
+    assert "m2.example:6222" in refusal.value.remedy
+
+
+def test_a_start_line_that_names_one_address_has_the_other_follow():
+    listens = listen_settings(["emea.example:7522"], "", "", "")
+    assert member_reach("", listens).host == MemberHost("emea.example")
+    assert member_reach("", listens).urls == ("tls://emea.example:7522",)
+    assert member_reach("10.0.0.7", None).urls == ("tls://10.0.0.7:7422",)
+    assert member_reach("", None).urls == ()
+
+
+@pytest.mark.parametrize(
+    ("host", "listen", "files", "said"),
+    [
+        ("", "wss://emea.example/leaf", "", "without --tls-cert"),
+        ("", "emea.example", "/own.pem", "without --tls-cert"),
+        ("127.0.0.1", "emea.example", "", "--member-host"),
+    ],
+)
+def test_what_a_member_cannot_listen_with_is_refused_with_the_remedy(host, listen, files, said):
+    with pytest.raises(ListenRefused, match=said):
+        member_reach(host, listen_settings([listen], files, files, ""))
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"host": "no host"},
+        {"listens": ("tls://m1.example:7522",)},
+        {"host": "m1.example", "listens": ("nats://m1.example:7522",)},
+        {"host": "m1.example", "listens": ("wss://m1.example/leaf",)},
+    ],
+)
+def test_a_machine_whose_addresses_nobody_can_be_told_is_refused(changed):
+    asked = with_fields(HERE, **changed)
+    assert misfit(asked)
+    verdict = judged(MemberSeat(EMEA, "m1", b"", NOW_MS), asked, "1.0", NOW_MS)
+    assert verdict.refused
+    assert "--member-host" in verdict.remedy
+
+
+def test_machines_on_a_network_and_one_that_keeps_to_itself_are_apart():
+    assert apart(AWAY) == apart({"m1": HERE, "m2": HERE, "m3": HERE}) == ""
+    assert "m2 can be reached on its own machine alone" in apart({**AWAY, "m2": HERE})
+
+
+def test_members_on_a_network_show_one_certificate_for_all_their_hosts(tmp_path):
+    showing = MembersShow(tmp_path, TREE, EMEA, AWAY)
+    shown = showing.certificate(NOW_MS)
+    assert shown is not None
+    showing.keep(shown, NOW_MS)
+    names = ("m1.example", "m2.example", "m3.example", "127.0.0.1")
+    assert IssuedCertificates(tmp_path).names_of(EMEA) == names
+    told = founded(TREE, EMEA, AWAY, shown, new_seeds(DICE), DICE, NOW_MS)
+    folder = tmp_path / "m2"
+    settle(read_founding(told["m2"].encoded()), bytes(32), folder, folder / "server")
+    member = kept_member(folder)
+    assert member is not None
+    address = member.leaf_address(folder / "server")
+    assert address is not None
+    assert address.port == 7522
+    assert address.urls == tuple(url for it in AWAY.values() for url in leaf_urls_of(it))
+    assert member.others == ()
+    assert NodeCertificate(folder / "server", names).there
+    assert {f"lc_emea/{it}" for it in CERTIFICATE_FILES} <= set(relay_state(EMEA))
+
+
+def test_members_on_one_machine_show_none(tmp_path):
+    machines = dict.fromkeys(AWAY, HERE)
+    assert MembersShow(tmp_path, TREE, EMEA, machines).certificate(NOW_MS) is None
+    told = founded(TREE, EMEA, machines, None, new_seeds(DICE), DICE, NOW_MS)
+    settle(told["m1"], bytes(32), tmp_path, tmp_path / "server")
+    member = kept_member(tmp_path)
+    assert member is not None
+    assert member.leaf_address(tmp_path / "server") is None
+    assert len(member.others) == 2
+
+
+def test_a_name_of_the_centre_or_of_another_node_is_not_given_to_members(tmp_path):
+    keep_listen_settings(tmp_path, listen_settings(["m3.example"], "", "", ""))
+    with pytest.raises(ApiError, match=r"m3\.example, which is the centre's") as refusal:
+        MembersShow(tmp_path, TREE, EMEA, AWAY).certificate(NOW_MS)
+    assert "--member --replace" in refusal.value.remedy
+
+
+def test_two_machines_with_one_address_are_refused(tmp_path):
+    machines = {**AWAY, "m3": with_fields(AWAY["m3"], listens=AWAY["m2"].listens)}
+    with pytest.raises(ApiError, match=r"tls://m2\.example:7522"):
+        MembersShow(tmp_path, TREE, EMEA, machines).certificate(NOW_MS)
+
+
+def test_a_centre_says_at_all_its_members_that_it_listens(tmp_path):
+    keep_listen_settings(tmp_path, listen_settings(["m1.example:7522"], "", "", ""))
+    showing = MembersShow(tmp_path, TREE, NodePath(), AWAY)
+    showing.keep(showing.certificate(NOW_MS), NOW_MS)
+    kept = kept_listen_settings(tmp_path)
+    assert kept is not None
+    assert kept.urls == showing.urls
+    assert kept.served_names[-2:] == ("m3.example", "127.0.0.1")
+
+
+def test_a_relay_of_members_believes_at_its_parent_whom_it_was_granted(tmp_path):
+    told = founded(TREE, EMEA, dict.fromkeys(AWAY, HERE), None, new_seeds(DICE), DICE, NOW_MS)
+    settle(told["m1"], bytes(32), tmp_path, tmp_path / "lc_emea")
+    settings = kept_member(tmp_path)
+    assert settings is not None
+    grant = KeptGrant(
+        TREE,
+        EMEA,
+        relay=True,
+        parents=("tls://centre.example:7422",),
+        seed=new_user_nkey(DICE.entropy(32))[0],
+        roots=Roots({"k" * 26: b"p" * 32}),
+        authorities="PEM",
+    )
+    write_grant(tmp_path / "bundle.json", grant)
+    relay = RelayMember(tmp_path, settings, SystemClock(), DICE)
+    parent = relay.neighbours().parent
+    assert parent is not None
+    assert parent.authorities is not None
+    assert Path(parent.authorities).read_text(encoding="utf-8") == "PEM"
+    assert asdict(parent)["urls"] == grant.parents
+
+
+@pytest.mark.parametrize(
+    ("certified", "host", "listen", "said"),
+    [
+        ("", "m1.example", "", "in clear, on this machine alone"),
+        ("emea.example", "", "", "its children dial emea.example"),
+        ("emea.example", "m1.example", "", "its children dial emea.example"),
+    ],
+)
+async def test_a_relay_does_not_leave_its_children_behind(tmp_path, certified, host, listen, said):
+    folder = JoinedFolder(tmp_path, TREE, EMEA, "h" * 26)
+    folder.keep()
+    folder.node_folder.mkdir()
+    KnownChildren(folder.node_folder).put("s1", "U")
+    if certified:
+        names = (certified, "127.0.0.1")
+        keep_certificate(folder.node_folder, names, "key", "PEM", "PEM")
+    token = Token(b"s" * 16, TREE, b"p" * 16, EMEA, member=True)
+    invited = Invitation(("tls://centre.example:7422",), token, EMEA)
+    reach = member_reach(host, listen_settings([listen], "", "", "") if listen else None)
+    member = JoiningMember(invited, tmp_path, reach, SystemClock(), DICE, print)
+    with pytest.raises(JoinFailed, match=said):
+        await member.run()
+
+
+@pytest.mark.parametrize(
+    "words", [("--proxy", "http://p.example:1"), ("--simulated",), ("--take-over",)]
+)
+def test_what_no_member_has_is_refused_by_name_at_join(words):
+    token = Token(b"s" * 16, TREE, b"p" * 16, EMEA, member=True)
+    told = CliRunner().invoke(
+        join, ["tls://centre.example:7422", *words], env={"LEAFCAST_TOKEN": token.text}
+    )
+    assert told.exit_code == 2
+    assert words[0] in told.output
