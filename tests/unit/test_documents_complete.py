@@ -45,6 +45,14 @@ RUN_ELSEWHERE = {
         ),
         "tests/e2e/test_growth.py",
     ),
+    **dict.fromkeys(
+        (
+            "leafcast node add /emea --member",
+            "leafcast join URL --token TOKEN --listen m1.example:7522",
+            "leafcast node grow /emea",
+        ),
+        "tests/nats/test_trio_machines.py",
+    ),
     "leafcast recover --from-member": "tests/nats/test_growth.py",
     "kubectl annotate rollout shop --overwrite leafcast.io/rollout-request='"
     '{"id": "7f3a", "action": "approve", "wave": "rest", "user": "jane"}\'': (
