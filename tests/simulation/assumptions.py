@@ -198,3 +198,33 @@ ASSUMPTIONS = {
         "test_what_a_list_no_longer_shows_and_a_look_does_not_find_is_made_again",
     ),
 }
+
+FENCE, LEASE = "test_trio_fence.py", "test_trio_lease.py"
+OF_CLUSTERS = {
+    "A batch lands whole or not at all, and not behind another's fence": (
+        FENCE,
+        "test_nothing_of_a_deposed_member_lands_and_nothing_that_it_wrote_is_lost",
+    ),
+    "Without the fence it would land": (FENCE, "test_without_a_fence_late_writes_would_land"),
+    "A fence is not taken from one that came later": (
+        FENCE,
+        "test_who_is_stopped_between_reading_a_fence_and_writing_it_takes_it_from_nobody",
+    ),
+    "What is erased takes nothing along that came later": (
+        FENCE,
+        "test_a_removal_erases_what_lay_there_and_spares_the_other_children",
+    ),
+    "A note of the lease is refused after another's": (
+        LEASE,
+        "test_a_renewal_after_another_took_it_ends_the_hold",
+    ),
+    "A memory that was lost is numbered from 1 again": (
+        LEASE,
+        "test_a_stream_that_lost_its_memory_is_marked_anew",
+    ),
+    "Without a leader that is told at once": (
+        LEASE,
+        "test_without_a_leader_a_renewal_that_is_wanted_is_not_sent_without_a_pause",
+    ),
+}
+"""The same of the cluster of a node with three members, held to tests on real ones."""

@@ -54,7 +54,7 @@ class Books:
     @property
     def ready(self) -> bool:
         """Whether the centre's process runs, so that it can issue."""
-        return self.world.root.node is not None
+        return self.world.root.answers
 
     @property
     def ring(self) -> KeyRing:

@@ -20,6 +20,7 @@ from controllers.inventory.mailbox_controller import InventoryKey, MailboxContro
 from controllers.issuing.issuer import Issuer, open_issuer
 from controllers.issuing.nodes import node_record
 from controllers.work_queue import WorkQueue
+from relay.ports import BusBroken
 from schemas.content.blobs import Reference, StoredBlob
 from schemas.content.manifest import build_manifest
 from schemas.objects.objects import ObjectKey
@@ -157,7 +158,7 @@ class Centre(Books):
         self._written += 1
         if self.ready:
             catching_up = self._catch_up(self._written)
-            self.world.loop.run_ready(self.world.begin(catching_up, "catch up"))
+            self.world.loop.run_ready(self.world.root.begin(catching_up, "catch up"))
 
     async def _catch_up(self, written: int) -> None:
         await self._caught_up()
@@ -184,6 +185,11 @@ class Centre(Books):
     def brakes(self) -> LabelBrakes:
         """What holds what edits of labels take."""
         return self._issuer.brakes
+
+    @property
+    def highest(self) -> int:
+        """The highest generation that the ledger knows."""
+        return self._issuer.ledger.highest
 
     @property
     def in_force(self) -> Mapping[MailKey, Record]:
@@ -229,7 +235,7 @@ class Centre(Books):
 
     def accept(self) -> None:
         """People let go of what the model does not say any more, and of what the ledger lost."""
-        self.world.finish(self._issuer.delete(sorted(self.held)))
+        self._do(self._issuer.delete(sorted(self.held)))
         self.held = {}
         self._issuer.forget_lost()
         self._mailboxes.accept_removals()
@@ -425,7 +431,7 @@ class Centre(Books):
     def _do(self, coro: Coroutine[object, object, object]) -> None:
         """Have the centre's process do something; perhaps it ends amid that."""
         self._issuing = True
-        with suppress(asyncio.CancelledError):
+        with suppress(asyncio.CancelledError, BusBroken):
             self.world.finish(coro)
             self._issuer.assert_invariants()
         self._issuing = False

@@ -90,9 +90,9 @@ class Host:
         run = self.run
         self._reports_read, self._reports_of_before = 0, self.streams.stat.last
         self.linked, self._steps_left = False, None
-        self.bus = HostBus(self)
+        self.bus = self.new_bus()
         self.driver = HostDriver(self, self.bus, config)
-        self._running = self.world.begin(self.driver.run(), f"driver of {self.incarnation}")
+        self._running = self.begin(self.driver.run(), f"driver of {self.incarnation}")
         if self.run != run or self.node is None:
             return
         self.world.links_changed(self.path)
@@ -103,7 +103,15 @@ class Host:
 
     def run_beside(self, coro: Coroutine[object, object, None], name: str) -> None:
         """Have something more run in the process, and end with it."""
-        self._beside = self.world.begin(coro, f"{name} of {self.incarnation}")
+        self._beside = self.begin(coro, f"{name} of {self.incarnation}")
+
+    def begin(self, coro: Coroutine[object, object, None], name: str) -> asyncio.Task[None]:
+        """Begin something in the process."""
+        return self.world.begin(coro, name)
+
+    def new_bus(self) -> HostBus:
+        """The bus of a process that starts."""
+        return HostBus(self)
 
     def begun(self, run: int, node: NodeView) -> None:
         """The driver's word: a node has begun on what the disk holds."""
@@ -142,6 +150,11 @@ class Host:
     def hang(self, path: NodePath, former: tuple[NodePath, ...]) -> None:
         """Be the machine of another path, while no process runs."""
         self.path, self._above, self.former = path, path.parent, former
+
+    @property
+    def answers(self) -> bool:
+        """Whether the process runs, and takes what people ask."""
+        return self.node is not None
 
     @property
     def incarnation(self) -> str:
@@ -187,6 +200,11 @@ class Host:
 
     def about_to(self, run: int, effect: fx.Effect) -> None:
         """An effect is about to be carried out; raises CancelledError if the process ended."""
+        self.step(run)
+        self.tell_of(effect)
+
+    def step(self, run: int) -> None:
+        """A step of the process; raises CancelledError if it has ended, perhaps just now."""
         if run == self.run and self._steps_left is not None:
             if not self._steps_left:
                 self._crash()
@@ -194,6 +212,9 @@ class Host:
                 self._steps_left -= 1
         if run != self.run:
             raise asyncio.CancelledError
+
+    def tell_of(self, effect: fx.Effect) -> None:
+        """Have the world know what is about to be done."""
         if self.world.traced:
             self.world.note(self.path, told_effect(effect), bytes_of(effect))
         self.world.watcher.effect(self, effect)

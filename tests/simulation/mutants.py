@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from tests.simulation import (
     planted,
     planted_keys,
+    planted_members,
     planted_order,
     planted_removals,
     planted_reports,
@@ -18,9 +19,12 @@ from tests.simulation import (
     planted_sealing,
 )
 from tests.simulation.lives import is_life, play
+from tests.simulation.lives_members import play_trio
+from tests.simulation.members import MemberPorts
 from tests.simulation.ports import Ports
 from tests.simulation.run import Outcome, run
 from tests.simulation.sizes import ROLLING, SMALL, TINY, WIDE, Size, seed_of
+from tests.simulation.trios import TRIO
 
 SEEDS_TO_KILL = 40
 """How many seeds of each size are tried."""
@@ -57,6 +61,8 @@ def kill(mutant: Mutant, seeds: int = SEEDS_TO_KILL) -> Outcome | None:
 
 
 def _run(name: str, ports: Ports) -> Outcome:
+    if isinstance(ports, MemberPorts):
+        return play_trio(name, ports=ports)
     if is_life(name):
         return play(name if ":" in name else f"{name}:0", ports=ports)
     size, number = seed_of(name)
@@ -157,6 +163,19 @@ MUTANTS = (
     Mutant(planted_reports.FailuresUntold, ("refused",)),
     Mutant(planted_reports.ReasonsUntold, ("refused",)),
     Mutant(planted_reports.NoReports),
+    Mutant(planted_members.NoFenceRead, ("late_before_fence",), sizes=(TRIO,)),
+    Mutant(planted_members.FenceNotExpected, ("late_after_fence",), sizes=(TRIO,)),
+    Mutant(planted_members.LeaseTakenEarly, ("elections",), sizes=(TRIO,)),
+    Mutant(planted_members.HolderGoesOn, ("cut_off_and_back",), sizes=(TRIO,)),
+    Mutant(planted_members.ClockNotRefused, ("clock_wrong",), sizes=(TRIO,)),
+    Mutant(planted_members.StateUnread, ("keys_stopped",), sizes=(TRIO,)),
+    Mutant(planted_members.StateLate, ("keys_stopped",), sizes=(TRIO,)),
+    Mutant(planted_members.TermKept, ("cut_off_and_back",), sizes=(TRIO,)),
+    Mutant(
+        planted_members.Unconfirmed,
+        ("child_gone_amid", "child_gone_amid:1", "child_gone_amid:2"),
+        sizes=(TRIO,),
+    ),
     Mutant(planted.ForgetPlacement),
     Mutant(planted.ApplyAll),
     Mutant(planted.NeverTold),

@@ -56,6 +56,8 @@ class Outcome:
 class Run:
     """The parts of one run, wired together."""
 
+    world_of: type[World] = World
+
     def __init__(
         self,
         seed: int | str,
@@ -75,7 +77,7 @@ class Run:
             brief=size.draw is faults.draw_brief,
         )
         self.faults = chosen if chosen is not None else drawn
-        self.world = World(seed, TREE, ROOTS, self.faults)
+        self.world = self.world_of(seed, TREE, ROOTS, self.faults)
         self.world.traced, self.world.story = traced or story, [] if story else None
         self.world.ports = ports
         self.world.add(CENTRE, attached=False)

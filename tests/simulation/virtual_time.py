@@ -13,7 +13,7 @@ from asyncio import events
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
-from contextvars import Context
+from contextvars import Context, ContextVar
 from heapq import heappop, heappush
 from random import Random
 from typing import Any, TypeVar
@@ -21,6 +21,10 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 TURNS_MAX = 1_000_000
 """How many callbacks may run at one moment: who needs more never lets time pass."""
+
+
+PROCESS: ContextVar[object] = ContextVar("PROCESS", default=None)
+"""Of which process a task is, and all that it begins; such a process can be stopped."""
 
 
 class Deadlock(AssertionError):
@@ -63,6 +67,8 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         self._numbers = itertools.count(1)
         self._tasks: dict[NumberedTask[Any], None] = {}
         self._failures: list[BaseException] = []
+        # Of processes that are stopped, what they are to go on with.
+        self._stopped: dict[object, list[asyncio.Handle]] = {}
         self._closed = False
 
     # Running.
@@ -102,11 +108,29 @@ class VirtualLoop(asyncio.AbstractEventLoop):
                 if turns > TURNS_MAX:
                     raise Livelock(f"more than {TURNS_MAX} callbacks at {self._now} s")
                 handle = self._next()
-                if handle.cancelled():
+                if handle.cancelled() or (self._stopped and self._puts_off(handle)):
                     continue
                 handle._run()
                 if self._failures:
                     raise self._failures.pop()
+
+    def stop_process(self, process: object) -> None:
+        """Have nothing of a process run, from its next await on; its timers go on."""
+        self._stopped.setdefault(process, [])
+
+    def go_on(self, process: object) -> None:
+        """Have a process that was stopped go on, with all that came meanwhile."""
+        self._ready.extend(self._stopped.pop(process, ()))
+
+    def is_stopped(self, process: object) -> bool:
+        return process in self._stopped
+
+    def _puts_off(self, handle: asyncio.Handle) -> bool:
+        context: Context = handle._context  # type: ignore[attr-defined]
+        put_off = self._stopped.get(context.get(PROCESS))
+        if put_off is not None:
+            put_off.append(handle)
+        return put_off is not None
 
     def next_due(self) -> float | None:
         """When the next timer is due; None if there is none."""
@@ -232,6 +256,8 @@ class VirtualLoop(asyncio.AbstractEventLoop):
 
     def close(self) -> None:
         """Cancel all tasks, and wait until they have ended; what they raise is not told."""
+        for process in list(self._stopped):
+            self.go_on(process)
         while self._tasks:
             for task in list(self._tasks):
                 task.cancel()

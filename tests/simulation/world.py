@@ -124,6 +124,7 @@ class World:
         return Instant(self.now, WALL_MS + int(self.now * 1000) + skew_ms)
 
     def add(self, path: NodePath, *, attached: bool) -> Host:
+        """A new host, whose process runs."""
         host = self.hosts[path] = Host(self, path, attached=attached)
         host.start()
         return host
@@ -287,7 +288,7 @@ class World:
             self.heal(path)
         for path in list(self.mute):
             self.heal_one_way(path)
-        for host in self.hosts.values():
+        for host in list(self.hosts.values()):
             host.armed = None
             host.space.refusing.clear()
             if host.node is None:
