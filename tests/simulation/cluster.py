@@ -175,7 +175,7 @@ class ClusterClient:
         self._delay = delay
         self._inboxes = 0
         self._answers: dict[str, Answer | None] = {}
-        self.expects = True
+        self.expects: Callable[[str], bool] = lambda _stream: True
         # Takes a batch for a stream with it, and says so, if that is to arrive late.
         self.late: Callable[[str, Callable[[], Answer]], bool] = lambda _stream, _arrive: False
 
@@ -228,14 +228,14 @@ class ClusterClient:
             message, reply = _read(line)
             messages.append(message)
             inbox = inbox or reply
-        if not self.expects:
+        stream = self._cluster.stream_of(messages[0].subject)
+        if not self.expects(stream):
             messages[0] = _unfenced(messages[0])
         await self._step()
 
         def arrive() -> Answer:
             return self._cluster.write(messages, self._kept)
 
-        stream = self._cluster.stream_of(messages[0].subject)
         if self._member in self._cluster.cut_off or self.late(stream, arrive):
             self._answers[inbox] = None
         else:

@@ -30,7 +30,9 @@ from tests.simulation.customizing import form_of
 from tests.simulation.issuing import BookedPublisher
 from tests.simulation.laws import ONLY_SIGNED
 from tests.simulation.model import (
+    INVENTORY,
     TIERS,
+    WORKLOADS,
     Arm,
     Content,
     Placed,
@@ -71,7 +73,8 @@ class DescribedCentre(Centre):
         super().begin()
 
     async def _open(self, publisher: BookedPublisher, clock: HostClock) -> None:
-        spaces, dice = (self.workloads, self.inventory), self.world.dice
+        door, dice = self.world.door, self.world.dice
+        spaces = (door(WORKLOADS, self.workloads), door(INVENTORY, self.inventory))
         self._controllers = await Controllers.begin(
             publisher, *spaces, clock, dice, self.keys, self._noted
         )

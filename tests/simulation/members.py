@@ -38,6 +38,7 @@ from relay.core.events import Event, MailWritten, Remembered
 from relay.core.instant import Instant
 from relay.members.lease import MemberLease
 from relay.ports import BusBroken, MailConflict, first_of
+from relay.space_errors import SpaceError
 from schemas.values import subjects
 from schemas.values.identity import ContentHash, random_id
 from tests.simulation.clocks import HostClock
@@ -51,6 +52,7 @@ from tests.simulation.disk import read_back
 from tests.simulation.host import Host
 from tests.simulation.hostbus import HostBus
 from tests.simulation.laws import ONE_WRITER
+from tests.simulation.member_spaces import SpaceWrite, fenced_spaces
 from tests.simulation.ports import Ports
 from tests.simulation.virtual_time import PROCESS
 from tests.simulation.world import LawBroken
@@ -79,8 +81,8 @@ class MemberPorts(Ports):
         """By what it decides about the lease."""
         return MemberLease(member, run)
 
-    def expects_fence(self) -> bool:
-        """Whether batches expect the fence."""
+    def expects_fence(self, _stream: str) -> bool:
+        """Whether batches for a stream expect its fence."""
         return True
 
     def reads_to_fence(self) -> bool:
@@ -184,7 +186,7 @@ class MemberHost(Host):
         async def until_broken() -> None:
             try:
                 await coro
-            except* BusBroken:
+            except* (BusBroken, SpaceError):
                 self.member.broke()
 
         return self.member.context().run(self.world.begin, until_broken(), name)
@@ -312,7 +314,9 @@ class Member:
         # Files that are the node's, and what of them the stream of state is known to hold.
         self.files: dict[str, Any] = {}
         self._known: dict[str, Any] = {}
-        self.meant: dict[tuple[str, bytes], fx.Effect] = {}
+        # What is carried out once a message of this subject and data lands.
+        self.meant: dict[tuple[str, bytes], fx.Effect | SpaceWrite] = {}
+        self.spaces: dict[str, FencedPublisher] = {}
         self.fenced: FencedStreams
         self.remembered: Remembered
         self.is_active = False
@@ -321,8 +325,8 @@ class Member:
         self.disturbed_at = float("-inf")
         # After so many steps more its process is stopped for so many seconds.
         self.armed: tuple[int, float] | None = None
-        # The next records that it sends arrive so late, and it is stopped meanwhile for so long.
-        self.late: tuple[float, float] | None = None
+        # What it sends next to a stream arrives so late, and it is stopped meanwhile for so long.
+        self.late: tuple[str, float, float] | None = None
         self._lease: MemberLease | None = None
         self._process: object = None
         self._task: asyncio.Task[None] | None = None
@@ -396,7 +400,7 @@ class Member:
 
     async def step(self, process: object = None) -> None:
         """Between two steps of the process: perhaps it is stopped here, or has ended."""
-        if self.armed is not None and self.host.answers:
+        if self.armed is not None and self.is_active:
             left, seconds = self.armed
             self.armed = (left - 1, seconds)
             if left <= 0:
@@ -450,18 +454,19 @@ class Member:
     async def _run_node(self, keeper: LeaseKeeper, process: object) -> None:
         trio, token = self.trio, keeper.lease.run
         client = self._client(process, token)
-        client.late, client.expects = self._goes_late, self.ports.expects_fence()
+        client.late, client.expects = self._goes_late, self.ports.expects_fence
         connection, publishers = ClusterConnection(client), dict[str, FencedPublisher]()
         await keeper.confirm()
         await self._take_state(connection, Tenure(token, keeper.confirm, _nothing, publishers))
         settled = partial(self._settle, publishers) if self.ports.settles() else _nothing
         tenure = Tenure(token, keeper.confirm, settled, publishers)
         await settled()
-        self.meant.clear()
         self.fenced = FencedStreams(connection, trio.path, tenure)
         before = read_back(trio.streams)
         trio.before_fences()
         await self.fenced.take()
+        if trio.path.is_root:
+            self.spaces = await fenced_spaces(connection, tenure)
         self.remembered = read_back(trio.streams) if self.ports.reads_to_fence() else before
         self._ended = asyncio.Event()
         trio.world.at(trio.world.now, self._begin_run, process)
@@ -476,13 +481,16 @@ class Member:
             self._waiting.append(partial(self._begin_run, process))
             return
         self.trio.judge_takeover(self)
+        # What begins it lets no time pass.
+        armed, late, self.armed, self.late = self.armed, self.late, None, None
         try:
             self.context().run(self.host.begin_run)
-        except BusBroken as broken:
+        except (BusBroken, SpaceError) as broken:
             self.note(f"cannot begin: {broken}")
             self.host.end_run()
             self.broke()
             return
+        self.armed, self.late = armed, late
         self.trio.judge_tenure(self)
 
     def broke(self) -> None:
@@ -499,9 +507,9 @@ class Member:
         )
 
     def _goes_late(self, stream: str, arrive: Callable[[], Answer]) -> bool:
-        if self.late is None or stream != "OWN" or not self.host.answers:
+        if self.late is None or stream != self.late[0] or not self.host.answers:
             return False
-        (late, stopped), self.late = self.late, None
+        (_, late, stopped), self.late = self.late, None
         self.trio.send_late(late, arrive)
         self.stop_for(stopped)
         return True
@@ -512,11 +520,13 @@ class Member:
         if stored.subject.rsplit(".", 1)[1] == subjects.FENCE_KEY:
             trio.fences[stream] = token
             return
-        if stream in FENCED and trio.fences.get(stream) != token:
+        if (stream in FENCED or stream.startswith("KV_")) and trio.fences.get(stream) != token:
             what = f"{trio.path}: {self.name} writes {stored.subject} behind another's fence"
             raise LawBroken(ONE_WRITER, what)
         effect = self.meant.pop(said, None)
-        if effect is not None:
+        if isinstance(effect, SpaceWrite):
+            effect.carry_out()
+        elif effect is not None:
             trio.landed(effect)
             bus = self.host.bus
             assert isinstance(bus, TrioBus)
@@ -555,6 +565,8 @@ class Member:
 
 def stream_of(subject: str) -> str:
     """The stream of a trio that captures a subject."""
+    if subject.startswith("$KV."):
+        return f"KV_{subject.split('.')[1]}"
     return subject.rsplit(".", 2)[-2].removeprefix("_").upper()
 
 

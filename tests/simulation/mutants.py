@@ -165,6 +165,7 @@ MUTANTS = (
     Mutant(planted_reports.NoReports),
     Mutant(planted_members.NoFenceRead, ("late_before_fence",), sizes=(TRIO,)),
     Mutant(planted_members.FenceNotExpected, ("late_after_fence",), sizes=(TRIO,)),
+    Mutant(planted_members.SpacesUnfenced, ("late_in_space",), sizes=(TRIO,)),
     Mutant(planted_members.LeaseTakenEarly, ("elections",), sizes=(TRIO,)),
     Mutant(planted_members.HolderGoesOn, ("cut_off_and_back",), sizes=(TRIO,)),
     Mutant(planted_members.ClockNotRefused, ("clock_wrong",), sizes=(TRIO,)),

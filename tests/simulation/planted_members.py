@@ -20,8 +20,15 @@ class NoFenceRead(MemberPorts):
 class FenceNotExpected(MemberPorts):
     """Batches land whosever fence lies there."""
 
-    def expects_fence(self) -> bool:
+    def expects_fence(self, _stream: str) -> bool:
         return False
+
+
+class SpacesUnfenced(MemberPorts):
+    """What is written into embedded spaces lands whosever fence lies there."""
+
+    def expects_fence(self, stream: str) -> bool:
+        return not stream.startswith("KV_")
 
 
 class _EarlyLease(MemberLease):

@@ -22,12 +22,15 @@ from random import Random
 from statistics import median
 from typing import Any, TypeVar
 
+from relay.adapters.spaces.bucket import stream_of
 from relay.core import effects as fx
 from relay.core.records.accepted import read_record
 from relay.members.lease import CLOCK_SECONDS_MAX, SILENT_SECONDS
 from relay.ports import BusBroken
+from relay.space_port import Space
 from schemas.values.identity import NodePath
 from tests.doubles.memory.streams import MemoryStreams
+from tests.doubles.memory_space import MemorySpace
 from tests.simulation import faults
 from tests.simulation.books import is_signed
 from tests.simulation.chaos import Chaos
@@ -42,7 +45,9 @@ from tests.simulation.laws import (
     RIGHT_CLOCKS,
     WELL_STAYS,
 )
+from tests.simulation.member_spaces import MemberSpace, SpaceWrite
 from tests.simulation.members import Member, MemberHost, MemberPorts, new_cluster
+from tests.simulation.model import WORKLOADS
 from tests.simulation.run import Outcome, Run, broken_by
 from tests.simulation.signatures import cheap_signatures
 from tests.simulation.sizes import SMALL, Size
@@ -75,6 +80,8 @@ class Trio:
         self.fences: dict[str, str] = {}
         self._landed: dict[str, fx.StoreOwn] = {}
         self._acknowledged: dict[str, fx.StoreOwn] = {}
+        # What was ever to be written into the centre's spaces.
+        self.writes: list[SpaceWrite] = []
         self._on_the_way: list[Callable[[], Answer]] = []
         # How much of what is late comes just before a fence.
         self.late_share = 1 / 3
@@ -302,6 +309,17 @@ class TrioWorld(World):
         for trio in self.trios.values():
             trio.heal()
 
+    def door(self, name: str, space: MemorySpace) -> Space:
+        host = self.root
+        assert isinstance(host, MemberHost)
+        return MemberSpace(space, name, host.member)
+
+    def close(self) -> None:
+        super().close()
+        for trio in self.trios.values():
+            for write in trio.writes:
+                write.close()
+
     def remove(self, path: NodePath) -> None:
         for other in [it for it in self.trios if path.holds(it)]:
             self.trios.pop(other).end()
@@ -350,7 +368,8 @@ def _be_late(trio: Trio) -> None:
     random, member = trio.world.random, trio.active
     if member is not None:
         seconds = random.uniform(5.0, 30.0)
-        member.late = random.uniform(0.0, seconds), seconds
+        stream = random.choice(("OWN", stream_of(WORKLOADS)))
+        member.late = stream, random.uniform(0.0, seconds), seconds
 
 
 def _hand_over(trio: Trio) -> None:

@@ -18,10 +18,12 @@ from typing import Any, TypeVar
 from relay.core.effects import WriteMail
 from relay.core.events import MailArrived
 from relay.core.instant import Instant
+from relay.space_port import Space
 from schemas.content.blobs import Reference
 from schemas.records.roots import Roots
 from schemas.values.identity import MailKey, NodePath, TreeId
 from tests.doubles.memory.streams import Kept
+from tests.doubles.memory_space import MemorySpace
 from tests.simulation.clocks import WorldDice
 from tests.simulation.faults import NO_FAULTS, Faults
 from tests.simulation.host import Host
@@ -128,6 +130,10 @@ class World:
         host = self.hosts[path] = Host(self, path, attached=attached)
         host.start()
         return host
+
+    def door(self, _name: str, space: MemorySpace) -> Space:
+        """A space of the centre's, as its process reaches it."""
+        return space
 
     def at(self, time: float, action: Callable[..., None], *args: object) -> None:
         now = self.now
