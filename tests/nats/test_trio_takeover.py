@@ -185,6 +185,8 @@ async def a_record_is_erased(tree):
 async def test_a_member_that_stops_at_a_point_and_goes_on_later_changes_nothing(tmp_path, point):
     async with changing_tree(tmp_path) as (tree, applies):
         spare = await tree.join("/spare", labels={})
+        gone = await tree.join("/gone", labels={})
+        await until(lambda: "is in session" in gone.said, lambda: gone.said)
         await until(lambda: "is in session" in spare.said, lambda: spare.said)
         first = tree.active()
         async with asyncio.TaskGroup() as group:
@@ -197,6 +199,8 @@ async def test_a_member_that_stops_at_a_point_and_goes_on_later_changes_nothing(
             await applies.more(5)
             revoked = await tree.call("node-revoke", path="/spare")
             assert (revoked["cut"], revoked["unconfirmed"]) == (True, [first])
+            removed = await tree.call("node-remove", path="/gone", force=True)
+            assert (removed["removed"], removed["unconfirmed"]) == (["/gone"], [first])
             tree.centres[first].kill(GOES_ON)
             await until(lambda: tree.stands_by(first), lambda: str(tree.said()))
             await applies.more(5)

@@ -231,6 +231,7 @@ def remove(path: str, data_dir: Path | None, *, force: bool) -> None:
         click.echo(f"node {gone} removed")
     for left in answer["left"]:
         click.echo(f"still there: {left}")
+    _tell_unconfirmed(path, answer["unconfirmed"])
 
 
 @node.command()

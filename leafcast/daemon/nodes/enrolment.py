@@ -313,6 +313,23 @@ class Enrolment:
             return [it["name"] for it in _lacking(answer)]
         return []
 
+    async def let_out(self, path: NodePath) -> list[str]:
+        """Wait a while until the parent of a removed node lets it in no more.
+
+        Returns the members of the parent that may do so still; none of one that does not answer.
+        """
+        until = self._clock.now().seconds + ADMIT_SECONDS_MAX
+        while True:
+            try:
+                answer = await self.answer(path.parent, "ask again", {MEMBERS_ASKED: ""})
+            except ApiError:
+                return []
+            lacking = _lacking(answer)
+            waits = any(it["role"] != SILENT for it in lacking) or path.name in answer["children"]
+            if not waits or self._clock.now().seconds >= until:
+                return [it["name"] for it in lacking]
+            await self._clock.sleep(POLL_SECONDS)
+
     async def hanging(self) -> dict[str, str]:
         """The SyncTargets' names by the path they hang at."""
         listing = await self._centre.inventory_space().list(GROUP, "synctargets")

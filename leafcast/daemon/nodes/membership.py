@@ -48,10 +48,11 @@ class Membership:
 
     @verb("node-remove")
     async def remove(self, path: str, *, force: bool = False) -> Json:
-        """Take a node out of the tree: `{removed: [path], left: [what stays behind]}`.
+        """Take a node out of the tree: `{removed: [path], left: [what stays behind], unconfirmed}`.
 
-        Without `force` it must answer and have none below it, and gives back what it was sent
-        first. Raises ApiError, NodeRefused.
+        `unconfirmed` names the members of its parent that may let it in still. Without `force` it
+        must answer and have none below it, and gives back what it was sent first. Raises ApiError,
+        NodeRefused.
         """
         where = NodePath.parse(path)
         async with self._changing:
@@ -74,7 +75,9 @@ class Membership:
                 self._centre.retire(gone)
             # Before that a centre that is started again would not know of it.
             await issuer.dropped(keys)
-        return {"removed": [str(node) for node in going], "left": left}
+            unconfirmed = await self._enrolling.let_out(where)
+        removed = [str(node) for node in going]
+        return {"removed": removed, "left": left, "unconfirmed": unconfirmed}
 
     @verb("node-register")
     async def register(self, path: str, labels: Mapping[str, str] | None = None) -> Json:
