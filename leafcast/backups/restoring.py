@@ -433,8 +433,12 @@ def _check_alone(file: Path, place: DataDir) -> None:
     """Raises BackupUnusable where nodes of several members lie, which a restore would halve."""
     if not (place.is_of_trios() or (place.folder / MEMBER_FILE).exists()):
         return
-    reason = f"the centre in {place.folder} has several members, and none is restored into yet"
-    remedy = "name an empty --data-dir: its centre runs once; join the nodes there anew"
+    reason = (
+        f"the centre in {place.folder} has several members, and no backup is restored into those"
+    )
+    remedy = (
+        "name an empty --data-dir: its centre runs once, and `leafcast node grow /` has it grow"
+    )
     raise BackupUnusable(file, reason, remedy)
 
 

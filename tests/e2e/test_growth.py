@@ -30,6 +30,19 @@ class GrowingTree:
                 "join", str(token), "--data-dir", str(self.folder / name), stdout=said, stderr=said
             )
 
+    def invite(self, *names):
+        """Have two more machines ask to be members of the centre."""
+        for name in names:
+            token = self.folder / f"{name}.token"
+            did(self.centre, "node", "add", "/", "--member", "-o", str(token))
+            self.join(name, token)
+            self.until_said(name, "node grow /")
+
+    def grow(self, *names):
+        self.invite(*names)
+        did(self.centre, "node", "grow", "/")
+        until(lambda: self.roles() == ["active", "standby", "standby"], lambda: str(self.roles()))
+
     def said(self, name):
         return self.folder / f"{name}.said"
 
@@ -60,9 +73,9 @@ class GrowingTree:
         return sorted(it["role"] for it in centre["members"])
 
 
-@pytest.fixture(scope="module")
-def tree(tmp_path_factory):
-    made = GrowingTree(tmp_path_factory.mktemp("growing"))
+@pytest.fixture
+def tree(tmp_path):
+    made = GrowingTree(tmp_path)
     try:
         did(made.centre, "up", "--regions", "0")
         token = str(made.folder / "edge.token")
@@ -79,11 +92,7 @@ def tree(tmp_path_factory):
 
 
 def test_a_centre_grows_to_three_and_back_and_all_that_was_acknowledged_stays(tree, tmp_path):
-    for name in ("m2", "m3"):
-        token = tmp_path / f"{name}.token"
-        did(tree.centre, "node", "add", "/", "--member", "-o", str(token))
-        tree.join(name, token)
-        tree.until_said(name, "node grow /")
+    tree.invite("m2", "m3")
     before = tree.uids()
     assert before
     with Applies(tree.centre, tmp_path) as applies:
@@ -114,3 +123,48 @@ def test_a_centre_grows_to_three_and_back_and_all_that_was_acknowledged_stays(tr
     after = tree.uids()
     assert {name: after.get(name) for name in held} == held
     assert set(more.acknowledged) <= after.keys()
+
+
+@pytest.mark.long
+def test_a_backup_of_a_trio_is_restored_elsewhere_and_grows_to_a_trio_again(tree, tmp_path):
+    tree.grow("m2", "m3")
+    backup = str(tmp_path / "trio.backup")
+    did(tree.centre, "backup", backup)
+    known = tree.uids()
+    apply(tree, tmp_path, "later")
+    until(lambda: "later" in tree.uids(), lambda: str(tree.uids()))
+    before = tree.uids()
+    for name in ("m2", "m3"):
+        tree.end(name)
+    did(tree.centre, "down")
+
+    tree.centre = Program(tmp_path / "restored")
+    did(tree.centre, "restore", backup)
+    did(tree.centre, "up")
+    tree.end("edge")
+    token = tmp_path / "again.token"
+    did(tree.centre, "node", "add", EDGE, "--replace", "--approved", "-o", str(token))
+    tree.join("edge", token)
+    tree.until_said("edge", "in session")
+    until(lambda: "shop" in did(tree.centre, "orphans").stdout, "what is newer is not listed")
+    tree.grow("m4", "m5")
+    until(lambda: tree.uids() == before, lambda: f"{tree.uids()}, not {before}")
+    assert "shop" in did(tree.centre, "orphans").stdout
+    assert known.keys() < before.keys()
+
+    tree.kill_centre()
+    other = Program(tree.folder / "m4")
+    until(lambda: "active" in (tree.roles(other) or ()), lambda: str(tree.roles(other)))
+    tree.centre = other
+    apply(tree, tmp_path, "later")
+    did(other, "wait", "shop", "--for", "synced")
+    assert tree.uids() == before
+
+
+def apply(tree, folder, name):
+    file = folder / f"{name}.yaml"
+    file.write_text(
+        "apiVersion: v1\nkind: ConfigMap\n"
+        f"metadata: {{name: {name}, namespace: shop}}\ndata: {{at: {name}}}\n"
+    )
+    did(tree.centre, "apply", "-f", str(file))
