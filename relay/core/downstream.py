@@ -83,8 +83,9 @@ class Downstream(RoomsPart):
         check_run(hello.run)
         if len(hello.home.encode()) > RUN_MAX_BYTES:
             raise RecordRefused(f"a home is named by at most {RUN_MAX_BYTES} bytes")
-        if len(hello.reports) not in (0, DIGEST_BYTES):
-            raise RecordRefused(f"hello: a report digest of {len(hello.reports)} bytes")
+        for what, said in (("report digest", hello.reports), ("digest of all", hello.held)):
+            if len(said) not in (0, DIGEST_BYTES):
+                raise RecordRefused(f"hello: a {what} of {len(said)} bytes")
         return replace(hello, levels=min(hello.levels, self._book.levels_below(name)))
 
     def report(self, event: ReportArrived) -> bool:

@@ -73,6 +73,9 @@ class Hello(WireRecord, frozen=True):
     # The generation of the newest snapshot that it verified, 0 for none; and its reign.
     newest: Natural = 0
     newest_reign: Natural = 0
+    # As `digest`, of all that the mailbox showed in full, whatever the snapshot; empty once it is
+    # welcomed.
+    held: bytes = b""
 
     @property
     def progress(self) -> Progress | None:

@@ -25,7 +25,8 @@ from tests.conformance.forms import Case, Json, fields_of
 
 ABOUT = (
     "Bytes of a Hello, Welcome, Progress or Cursor (`kind`, `message`) and their fields; the mail "
-    "digest of slots under a snapshot (`digest`); the states that follow from events (`machine`)."
+    "digest of slots under a snapshot (`digest`), and of all of them (`held`); the states that "
+    "follow from events (`machine`)."
 )
 KEYS = [
     Source("edge.kubestellar.io/EdgePlacement", "wds", "", name).key
@@ -206,4 +207,4 @@ def _digest(said: Json) -> Json:
         digest.add(key, versions[key])
     out = [MailKey(key) for key in said["left_out"]]
     digest.advance(said["snapshot"], [(key, versions[key]) for key in out])
-    return {"digest": digest.value.hex()}
+    return {"digest": digest.value.hex(), "held": digest.of_all.hex()}

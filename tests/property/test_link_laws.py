@@ -22,7 +22,7 @@ from relay.core.link.session import (
 from relay.core.link.writer import Comparison, SlotForm
 from relay.core.records.judge import VerifiedSnapshot
 from schemas.reports.link import Hello
-from schemas.values.identity import MailKey
+from schemas.values.identity import SNAPSHOT_KEY, MailKey
 from tests.simulation.channel import Channel
 from tests.simulation.ends import Child, Disk, Issuer, Parent
 
@@ -274,6 +274,24 @@ def test_a_child_comes_to_hold_the_target_whatever_is_lost_or_repeated(script):
 @given(st.lists(damages, max_size=30))
 def test_a_child_comes_to_hold_the_target_whatever_disks_forget_or_bring_back(script):
     live(script)
+
+
+@RULES
+@given(st.lists(acts, max_size=20), st.sampled_from(NAMES))
+def test_who_lacks_nothing_reads_no_record_again_after_its_parent_restarts(script, name):
+    link = Link()
+    for act in script:
+        link.act(act)
+    link.rest()
+    link.act(Act("full", NAMES.index(name)))
+    link.act(Act("deliver", 50))
+    link.act(Act("restart parent"))
+    read = []
+    arrived = link.child.arrived
+    link.child.arrived = lambda event: (read.append(event.key), arrived(event))
+    link.act(Act("deliver", 50))
+    assert set(read) <= {SNAPSHOT_KEY}
+    link.rest()
 
 
 LED_TO = {

@@ -196,8 +196,14 @@ class Parent:
         self.flush()
         known = hello.parent_run == self.incarnation
         known = known and hello.sequence <= self.writer.last_sequence
-        place = self.writer.place(hello.sequence) if known else None
-        found = self.writer.compare(place, hello.snapshot, hello.digest)
+        found, through = Comparison.EQUAL, self.writer.end_for(hello.sequence)
+        if known:
+            place = self.writer.place(hello.sequence)
+            found = self.writer.compare(place, hello.snapshot, hello.digest)
+        else:
+            read = self.writer.read_through(hello.held, hello.snapshot)
+            found = Comparison.UNKNOWN if read is None else Comparison.EQUAL
+            through = self.writer.end if read is None else read
         repair = Repair.NONE
         if found is Comparison.EQUAL:
             self.asked_to_read = False
@@ -209,8 +215,7 @@ class Parent:
             self.flush()
         self.repairs += repair is not Repair.NONE
         data = self.snapshot.data if self.snapshot is not None else b""
-        end = max(self.writer.end, hello.sequence if known else 0)
-        return Welcome(self.incarnation, hello.run, end, data, repair)
+        return Welcome(self.incarnation, hello.run, through, data, repair)
 
 
 @dataclass(frozen=True)
@@ -283,6 +288,7 @@ class Child:
             reader.digest,
             reached.generation if reached else 0,
             wants=tuple(self._outdated()) if reader.caught_up else (),
+            held=b"" if self.session.welcomed else reader.held,
         )
 
     def welcomed(self, welcome: Welcome) -> None:

@@ -86,10 +86,47 @@ def test_a_digest_of_something_pending_is_no_digest_that_differs(meeting):
     assert [answered(meeting, hello) for _ in range(3)] == [(Repair.NONE, set())] * 3
 
 
+def asking(meeting):
+    """What the run that is there says to a parent that is new, as its link opens."""
+    meeting.tell(meeting.first, LinkChanged(up=False))
+    (hello,) = hellos(meeting.tell(meeting.first, LinkChanged(up=True)))
+    return replace(hello, parent_run="another")
+
+
+def told(meeting, hello, former_ms=None):
+    """The answers to a hello."""
+    effects = meeting.centre_hears(HelloArrived("emea", encode(hello), former_ms))
+    return [decode(Welcome, e.data) for e in effects if isinstance(e, SendWelcome)]
+
+
 def test_a_cursor_of_another_parent_is_void_unless_the_digests_are_equal(meeting):
-    hello = replace(said(meeting), parent_run="another", sequence=10**6)
+    hello = replace(asking(meeting), sequence=10**6)
     assert answered(meeting, hello) == (Repair.NONE, set())
-    assert answered(meeting, replace(hello, digest=OTHER)) == (Repair.REREAD, set())
+    for held in (OTHER, b""):
+        assert answered(meeting, replace(hello, held=held)) == (Repair.REREAD, set())
+
+
+def test_mail_newer_than_the_snapshot_is_not_read_again_for_a_new_parent(meeting):
+    locate(meeting)
+    assert asking(meeting).snapshot
+    (welcome,) = told(meeting, asking(meeting))
+    assert welcome.repair == Repair.REREAD, "it is not read yet"
+    meeting.talk(meeting.first, LinkChanged(up=True))
+    (welcome,) = told(meeting, asking(meeting))
+    assert (welcome.repair, welcome.last_sequence) == (Repair.NONE, meeting.last)
+
+
+def test_a_snapshot_that_a_new_parent_wrote_is_read_and_nothing_before_it(meeting):
+    hello = asking(meeting)
+    at = meeting.mailbox[SNAPSHOT_KEY][0]
+    (welcome,) = told(meeting, replace(hello, snapshot=hello.snapshot - 1))
+    assert (welcome.repair, welcome.last_sequence) == (Repair.NONE, at - 1)
+
+
+def test_what_was_said_to_a_former_run_is_answered_by_the_greeting_alone(meeting):
+    hello = replace(asking(meeting), held=OTHER)
+    assert told(meeting, hello, former_ms=meeting.instant.wall_ms) == []
+    assert [welcome.repair for welcome in told(meeting, hello)] == [Repair.REREAD]
 
 
 def progress(meeting, **changes):

@@ -18,6 +18,7 @@ from relay.core.link.session import (
 )
 from relay.core.link.writer import Comparison, MailboxWriter
 from relay.core.records.accepted import AcceptedRecord, Version
+from schemas.reports.link import Hello
 from schemas.values.identity import SNAPSHOT_KEY, MailKey
 
 REACH_SECONDS = 60.0
@@ -153,6 +154,15 @@ class ChildLink:
             if self.repeat_at is not None:
                 at = min(at, self.repeat_at)
         return at
+
+    def read_through(self, hello: Hello) -> int | None:
+        """Up to where it need not read what it read in a former run; None: it is to read all."""
+        return self.mailbox.read_through(hello.held, hello.snapshot)
+
+    def end_told(self, hello: Hello, *, same: bool) -> int:
+        """Where its mailbox ends, as it is told; `same` if it was welcomed by this run before."""
+        through = None if same else self.read_through(hello)
+        return self.mailbox.end_for(hello.sequence if same else 0) if through is None else through
 
     def is_to_read_again(self, found: Comparison) -> bool:
         """Whether it is to read its mailbox again, as the first time that it differs."""

@@ -195,8 +195,11 @@ class Children:
             self.heard(name, now)
         child.levels = hello.levels
         self._note_wants(name, child, hello.wants)
-        repair = self._repair(name, child, hello, now)
-        self._answer(name, child, hello, repair)
+        repair = Repair.NONE
+        if former_ms is None:
+            # To who spoke before this run its greeting goes: they have come further since.
+            repair = self._repair(name, child, hello, now)
+            self._answer(name, child, hello, repair)
         self._to_flush[name] = None
         is_back = child.session.presence is Presence.CATCHING_UP
         begins = is_back and hello.parent_run != self._incarnation
@@ -422,7 +425,8 @@ class Children:
         place = child.mailbox.place(progress.through)
         found = child.mailbox.compare(place, progress.snapshot, progress.mail)
         if child.is_to_read_again(found):
-            self._welcome(name, child, progress.run, progress.through, Repair.REREAD)
+            told = progress.run, child.mailbox.end_for(progress.through), Repair.REREAD
+            self._welcome(name, *told)
         if found is Comparison.DIFFERENT:
             return False
         child.through = max(child.through, place)
@@ -520,11 +524,10 @@ class Children:
             self._look_at = at
 
     def _repair(self, name: str, child: ChildLink, hello: Hello, now: float) -> Repair:
-        same = hello.parent_run == self._incarnation
-        place = child.mailbox.place(hello.sequence) if same else None
+        if hello.parent_run != self._incarnation:
+            return Repair.REREAD if child.read_through(hello) is None else Repair.NONE
+        place = child.mailbox.place(hello.sequence)
         found = child.mailbox.compare(place, hello.snapshot, hello.digest)
-        if not same and found is not Comparison.EQUAL:
-            return Repair.REREAD
         if child.is_to_read_again(found):
             return Repair.REREAD
         may_rewrite = now >= child.rewritten + REWRITE_EVERY_SECONDS and self._may_write
@@ -548,22 +551,19 @@ class Children:
         if hello.reports and repair is Repair.NONE and not with_snapshot:
             # It was welcomed, and learns nothing.
             return
-        sequence = hello.sequence if same else 0
-        self._welcome(name, child, hello.run, sequence, repair, with_snapshot=with_snapshot)
+        end = child.end_told(hello, same=same)
+        self._welcome(name, hello.run, end, repair, with_snapshot=with_snapshot)
 
     def _welcome(
         self,
         name: str,
-        child: ChildLink,
         run: str,
-        sequence: int,
+        end: int,
         repair: Repair,
         *,
         with_snapshot: bool = False,
     ) -> None:
         snapshot = self._reached.data if self._reached is not None and with_snapshot else b""
-        # Nothing is to come where the last messages were erased.
-        end = max(child.mailbox.end, min(sequence, child.mailbox.last_sequence))
         said = Welcome(self._incarnation, run, end, snapshot, repair.value, self.addresses)
         self._out.append(SendWelcome(name, encode(said)))
 

@@ -37,7 +37,13 @@ class MailDigest:
     @property
     def value(self) -> bytes:
         """16 bytes."""
-        return self.total.to_bytes(DIGEST_BYTES, "big")
+        return _as_bytes(self.total)
+
+    @property
+    def of_all(self) -> bytes:
+        """The same of all that was added, whatever the snapshot."""
+        apart = (*self._ahead.values(), *self._excluded.values())
+        return _as_bytes((self._sum + sum(it.digest_term for it in apart)) % DIGEST_MODULUS)
 
     def add(self, key: MailKey, version: Version) -> None:
         """Take in a record that was not there."""
@@ -84,9 +90,16 @@ class MailDigest:
 
     def assert_invariants(self, held: Iterable[tuple[MailKey, Version]]) -> None:
         """Assert the definition; `held` is all that was added."""
+        held = tuple(held)
         terms = [
             version.digest_term
             for key, version in held
             if version.generation <= self.snapshot and key not in self._excluded
         ]
         assert self._sum % DIGEST_MODULUS == sum(terms) % DIGEST_MODULUS
+        of_all = sum(version.digest_term for _, version in held)
+        assert self.of_all == _as_bytes(of_all % DIGEST_MODULUS)
+
+
+def _as_bytes(total: int) -> bytes:
+    return total.to_bytes(DIGEST_BYTES, "big")

@@ -113,6 +113,7 @@ class ParentLink:
             reports=progress.digest if progress is not None else b"",
             newest=newest.generation,
             newest_reign=newest.reign,
+            held=b"" if self.session.welcomed else reader.held,
         )
 
     def _by_turns(self, wants: Iterable[MailKey]) -> tuple[MailKey, ...]:

@@ -85,8 +85,17 @@ class MailboxReader:
     @property
     def digest(self) -> bytes:
         """16 bytes, or none while something is pending."""
+        return self._digest.value if self._is_at_rest else b""
+
+    @property
+    def held(self) -> bytes:
+        """The same of all that it shows in full, whatever the snapshot."""
+        return self._digest.of_all if self._is_at_rest else b""
+
+    @property
+    def _is_at_rest(self) -> bool:
         resting = self.state in (Reading.NONE, Reading.FOLLOWING)
-        return self._digest.value if resting and not self._pending and not self.parked else b""
+        return resting and not self._pending and not self.parked
 
     def begin(self, welcome: Welcome) -> int | None:
         """Begin or go on, as the parent's welcome says; the sequence to read from, None: as it is.

@@ -157,6 +157,10 @@ class MailboxWriter:
             self._end = max((slot.sequence for slot in self.slots.values()), default=0)
         return self._end
 
+    def end_for(self, sequence: int) -> int:
+        """Where it ends for who read up to here: what lay last may have been erased."""
+        return max(self.end, min(sequence, self.last_sequence))
+
     def place(self, sequence: int) -> int:
         """How far a child has come that read up to here: it has read all, if nothing follows."""
         return self.last_sequence if sequence >= self.end else sequence
@@ -356,24 +360,35 @@ class MailboxWriter:
             kept.popleft()
         kept.append(made)
 
-    def compare(self, sequence: int | None, snapshot: int, digest: bytes) -> Comparison:
-        """Hold a child's digest beside those of the last minute; None: at the present end.
-
-        There a digest says something only if nothing in the mailbox is newer than its snapshot.
-        """
+    def compare(self, sequence: int, snapshot: int, digest: bytes) -> Comparison:
+        """Hold a child's digest beside those of the last minute."""
         if not digest or self._reached is None:
-            return Comparison.UNKNOWN
-        if sequence is None and any(s.version.generation > snapshot for s in self.slots.values()):
             return Comparison.UNKNOWN
         found, said = Comparison.UNKNOWN, int.from_bytes(digest, "big")
         for kept in reversed(self._checkpoints):
-            if kept.snapshot == snapshot and sequence in (None, kept.sequence):
+            if kept.snapshot == snapshot and sequence == kept.sequence:
                 if kept.digest == said:
                     return Comparison.EQUAL
                 found = Comparison.DIFFERENT
-                if sequence is None:
-                    break
         return found
+
+    def read_through(self, held: bytes, snapshot: int) -> int | None:
+        """Up to where a child need not read that read in another run; None: it is not known.
+
+        `held` is its digest of all that the mailbox showed it in full. No digest tells of heads
+        and of snapshots: so it reads on before the first that is newer than the one it reached.
+        """
+        if not held or held != self._digest.of_all:
+            return None
+        unread = (
+            slot.sequence
+            for key, slot in self.slots.items()
+            if slot.version.generation > snapshot
+            and not self._is_counted(key, slot.version)
+            # That is still to come behind the end.
+            and key not in self._in_flight
+        )
+        return min((sequence - 1 for sequence in unread), default=self.end)
 
     def _counted(self) -> Iterator[tuple[MailKey, Version]]:
         """What the digest is of."""
