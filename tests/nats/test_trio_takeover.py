@@ -72,7 +72,7 @@ async def test_the_server_of_a_standby_is_killed_and_nobody_takes_over(tmp_path)
         standby = min(tree.centres.keys() - {active})
         tree.centres[standby].strike_server()
         await applies.more(20)
-        assert tree.active() == active
+        assert await tree.until_active() == active
 
 
 @pytest.mark.long
@@ -223,7 +223,8 @@ async def test_a_member_that_cannot_open_the_state_says_so_and_leaves_it_to_othe
         await tree.restart(standby)
         said = f"member {standby} cannot open"
         await until(lambda: said in tree.said()[standby], lambda: str(tree.said()))
-        assert tree.active() not in ("", standby)
+        assert await tree.until_active(beside=standby)
+        assert not tree.is_active(standby)
     finally:
         await tree.close()
 
