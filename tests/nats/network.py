@@ -156,7 +156,7 @@ def machines(folder: Path, names: Sequence[str]) -> Iterator[list[Machine]]:
 def captured(machine: Machine, file: Path) -> Iterator[None]:
     """All that passes the wire, into a file."""
     process = subprocess.Popen(
-        machine.command("tcpdump", "-U", "-i", "wire", "-s", "0", "-w", file),
+        machine.command("tcpdump", "-U", "--immediate-mode", "-i", "wire", "-s", "0", "-w", file),
         stderr=subprocess.PIPE,
     )
     assert process.stderr is not None
