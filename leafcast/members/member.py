@@ -54,7 +54,7 @@ SAID_SECONDS = 3.0
 """So long nothing is heard of an active member until one that stands by says so."""
 AGAIN_SECONDS, AGAIN_SECONDS_MAX = 0.25, 5.0
 """After a turn: what ended it at once may do so again and again."""
-PROBE_SECONDS = 30.0
+PROBE_SECONDS, WIDEN_SECONDS = 30.0, 3.0
 LONE_SECONDS, DOOR_LOOK_SECONDS = 30.0, 1.0
 """So long without a word of an active member: children are better served at another one's."""
 
@@ -436,6 +436,8 @@ class Member:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._keep_settled(state), name="settling")
             group.create_task(self._probe(machine.connection, publishers), name="probes")
+            leases = LeaseStream(machine.connection, self._settings.path, MEMBERS)
+            group.create_task(self._keep_wide(leases), name="wide lease")
             member = ActiveMember(
                 tenure,
                 machine.server,
@@ -451,11 +453,9 @@ class Member:
     async def _probe(
         self, connection: Connection, publishers: Mapping[str, FencedPublisher]
     ) -> None:
-        """Look, by writing, whether each stream takes what is written; have the lease at all."""
-        leases = LeaseStream(connection, self._settings.path, MEMBERS)
+        """Look, by writing, whether each stream takes what is written."""
         while True:
             await self._clock.sleep(PROBE_SECONDS)
-            await leases.widen()
             stuck = await stuck_streams(connection, publishers)
             for stream in stuck.keys() - self._stuck.keys():
                 log.warning(
@@ -464,6 +464,12 @@ class Member:
                     *(stream, self._settings.path, stuck[stream]),
                 )
             self._stuck = stuck
+
+    async def _keep_wide(self, leases: LeaseStream) -> None:
+        """Have the lease at all servers: where two keep it, to lose one of them leaves none."""
+        while True:
+            await leases.widen()
+            await self._clock.sleep(WIDEN_SECONDS)
 
     async def _keep_settled(self, state: _State) -> None:
         while True:

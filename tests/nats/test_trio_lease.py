@@ -227,6 +227,26 @@ async def test_the_end_of_the_server_that_leads_it_elsewhere_costs_no_holder_the
             task.cancel()
 
 
+async def test_a_lease_that_two_members_keep_is_kept_at_all_three_once_the_third_is_there(tmp_path):
+    async with (
+        Grove(tmp_path) as grove,
+        trio(grove, tmp_path) as members,
+        client_at(members.url("m1"), members.seeds.relay) as client,
+        connection_to(members.url("m1"), members.seeds.relay) as relay,
+    ):
+        two = LeaseStream(relay, PATH, 2)
+        await given_back(two)
+
+        async def replicas():
+            return (await asked(client, "STREAM.INFO.LEASE", 1))["config"]["num_replicas"]
+
+        assert await replicas() == 2
+        await two.widen()
+        assert await replicas() == 2
+        await LeaseStream(relay, PATH, 3).widen()
+        assert await replicas() == 3
+
+
 async def until_led_elsewhere(client, members, name):
     """Wait until all three have the lease, and have this member's server lead it; its name."""
 

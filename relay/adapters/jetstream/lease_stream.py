@@ -123,7 +123,17 @@ class LeaseStream:
 
     async def widen(self) -> None:
         """Have it at all servers, if one of them was away as it was made and is back."""
-        await self._request(*self._wish("UPDATE", self._replicas))
+        subject = f"$JS.API.STREAM.INFO.{STREAM}"
+        answer = await self._request(subject, b"")
+        try:
+            replicas = (
+                checked(subject, answer)["config"]["num_replicas"] if answer is not None else 0
+            )
+        except (JetStreamRefused, KeyError, TypeError) as error:
+            logger.debug("the lease of %s: %s", self._path, error)
+            return
+        if 0 < replicas < self._replicas:
+            await self._request(*self._wish("UPDATE", self._replicas))
 
     def _wish(self, verb: str, replicas: int) -> tuple[str, bytes]:
         config = {
