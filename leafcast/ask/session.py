@@ -21,7 +21,14 @@ from leafcast.ask.failures import NotRunning as NotRunning
 from leafcast.ask.long_questions import QUESTION_CHARACTERS_MAX, parts_of
 from leafcast.ask.long_questions import VERB as PART
 from leafcast.data_dir import DataDir, check_owner
-from relay.adapters.asking import Asking, CannotConnect, QuestionUnanswered, TooLong, asking
+from relay.adapters.asking import (
+    PAUSE_SECONDS,
+    Asking,
+    CannotConnect,
+    QuestionUnanswered,
+    TooLong,
+    asking,
+)
 from relay.adapters.clock import SystemClock
 from relay.space_errors import SpaceError
 from schemas.values.groups import GROUP, PROPERTIES_NAMESPACE
@@ -43,6 +50,8 @@ CALL_SECONDS = 15.0
 STANDING_SECONDS = 1.0
 LOOK_SECONDS = 2.0
 """How often who waits looks whether the member that was asked is still the active one."""
+PUT_AGAIN_SECONDS = 3 * PAUSE_SECONDS
+"""Within so much a question goes out again that nobody heard."""
 SELECTION_OBJECTS_MAX = 1_000
 """So many objects the verb `selection` takes at a time."""
 TOLD_AFTER_SECONDS = 2.0
@@ -175,9 +184,9 @@ class Session:
                     with _waiting(self.tell, f"{what}, {seconds:g} s at most"):
                         return await self.ask(API_PREFIX + verb, question, left, put.note)
             except QuestionUnanswered as error:
-                if not error.nobody or self.clock.now().seconds >= until:
+                if not error.nobody or "activeSeconds" not in await self._standing():
                     raise
-                if "activeSeconds" not in await self._standing():
+                if self.clock.now().seconds >= until:
                     raise
 
     @asynccontextmanager
@@ -197,14 +206,19 @@ class Session:
             await self.clock.sleep(LOOK_SECONDS)
             # All are seconds: no clock of another machine is compared. They are taken before it
             # says its own, so that one that was there is never taken for one that was not.
-            asked = self.clock.now().seconds - put.seconds
+            put_at = put.seconds
+            asked = self.clock.now().seconds - put_at
             standing = await self._standing()
             if standing.get("activeSeconds", asked) < asked:
-                raise _lost(verb, "another member of the centre became active")
-            if standing.get("hearsSeconds", asked) < asked:
-                raise _lost(
-                    verb, "the active member heard it not yet, or its server was started again"
-                )
+                why = "another member of the centre became active"
+            elif standing.get("hearsSeconds", asked) < asked:
+                why = "the active member heard it not yet, or its server was started again"
+            else:
+                continue
+            # Where nobody listened it goes out again, and who hears now has it then.
+            await self.clock.sleep(PUT_AGAIN_SECONDS)
+            if put.seconds == put_at:
+                raise _lost(verb, why)
 
     async def _standing(self) -> Mapping[str, Any]:
         """How the members of the centre stand; empty if it is alone, or none of them says."""

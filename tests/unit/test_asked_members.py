@@ -186,3 +186,18 @@ async def test_a_member_that_hears_never_is_asked_no_longer_than_one_wanted_to_w
     with pytest.raises(CallFailed, match="the tree is not up yet"):
         await becoming(place, clock, answer, heard_at=1e9).call("apply", seconds=15)
     assert clock.seconds == 15.0
+
+
+async def test_a_question_that_nobody_had_as_the_member_came_to_hear_is_not_lost(place):
+    clock = Seconds()
+
+    async def answer(subject, seconds, put):
+        # It heard between two of these; the look falls before the second.
+        for clock.seconds, turns in ((3.0, 1), (3.08, 1), (3.1, 0)):
+            if clock.seconds != 3.08:
+                put()
+            for _ in range(turns):
+                await asyncio.sleep(0)
+        return await soon(subject, seconds, put)
+
+    assert await becoming(place, clock, answer, heard_at=3.05).call("apply") == 1
