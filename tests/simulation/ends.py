@@ -25,7 +25,7 @@ from schemas.content import blobs
 from schemas.content.blobs import Reference
 from schemas.records.records import DeltaBody, DeltaHead, Gate, Source, encode_payload
 from schemas.records.signing import Envelope, decode_envelope
-from schemas.records.snapshots import NO_SNAPSHOT, Term, encode, read_snapshot
+from schemas.records.snapshots import NO_SNAPSHOT, SnapshotRank, Term, encode, read_snapshot
 from schemas.reports.link import Cursor, Hello, Repair, Welcome
 from schemas.values.groups import API_PLACEMENT
 from schemas.values.identity import SNAPSHOT_KEY, ContentHash, KeyId, MailKey, random_id
@@ -201,7 +201,8 @@ class Parent:
             place = self.writer.place(hello.sequence)
             found = self.writer.compare(place, hello.snapshot, hello.digest)
         else:
-            read = self.writer.read_through(hello.held, hello.snapshot)
+            reached = SnapshotRank(hello.newest_reign, hello.snapshot)
+            read = self.writer.read_through(hello.held, reached, hello.wants)
             found = Comparison.UNKNOWN if read is None else Comparison.EQUAL
             through = self.writer.end if read is None else read
         repair = Repair.NONE

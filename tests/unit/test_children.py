@@ -18,7 +18,10 @@ from relay.core.link.children import (
     Children,
 )
 from relay.core.link.session import Presence
+from relay.core.link.writer import MailboxWriter, Slot
+from relay.core.records.accepted import Version
 from schemas.records.records import API_NODE, LocationRecord, NodeRecord, Source
+from schemas.records.snapshots import SnapshotRank
 from schemas.reports.link import WANTS_MAX, Hello, Progress, Repair, Welcome
 from schemas.reports.reports import Report, Summary
 from schemas.values.identity import KEYS_KEY, SNAPSHOT_KEY, NodePath, short_key
@@ -123,6 +126,25 @@ def test_a_snapshot_that_a_new_parent_wrote_is_read_and_nothing_before_it(meetin
     assert (welcome.repair, welcome.last_sequence) == (Repair.NONE, at - 1)
 
 
+def test_a_snapshot_of_a_later_reign_is_read_whatever_its_generation():
+    newer = SnapshotRank(2, 90)
+    writer = MailboxWriter("emea", None, [], lambda *_: None)
+    writer.slots[SNAPSHOT_KEY] = Slot(7, Version(90, 0, full=True))
+    writer._snapshot_reign, writer._end = newer.reign, None
+    held = writer._digest.of_all
+    for reached, through in ((SnapshotRank(1, 100), 6), (newer, 7), (SnapshotRank(2, 89), 6)):
+        assert writer.read_through(held, reached, ()) == through
+
+
+def test_who_did_not_hear_of_a_new_run_yet_is_greeted_again_and_reads_nothing_again(meeting):
+    meeting.wait(meeting.first, 30)
+    hello = replace(said(meeting), parent_run="another")
+    assert hello.reports
+    assert not hello.held
+    (welcome,) = told(meeting, hello)
+    assert (welcome.run, welcome.repair) == ("", Repair.NONE)
+
+
 def test_what_was_said_to_a_former_run_is_answered_by_the_greeting_alone(meeting):
     hello = replace(asking(meeting), held=OTHER)
     assert told(meeting, hello, former_ms=meeting.instant.wall_ms) == []
@@ -199,7 +221,8 @@ def test_a_hello_is_answered_unless_it_would_tell_nothing(meeting):
     assert hello.reports
     assert shown(hello) == []
     assert shown(replace(hello, reports=b"")) == [b""], "it is not welcomed yet"
-    for other in ({"newest": 0}, {"shown": b"one"}, {"parent_run": "former"}):
+    former = {"parent_run": "former", "reports": b""}
+    for other in ({"newest": 0}, {"shown": b"one"}, former):
         assert shown(replace(hello, **other)) == [meeting.mailbox[SNAPSHOT_KEY][1].data]
 
 

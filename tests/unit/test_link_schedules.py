@@ -241,3 +241,22 @@ def test_mail_that_overtakes_a_welcome_is_not_read_again():
     meeting.wait(edge, 1)
     assert meeting.last > late.last_sequence
     assert not [e for e in meeting.tell(edge, Welcomed(late)) if isinstance(e, ResetMail)]
+
+
+def test_a_head_that_is_wanted_is_read_after_a_takeover_however_old_it_is():
+    meeting = Meeting()
+    key = meeting.issue("delta", delta(5), BODY)
+    meeting.generation = 50
+    meeting.sign()
+    child = meeting.join("one", "here")
+    meeting.wait(child, 30)
+    meeting.tell(child, LinkChanged(up=False))
+    (asking,) = hellos(meeting.tell(child, LinkChanged(up=True)))
+    assert asking.snapshot > 5
+    assert key not in meeting.mailbox
+    hello = encode(replace(asking, parent_run="another", wants=(key,)))
+    meeting.centre_hears(HelloArrived("emea", hello, meeting.instant.wall_ms))
+    at, _ = meeting.mailbox[key]
+    heard = meeting.centre_hears(HelloArrived("emea", hello))
+    (welcome,) = (decode(Welcome, it.data) for it in heard if isinstance(it, SendWelcome))
+    assert (welcome.repair, welcome.last_sequence) == ("none", at - 1)

@@ -18,6 +18,7 @@ from relay.core.link.session import (
 )
 from relay.core.link.writer import Comparison, MailboxWriter
 from relay.core.records.accepted import AcceptedRecord, Version
+from schemas.records.snapshots import SnapshotRank
 from schemas.reports.link import Hello
 from schemas.values.identity import SNAPSHOT_KEY, MailKey
 
@@ -157,7 +158,12 @@ class ChildLink:
 
     def read_through(self, hello: Hello) -> int | None:
         """Up to where it need not read what it read in a former run; None: it is to read all."""
-        return self.mailbox.read_through(hello.held, hello.snapshot)
+        # Its snapshot is of the reign of the newest that it verified, or of one before.
+        reached = SnapshotRank(hello.newest_reign, hello.snapshot)
+        through = self.mailbox.read_through(hello.held, reached, hello.wants)
+        if through is not None:
+            self.read_requested = False
+        return through
 
     def end_told(self, hello: Hello, *, same: bool) -> int:
         """Where its mailbox ends, as it is told; `same` if it was welcomed by this run before."""

@@ -152,7 +152,7 @@ class Children:
     def greet(self) -> None:
         """Tell all children that this run of the node is new."""
         for name in self.by_name:
-            self._out.append(SendWelcome(name, encode(greeting(self._incarnation))))
+            self._greet(name)
 
     def hello(
         self, name: str, hello: Hello, now: float, now_ms: int, former_ms: int | None = None
@@ -198,8 +198,7 @@ class Children:
         repair = Repair.NONE
         if former_ms is None:
             # To who spoke before this run its greeting goes: they have come further since.
-            repair = self._repair(name, child, hello, now)
-            self._answer(name, child, hello, repair)
+            repair = self._take(name, child, hello, now)
         self._to_flush[name] = None
         is_back = child.session.presence is Presence.CATCHING_UP
         begins = is_back and hello.parent_run != self._incarnation
@@ -522,6 +521,19 @@ class Children:
     def _look_by(self, at: float | None) -> None:
         if at is not None and (self._look_at is None or at < self._look_at):
             self._look_at = at
+
+    def _take(self, name: str, child: ChildLink, hello: Hello, now: float) -> Repair:
+        """Answer a hello, and say what it is told to repair."""
+        if hello.parent_run != self._incarnation and hello.reports:
+            # Who was welcomed by a former run did not hear of this one yet, and says no `held`.
+            self._greet(name)
+            return Repair.NONE
+        repair = self._repair(name, child, hello, now)
+        self._answer(name, child, hello, repair)
+        return repair
+
+    def _greet(self, name: str) -> None:
+        self._out.append(SendWelcome(name, encode(greeting(self._incarnation))))
 
     def _repair(self, name: str, child: ChildLink, hello: Hello, now: float) -> Repair:
         if hello.parent_run != self._incarnation:

@@ -8,7 +8,7 @@ all records up to it.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from enum import Enum, auto
 from heapq import heappop, heappush
 from typing import Protocol
@@ -372,18 +372,23 @@ class MailboxWriter:
                 found = Comparison.DIFFERENT
         return found
 
-    def read_through(self, held: bytes, snapshot: int) -> int | None:
+    def read_through(
+        self, held: bytes, reached: SnapshotRank, wants: Collection[MailKey]
+    ) -> int | None:
         """Up to where a child need not read that read in another run; None: it is not known.
 
         `held` is its digest of all that the mailbox showed it in full. No digest tells of heads
-        and of snapshots: so it reads on before the first that is newer than the one it reached.
+        and of snapshots: so it reads on before the first head that is newer than what it reached,
+        or that it wants, be it an old one, and before a snapshot that it did not reach.
         """
         if not held or held != self._digest.of_all:
             return None
+        if self._snapshot_reign > reached.reign:
+            reached = SnapshotRank(reached.reign, -1)
         unread = (
             slot.sequence
             for key, slot in self.slots.items()
-            if slot.version.generation > snapshot
+            if (slot.version.generation > reached.generation or key in self._wanted or key in wants)
             and not self._is_counted(key, slot.version)
             # That is still to come behind the end.
             and key not in self._in_flight
