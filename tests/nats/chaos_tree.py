@@ -51,7 +51,7 @@ SOON_STALE = {
     "relay.core.records.snapshot.STALE_AFTER_SECONDS": 6.0,
     "relay.core.upstream.VIEW_LOOK_SECONDS": 0.5,
     "controllers.core.ledger.snapshots.RENEWAL_SECONDS": 1.0,
-    "relay.core.link.children.RENEWAL_MS": 900,
+    "relay.core.link.child.RENEWAL_MS": 900,
 }
 """Times at which a view is old after seconds, and a silent child is missed."""
 

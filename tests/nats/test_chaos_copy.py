@@ -14,7 +14,7 @@ CLOCKS_DIFFER_MS, STARTED_MS = 500, 5000
 SETTINGS = {
     "controllers.core.ledger.rivals.CLOCKS_DIFFER_MS": CLOCKS_DIFFER_MS,
     "controllers.core.ledger.snapshots.RENEWAL_SECONDS": 1.0,
-    "relay.core.link.children.RENEWAL_MS": 900,
+    "relay.core.link.child.RENEWAL_MS": 900,
 }
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from controllers.core.ledger.snapshots import SnapshotIssuer
 from relay.core.effects import Effect, WriteMail
 from relay.core.events import MailArrived
-from relay.core.link.children import RENEWAL_MS
+from relay.core.link.child import RENEWAL_MS
 from relay.core.link.reader import MailboxReader, Reading
 from relay.core.link.session import ChildSession, Identity, ParentSession, Presence, SessionEvent
 from relay.core.link.writer import Comparison, MailboxWriter, SlotForm, Supply

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -18,12 +18,15 @@ from relay.core.link.session import (
 )
 from relay.core.link.writer import Comparison, MailboxWriter
 from relay.core.records.accepted import AcceptedRecord, Version
+from relay.core.records.judge import VerifiedSnapshot
 from schemas.records.snapshots import SnapshotRank
 from schemas.reports.link import Hello
 from schemas.values.identity import SNAPSHOT_KEY, MailKey
 
 REACH_SECONDS = 60.0
 """So long per level below it a child may take to reach what was written to it."""
+RENEWAL_MS = 590_000
+"""A snapshot that is so much newer than the one in a mailbox is written there in any case."""
 IN_FLIGHT_MAX = 64
 """If more inventory records are under way to a child, each may bear on any placement."""
 
@@ -155,6 +158,21 @@ class ChildLink:
             if self.repeat_at is not None:
                 at = min(at, self.repeat_at)
         return at
+
+    def offer(
+        self,
+        snapshot: VerifiedSnapshot,
+        excluded: Sequence[tuple[MailKey, Version]],
+        *,
+        due: bool,
+    ) -> None:
+        """Take a snapshot that the node reached; `due` if it is to be written in any case."""
+        age = snapshot.record.time_ms - self.snapshot_time_ms
+        # The centre's clock may have been set back.
+        due = due or not self.mailbox.snapshot or not 0 <= age < RENEWAL_MS
+        if due:
+            self.snapshot_time_ms = snapshot.record.time_ms
+        self.mailbox.offer(snapshot, excluded, due=due)
 
     def read_through(self, hello: Hello) -> int | None:
         """Up to where it need not read what it read in a former run; None: it is to read all."""

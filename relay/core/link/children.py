@@ -31,8 +31,6 @@ from schemas.values.wire import encode
 
 REWRITE_EVERY_SECONDS = 60.0
 SAY_AFTER_SECONDS, SAY_EVERY_SECONDS = 10.0, 60.0
-RENEWAL_MS = 590_000
-"""A snapshot that is so much newer than the one in a mailbox is written there in any case."""
 
 
 class Children:
@@ -111,8 +109,8 @@ class Children:
         Who was away before this run is so until it says hello.
         """
         presence = Presence.CATCHING_UP if joined else Presence.NEVER_JOINED
-        session, away = ChildSession(now, presence), self._noted_away.get(name)
-        if away is not None:
+        session = ChildSession(now, presence)
+        if (away := self._noted_away.get(name)) is not None:
             session.presence = Presence.LEFT if away.left else Presence.SILENT
             session.since_ms = away.since_ms
         mailbox = MailboxWriter(name, self._target, self._out, self._note_head)
@@ -149,10 +147,10 @@ class Children:
         child = self.by_name.get(name)
         return child.session.presence if child is not None else Presence.NEVER_JOINED
 
-    def greet(self) -> None:
-        """Tell all children that this run of the node is new."""
-        for name in self.by_name:
-            self._greet(name)
+    def greet(self, *names: str) -> None:
+        """Tell these children, or all, that this run of the node is new."""
+        for name in names or self.by_name:
+            self._out.append(SendWelcome(name, encode(greeting(self._incarnation))))
 
     def hello(
         self, name: str, hello: Hello, now: float, now_ms: int, former_ms: int | None = None
@@ -358,13 +356,7 @@ class Children:
         # What a term that was withdrawn had issued nobody here may know of; a child may.
         terms = former is not None and former.record.authors != snapshot.record.authors
         for name, child in self.by_name.items():
-            age = snapshot.record.time_ms - child.snapshot_time_ms
-            # The centre's clock may have been set back.
-            late = not 0 <= age < RENEWAL_MS
-            due = terms or not child.mailbox.snapshot or late
-            if due:
-                child.snapshot_time_ms = snapshot.record.time_ms
-            child.mailbox.offer(snapshot, excluded, due=due)
+            child.offer(snapshot, excluded, due=terms)
             self._to_flush[name] = None
 
     def slot(self, name: str, key: MailKey) -> Slot | None:
@@ -526,14 +518,11 @@ class Children:
         """Answer a hello, and say what it is told to repair."""
         if hello.parent_run != self._incarnation and hello.reports:
             # Who was welcomed by a former run did not hear of this one yet, and says no `held`.
-            self._greet(name)
+            self.greet(name)
             return Repair.NONE
         repair = self._repair(name, child, hello, now)
         self._answer(name, child, hello, repair)
         return repair
-
-    def _greet(self, name: str) -> None:
-        self._out.append(SendWelcome(name, encode(greeting(self._incarnation))))
 
     def _repair(self, name: str, child: ChildLink, hello: Hello, now: float) -> Repair:
         if hello.parent_run != self._incarnation:
