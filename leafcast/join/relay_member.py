@@ -126,21 +126,28 @@ class RelayMember:
             self._runtime = runtime
             async with asyncio.TaskGroup() as group:
                 group.create_task(runtime.run(), name=str(grant.path))
-                group.create_task(self._learn(runtime, member.server), name="addresses")
+                group.create_task(
+                    self._learn(runtime, member.server, grant.dialled), name="addresses"
+                )
 
     def unready(self) -> Mapping[str, str]:
         return self._runtime.unready() if self._runtime is not None else {}
 
-    async def _learn(self, runtime: NodeRuntime, server: EmbeddedServer) -> None:
+    async def _learn(
+        self, runtime: NodeRuntime, server: EmbeddedServer, dialled: tuple[str, ...]
+    ) -> None:
         """Dial the parent also where it says that it listens, here and at the other members."""
         await runtime.running()
         while True:
             node, grant = runtime.node, self._grant
             learnt = grant.learnt(node.parent_addresses) if node and node.ready else grant
-            if learnt != grant:
+            # The file may say already what the server failed to take up.
+            if learnt != grant or learnt.dialled != dialled:
                 try:
-                    write_grant(self.folder / GRANT_FILE, learnt)
+                    if learnt != grant:
+                        write_grant(self.folder / GRANT_FILE, learnt)
                     await server.dial(learnt.dialled)
+                    dialled = learnt.dialled
                 except (OSError, ServerFailed) as error:
                     log.debug("addresses of the parent are not taken up yet: %s", error)
             await self._clock.sleep(LEARN_SECONDS)

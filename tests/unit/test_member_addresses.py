@@ -2,6 +2,8 @@
 
 from dataclasses import asdict
 from pathlib import Path
+from types import SimpleNamespace
+from unittest.mock import AsyncMock
 
 import pytest
 from click.testing import CliRunner
@@ -41,6 +43,7 @@ from leafcast.node.listen_settings import (
     listen_settings,
 )
 from relay.adapters.clock import SystemClock, SystemDice
+from relay.adapters.server.logged_process import ServerFailed
 from relay.adapters.server.nkey_pairs import new_user_nkey
 from schemas.enrolment.member_requests import MemberRequest
 from schemas.enrolment.tokens import Token
@@ -177,7 +180,7 @@ def test_a_centre_says_at_all_its_members_that_it_listens(tmp_path):
     assert kept.served_names[-2:] == ("m3.example", "127.0.0.1")
 
 
-def test_a_relay_of_members_believes_at_its_parent_whom_it_was_granted(tmp_path):
+def granted_relay(tmp_path, clock):
     told = founded(TREE, EMEA, dict.fromkeys(AWAY, HERE), None, new_seeds(DICE), DICE, NOW_MS)
     settle(told["m1"], bytes(32), tmp_path, tmp_path / "lc_emea")
     settings = kept_member(tmp_path)
@@ -192,12 +195,54 @@ def test_a_relay_of_members_believes_at_its_parent_whom_it_was_granted(tmp_path)
         authorities="PEM",
     )
     write_grant(tmp_path / "bundle.json", grant)
-    relay = RelayMember(tmp_path, settings, SystemClock(), DICE)
+    return RelayMember(tmp_path, settings, clock, DICE), grant
+
+
+def test_a_relay_of_members_believes_at_its_parent_whom_it_was_granted(tmp_path):
+    relay, grant = granted_relay(tmp_path, SystemClock())
     parent = relay.neighbours().parent
     assert parent is not None
     assert parent.authorities is not None
     assert Path(parent.authorities).read_text(encoding="utf-8") == "PEM"
     assert asdict(parent)["urls"] == grant.parents
+
+
+class StopAfter:
+    """A clock that ends the run after some looks."""
+
+    def __init__(self, looks):
+        self.left = looks
+
+    async def sleep(self, seconds):
+        self.left -= 1
+        if self.left == 0:
+            raise StopLooking
+
+
+class StopLooking(Exception):
+    pass
+
+
+class DownAtFirst:
+    def __init__(self):
+        self.dialled = []
+
+    async def dial(self, urls):
+        self.dialled.append(urls)
+        if len(self.dialled) == 1:
+            raise ServerFailed("it is down", [])
+
+
+async def test_a_server_that_failed_to_dial_what_its_relay_learnt_is_told_again(tmp_path):
+    relay, grant = granted_relay(tmp_path, StopAfter(4))
+    told = "tls://other.example:7422"
+    runtime = SimpleNamespace(
+        node=SimpleNamespace(ready=True, parent_addresses=(told,)), running=AsyncMock()
+    )
+    server = DownAtFirst()
+    with pytest.raises(StopLooking):
+        await relay._learn(runtime, server, grant.dialled)
+    assert server.dialled == [(*grant.parents, told)] * 2
 
 
 @pytest.mark.parametrize(
