@@ -23,6 +23,7 @@ from leafcast.node.listen_settings import (
     kept_listen_settings,
     listen_settings,
 )
+from relay.adapters.server.logged_process import ServerFailed
 from relay.adapters.tls.authority import (
     Authority,
     new_key,
@@ -59,6 +60,13 @@ class Server:
         self.reloads += 1
 
 
+class FailsOnce(Server):
+    async def reload(self):
+        await super().reload()
+        if self.reloads == 1:
+            raise ServerFailed("it is down", [])
+
+
 def local(tmp_path, clock, said):
     def authority():
         return load_or_make_authorities(tmp_path, TREE, clock.wall_ms)
@@ -88,6 +96,20 @@ async def test_relays_here_are_renewed_at_two_thirds_and_their_servers_reloaded(
     assert server.reloads == 1
     assert leaf_address.tls.certificate.read_text() != first
     assert not renewal_due(leaf_address.tls.certificate.read_text(), clock.wall_ms)
+
+
+async def test_a_server_that_ran_before_its_certificate_was_renewed_shows_the_new_one(tmp_path):
+    clock, server = MovedClock(), FailsOnce()
+    said = listen_settings(["centre.example"], "", "", "")
+    assert local(tmp_path, clock, said).leaf_address(EMEA)
+    clock.wall_ms += 21 * DAY_MS
+    taken_over = local(tmp_path, clock, said)
+    assert taken_over.leaf_address(EMEA)
+    with pytest.raises(ServerFailed):
+        await taken_over.renew_now({EMEA: server})
+    assert await taken_over.renew_now({EMEA: server}) == [EMEA]
+    assert await taken_over.renew_now({EMEA: server}) == []
+    assert server.reloads == 2
 
 
 @dataclass

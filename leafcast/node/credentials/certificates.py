@@ -145,6 +145,8 @@ class LocalListening:
         self._authorities = authorities
         self._clock = clock
         self._own = OwnCertificate(settings) if settings.own_files is not None else None
+        # Whose certificate was renewed while its server may run: it shows the one before.
+        self._unshown = set[NodePath]()
 
     def leaf_address(self, path: NodePath) -> LeafAddress | None:
         """How servers of its children dial in; None for a node that has none."""
@@ -172,15 +174,21 @@ class LocalListening:
         here = {path: servers[path] for path in self._places if path in servers}
         if self._own is not None:
             return await self._own.renew_now(here, self._clock.now().wall_ms)
-        return await reload_all({path: here[path] for path in here if self._renewed(path)})
+        self._unshown |= {path for path in here if self._renewed(path)}
+        shown = await reload_all({path: here[path] for path in here if path in self._unshown})
+        self._unshown -= set(shown)
+        return shown
 
     def _files(self, path: NodePath) -> TlsFiles | None:
         if self._settings.behind_proxy:
             return None
         if (own := self._settings.own_files) is not None:
             return own
-        self._renewed(path)
-        return self._certificate(path).files
+        kept = self._certificate(path)
+        was_there = kept.there
+        if self._renewed(path) and was_there:
+            self._unshown.add(path)
+        return kept.files
 
     def _renewed(self, path: NodePath) -> bool:
         own, now_ms = self._certificate(path), self._clock.now().wall_ms
