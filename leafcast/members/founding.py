@@ -22,7 +22,7 @@ from leafcast.members.settings import (
     read_member,
 )
 from leafcast.node.credentials.account_seeds import keep_seeds
-from leafcast.node.credentials.node_certificate import keep_certificate
+from leafcast.node.credentials.node_certificate import NodeCertificate
 from relay.adapters.server.cluster_settings import MEMBERS
 from relay.adapters.server.leaf_address import LOOPBACK, is_loopback
 from relay.adapters.server.nats_config import AccountSeeds
@@ -140,6 +140,7 @@ def settle(founding: Founding, private: bytes, folder: Path, server: Path) -> No
     if founding.shown:
         shown = LeafCertificate(**founding.shown)
         names = served_names(settings.leaf_urls)
-        keep_certificate(server, names, shown.key, shown.certificate, shown.authorities)
+        own = NodeCertificate(server, names)
+        own.keep(shown.key, shown.certificate, shown.authorities)
     # Last: from now on the folder is a member's.
     keep_member(folder, settings)

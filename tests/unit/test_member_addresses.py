@@ -33,7 +33,6 @@ from leafcast.node.credentials.certificates import IssuedCertificates
 from leafcast.node.credentials.node_certificate import (
     CERTIFICATE_FILES,
     NodeCertificate,
-    keep_certificate,
 )
 from leafcast.node.known_children import KnownChildren
 from leafcast.node.listen_settings import (
@@ -260,7 +259,7 @@ async def test_a_relay_does_not_leave_its_children_behind(tmp_path, certified, h
     KnownChildren(folder.node_folder).put("s1", "U")
     if certified:
         names = (certified, "127.0.0.1")
-        keep_certificate(folder.node_folder, names, "key", "PEM", "PEM")
+        NodeCertificate(folder.node_folder, names).keep("key", "PEM", "PEM")
     token = Token(b"s" * 16, TREE, b"p" * 16, EMEA, member=True)
     invited = Invitation(("tls://centre.example:7422",), token, EMEA)
     reach = member_reach(host, listen_settings([listen], "", "", "") if listen else None)

@@ -72,6 +72,15 @@ class NodeCertificate:
 
         key = self.files.key.read_text(encoding="utf-8")
         check_pair(certificate, key, authorities, self.names, now_ms, "the new certificate")
+        self._keep(certificate, authorities)
+
+    def keep(self, key: str, certificate: str, authorities: str) -> None:
+        """Have its folder hold these, as PEM text; raises OSError."""
+        make_folder(self.files.key.parent)
+        atomic_write(self.files.key, key)
+        self._keep(certificate, authorities)
+
+    def _keep(self, certificate: str, authorities: str) -> None:
         atomic_write(self.authorities, authorities)
         atomic_write(self.files.certificate, certificate)
         atomic_write(self.folder / FOLDER / NAMES_FILE, "\n".join(self.names))
@@ -95,15 +104,3 @@ class NodeCertificate:
         made = authority.issue(self.request(), now_ms)
         self.take(made, believed, now_ms)
         return made
-
-
-def keep_certificate(
-    folder: Path, names: tuple[str, ...], key: str, certificate: str, authorities: str
-) -> None:
-    """Have a server's folder hold these, as PEM text; raises OSError."""
-    own = NodeCertificate(folder, names)
-    make_folder(own.files.key.parent)
-    atomic_write(own.files.key, key)
-    atomic_write(own.authorities, authorities)
-    atomic_write(own.files.certificate, certificate)
-    atomic_write(folder / FOLDER / NAMES_FILE, "\n".join(names))

@@ -20,7 +20,7 @@ from relay.core.link.writer import Comparison, MailboxWriter
 from relay.core.records.accepted import AcceptedRecord, Version
 from relay.core.records.judge import VerifiedSnapshot
 from schemas.records.snapshots import SnapshotRank
-from schemas.reports.link import Hello
+from schemas.reports.link import Hello, Repair
 from schemas.values.identity import SNAPSHOT_KEY, MailKey
 
 REACH_SECONDS = 60.0
@@ -174,19 +174,18 @@ class ChildLink:
             self.snapshot_time_ms = snapshot.record.time_ms
         self.mailbox.offer(snapshot, excluded, due=due)
 
-    def read_through(self, hello: Hello) -> int | None:
-        """Up to where it need not read what it read in a former run; None: it is to read all."""
+    def take_over(self, hello: Hello) -> tuple[Repair, int]:
+        """What it is told that was with a former run: whether to read all, and its mailbox's end.
+
+        What it read then, and what lies there alike, lies before that end.
+        """
         # Its snapshot is of the reign of the newest that it verified, or of one before.
         reached = SnapshotRank(hello.newest_reign, hello.snapshot)
         through = self.mailbox.read_through(hello.held, reached, hello.wants)
-        if through is not None:
-            self.read_requested = False
-        return through
-
-    def end_told(self, hello: Hello, *, same: bool) -> int:
-        """Where its mailbox ends, as it is told; `same` if it was welcomed by this run before."""
-        through = None if same else self.read_through(hello)
-        return self.mailbox.end_for(hello.sequence if same else 0) if through is None else through
+        if through is None:
+            return Repair.REREAD, self.mailbox.end
+        self.read_requested = False
+        return Repair.NONE, through
 
     def is_to_read_again(self, found: Comparison) -> bool:
         """Whether it is to read its mailbox again, as the first time that it differs."""

@@ -169,7 +169,7 @@ class Children:
             child.contests += 1
             if child.contests == 1:
                 self._out.append(Noted("SecondHome", name, "it runs elsewhere; told to stop"))
-            self._answer(name, child, hello, Repair.STOP)
+            self._answer(name, hello, Repair.STOP, child.mailbox.end)
             return False
         if hello.farewell:
             mine = identity is Identity.SAME or not child.session.run
@@ -516,17 +516,19 @@ class Children:
 
     def _take(self, name: str, child: ChildLink, hello: Hello, now: float) -> Repair:
         """Answer a hello, and say what it is told to repair."""
-        if hello.parent_run != self._incarnation and hello.reports:
+        if hello.parent_run == self._incarnation:
+            repair = self._repair(name, child, hello, now)
+            end = child.mailbox.end_for(hello.sequence)
+        elif hello.reports:
             # Who was welcomed by a former run did not hear of this one yet, and says no `held`.
             self.greet(name)
             return Repair.NONE
-        repair = self._repair(name, child, hello, now)
-        self._answer(name, child, hello, repair)
+        else:
+            repair, end = child.take_over(hello)
+        self._answer(name, hello, repair, end)
         return repair
 
     def _repair(self, name: str, child: ChildLink, hello: Hello, now: float) -> Repair:
-        if hello.parent_run != self._incarnation:
-            return Repair.REREAD if child.read_through(hello) is None else Repair.NONE
         place = child.mailbox.place(hello.sequence)
         found = child.mailbox.compare(place, hello.snapshot, hello.digest)
         if child.is_to_read_again(found):
@@ -543,7 +545,7 @@ class Children:
             return Repair.REPORT_ALL
         return Repair.NONE
 
-    def _answer(self, name: str, child: ChildLink, hello: Hello, repair: Repair) -> None:
+    def _answer(self, name: str, hello: Hello, repair: Repair, end: int) -> None:
         reached = self._reached
         known = reached is not None and (hello.newest_reign, hello.newest) >= reached.rank
         shows = bool(hello.shown) and (reached is None or hello.shown != reached.data)
@@ -552,17 +554,10 @@ class Children:
         if hello.reports and repair is Repair.NONE and not with_snapshot:
             # It was welcomed, and learns nothing.
             return
-        end = child.end_told(hello, same=same)
         self._welcome(name, hello.run, end, repair, with_snapshot=with_snapshot)
 
     def _welcome(
-        self,
-        name: str,
-        run: str,
-        end: int,
-        repair: Repair,
-        *,
-        with_snapshot: bool = False,
+        self, name: str, run: str, end: int, repair: Repair, *, with_snapshot: bool = False
     ) -> None:
         snapshot = self._reached.data if self._reached is not None and with_snapshot else b""
         said = Welcome(self._incarnation, run, end, snapshot, repair.value, self.addresses)
