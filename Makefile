@@ -38,12 +38,12 @@ demo: $(VENV)/.installed ## deliver a small shop through a real tree, ARGS='--re
 
 test: $(VENV)/.installed-dev ## run the test suite but for `make long` (25 min), ARGS='-n0 -k mailbox ...'
 	@$(call begins,25 minutes)
-	$(BIN)/python -m pytest -n 3 -m 'not long' $(ARGS)
+	$(BIN)/python -m tests.once_more -n 3 -m 'not long' $(ARGS)
 	@$(ends)
 
 long: $(VENV)/.installed-dev ## what takes longest: planted faults, broken trees, many seeds (35 min)
 	@$(call begins,35 minutes)
-	$(BIN)/python -m pytest -n 2 -m long $(ARGS)
+	$(BIN)/python -m tests.once_more -n 2 -m long $(ARGS)
 	@for size in $(LONG_SEEDS); do \
 	  $(BIN)/python -m tests.simulation --no-mutants --first 1000 --size $${size%:*} --seeds $${size#*:} || exit 1; \
 	done

@@ -21,6 +21,8 @@ settings.register_profile(
 )
 settings.load_profile("unhurried")
 
+# Asserts of their helpers say what they compared. Those of the simulation are met too often.
+pytest.register_assert_rewrite(*(f"tests.{room}" for room in ("kube", "e2e", "nats", "docker")))
 pytest_plugins = ["tests.kube.fixtures"]
 
 GIVES_WAY = 10
