@@ -37,7 +37,9 @@ def main(arguments: Sequence[str]) -> int:
     again = run_again([*json.loads(LAST_FAILED.read_text())])
     if not again:
         return status
-    print("\nThese failed beside others. They run once more, alone:", *again, sep="\n  ", flush=True)
+    print(
+        "\nThese failed beside others. They run once more, alone:", *again, sep="\n  ", flush=True
+    )
     status = subprocess.run([*pytest, "-v", *again], check=False).returncode
     outcome = "At least one failed alone, too" if status else "They failed beside others only"
     print(f"\n{outcome}:", *again, sep="\n  ")

@@ -41,7 +41,12 @@ def test_a_few_with_servers_run_again(failed, again):
     ("folder", "text", "status", "said"),
     [
         ("nats", PASSES, 0, "1 passed"),
-        ("nats", FAILS_ONCE, 0, "They failed beside others only:\n  tests/nats/test_one.py::test_it"),
+        (
+            "nats",
+            FAILS_ONCE,
+            0,
+            "They failed beside others only:\n  tests/nats/test_one.py::test_it",
+        ),
         ("nats", FAILS, 1, "At least one failed alone, too:\n  tests/nats/test_one.py::test_it"),
         ("unit", FAILS_ONCE, 1, "1 failed"),
         ("nats", "(", 2, "1 error"),
