@@ -187,8 +187,8 @@ def test_helm_3_installs_with_hooks_through_a_hub_and_its_own_notes_stay_there(t
     helm.release("install", where)
     tree.centre("wait", f"epl/{where}", "--for=condition=Ready", WAIT)
     assert image(tree, 0, where) == "nginx:1 2"
-    # The hub's watches hear of the last object, and of the hook that is gone, after Helm's end; and a
-    # server names a new kind, by which kubectl goes, a moment after it serves it.
+    # The hub's watches hear of the last object, and of the hook that is gone, after Helm's end.
+    # A server names a new kind, by which kubectl goes, a moment after it serves it.
     listed = ("-n", where, "get", "till,job", "-o", "name")
     until(
         lambda: sorted(tree.try_site(0, *listed).stdout.split()) == BROUGHT,
