@@ -48,6 +48,8 @@ AUTHORITIES_MAX_CHARACTERS = 32 * 1024
 IN_SESSION = ("up", CATCHING_UP, "stale")
 """The states of nodes that are there."""
 _COUNTS = ("destinations", "synced", "healthy")
+_MORE_COUNTS = ("failing", "degraded", "unreachable")
+"""A relay of a version before does not say these."""
 
 Form = Mapping[str, Any]
 
@@ -160,7 +162,8 @@ def _checked_child(child: object) -> dict[str, Any] | None:
         said["joined"] = child["joined"] is not False
     figures = _figures(counts, _COUNTS) if isinstance(counts, Mapping) else {}
     if isinstance(counts, Mapping) and len(figures) == len(_COUNTS):
-        said["counts"] = {**figures, "complete": counts.get("complete") is True}
+        more = _figures(counts, _MORE_COUNTS)
+        said["counts"] = {**figures, **more, "complete": counts.get("complete") is True}
     return said
 
 

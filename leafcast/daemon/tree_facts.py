@@ -50,13 +50,29 @@ def tree_form(centre: Centre, elsewhere: Mapping[NodePath, Mapping[str, Any]]) -
     `edges` counts those at or below a node; `destinations` counts each once for each placement.
     `elsewhere` holds the answers of relays that do not run here (leafcast.ask.remote).
     """
-    counts, paths = _counts(centre, _in_force(centre)), _paths(centre)
-    relays = _relays(paths)
-    forms = [_node_form(centre, path, counts.get(path, NOTHING), relays) for path in paths]
+    paths = _paths(centre)
+    forms = node_forms(centre, elsewhere, paths, _relays(paths), targets_of(centre))
     edges = _edges_within(form["path"] for form in forms if form["role"] == "edge")
-    targets = _targets(centre)
     for form in forms:
-        path = NodePath.parse(form["path"])
+        form["edges"] = edges[NodePath.parse(form["path"])]
+    return {"up": centre.up.is_set(), "nodes": forms, "held": held_forms(centre)}
+
+
+def node_forms(
+    centre: Centre,
+    elsewhere: Mapping[NodePath, Mapping[str, Any]],
+    paths: Collection[NodePath],
+    relays: Collection[NodePath],
+    targets: Mapping[NodePath, Profile],
+) -> list[Form]:
+    """A form for each of these nodes, without how many edges lie within it.
+
+    `relays` are the nodes with others below them, `targets` what is known of destinations.
+    """
+    above = {path.parent for path in paths if path.names}
+    counts = _counts(centre, _in_force(centre), above)
+    forms = [_node_form(centre, path, counts.get(path, NOTHING), relays) for path in paths]
+    for path, form in zip(paths, forms, strict=True):
         profile = targets.get(path)
         maintenance = maintenance_of(profile.annotations) if profile is not None else NONE
         form["sync_target"] = profile.source.name if profile is not None else ""
@@ -64,14 +80,13 @@ def tree_form(centre: Centre, elsewhere: Mapping[NodePath, Mapping[str, Any]]) -
         form["maintenance_reason"] = maintenance.reason
         answer = elsewhere.get(path) or {}
         form["is_edge"] = form["role"] == "edge" or answer.get("role") == "edge"
-        form["edges"] = edges[path]
-        above = elsewhere.get(path.parent) if path.names else None
-        if above is not None:
-            form.update(_told(above["children"].get(path.name)))
+        told = elsewhere.get(path.parent) if path.names else None
+        if told is not None:
+            form.update(_told(told["children"].get(path.name)))
         if path in elsewhere and not form["here"]:
             form["objects_applied"] = answer.get("objectsApplied")
         form["state"] = _word(centre, path, form["state"])
-    return {"up": centre.up.is_set(), "nodes": forms, "held": held_forms(centre)}
+    return forms
 
 
 def answers_here(centre: Centre) -> dict[NodePath, Form]:
@@ -82,12 +97,12 @@ def answers_here(centre: Centre) -> dict[NodePath, Form]:
 
 def relays_not_here(centre: Centre) -> set[NodePath]:
     """The nodes that have others below them and run elsewhere."""
-    return _relays(_known(centre)) - centre.nodes.keys()
+    return _relays(known_paths(centre)) - centre.nodes.keys()
 
 
 def edges_not_here(centre: Centre) -> set[NodePath]:
     """The nodes without others below them that run elsewhere."""
-    paths = set(_known(centre))
+    paths = set(known_paths(centre))
     return paths - _relays(paths) - centre.nodes.keys()
 
 
@@ -127,6 +142,13 @@ def held_forms(centre: Centre) -> list[Form]:
     return list(islice(holds, HELD_MAX))
 
 
+def condition_forms(centre: Centre, name: str) -> list[Form]:
+    """The conditions of a placement's status, as Kubernetes has them."""
+    controllers = centre.controllers
+    objects = controllers.translator.workloads.objects if controllers is not None else {}
+    return list((objects.get(name, {}).get("status") or {}).get("conditions") or ())
+
+
 def placement_form(centre: Centre, name: str, *, by_node: bool) -> Form:
     """What became of one placement; `by_node` adds what each node counts.
 
@@ -156,7 +178,7 @@ def placement_form(centre: Centre, name: str, *, by_node: bool) -> Form:
     }
     if by_node:
         whole = {NodePath(): count, **counts}
-        relays = _relays(_known(centre))
+        relays = _relays(known_paths(centre))
         form["nodes"] = [_counted(centre, path, whole[path], relays) for path in sorted(whole)]
         elsewhere = _held_elsewhere(centre, counts)
         form |= {"key": key, "elsewhere": [str(path) for path, _ in elsewhere]}
@@ -389,10 +411,14 @@ def _unreachable(centre: Centre, counts: Mapping[NodePath, Count]) -> list[Form]
     ]
 
 
-def _counts(centre: Centre, keys: Collection[MailKey]) -> dict[NodePath, Count]:
-    """What each node counts for at its parent, in these placements together."""
+def _counts(
+    centre: Centre, keys: Collection[MailKey], above: Collection[NodePath] | None = None
+) -> dict[NodePath, Count]:
+    """What each node counts for at its parent, in these placements together; or below `above`."""
     counts_by_path: dict[NodePath, list[Count]] = defaultdict(list)
     for path in list(centre.nodes):
+        if above is not None and path not in above:
+            continue
         node = _node(centre, path)
         for key in keys if node else ():
             assert node is not None
@@ -401,7 +427,7 @@ def _counts(centre: Centre, keys: Collection[MailKey]) -> dict[NodePath, Count]:
     return {path: _together(counts) for path, counts in counts_by_path.items()}
 
 
-def _targets(centre: Centre) -> dict[NodePath, Profile]:
+def targets_of(centre: Centre) -> dict[NodePath, Profile]:
     """The SyncTargets in force, by where they hang."""
     records = centre.controllers.issuer.records.values() if centre.controllers is not None else ()
     return {record.path: record for record in records if isinstance(record, Profile)}
@@ -421,10 +447,11 @@ def _in_force(centre: Centre) -> list[MailKey]:
 
 
 def _paths(centre: Centre) -> list[NodePath]:
-    return sorted(set(_known(centre)))
+    return sorted(set(known_paths(centre)))
 
 
-def _known(centre: Centre) -> Iterator[NodePath]:
+def known_paths(centre: Centre) -> Iterator[NodePath]:
+    """The nodes that run here, and those of the signed inventory; some twice."""
     yield from centre.nodes
     if centre.controllers is not None:
         for record in node_records(centre.controllers.issuer):

@@ -161,12 +161,15 @@ def children_counts(node: NodeView, key: MailKey) -> dict[str, Count]:
 
 
 def figures_of(count: Count) -> dict[str, object]:
-    """How many destinations have joined, and how many of them are synced and healthy."""
+    """How many destinations have joined, how many of them are well, and how many are not."""
     summary = count.summary
     return {
         "destinations": summary.joined,
         "synced": summary.states.get("synced", 0),
         "healthy": summary.health.get("healthy", 0),
+        "failing": summary.states.get("failing", 0),
+        "degraded": summary.health.get("degraded", 0),
+        "unreachable": summary.states.get("unreachable", 0),
         "complete": count.exact,
     }
 

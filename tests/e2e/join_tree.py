@@ -127,21 +127,24 @@ class Tree:
         return next(node for node in nodes if node["path"] == path)
 
     def ask(self, path: str, verb: str, **arguments: str):
-        return json.loads(self.run_session(path, verb, arguments))
+        return self.call("ask", path=path, verb=verb, **arguments)
 
-    def run_session(self, path: str, verb: str, arguments: dict[str, str]) -> str:
+    def call(self, verb: str, /, **arguments: str):
+        """What the daemon answers to a verb."""
+        return json.loads(self.run_session(verb, arguments))
+
+    def run_session(self, verb: str, arguments: dict[str, str]) -> str:
         program = (
             "import asyncio, json, sys\n"
             "from leafcast.ask.session import open_session\n"
             "async def ask():\n"
             "    async with open_session() as session:\n"
-            "        path, verb, arguments = sys.argv[1:]\n"
-            "        return await session.call('ask', path=path, verb=verb,"
-            " **json.loads(arguments))\n"
+            "        verb, arguments = sys.argv[1:]\n"
+            "        return await session.call(verb, **json.loads(arguments))\n"
             "print(json.dumps(asyncio.run(ask())))\n"
         )
         return subprocess.run(
-            [sys.executable, "-c", program, path, verb, json.dumps(arguments)],
+            [sys.executable, "-c", program, verb, json.dumps(arguments)],
             env=self.environment,
             capture_output=True,
             text=True,

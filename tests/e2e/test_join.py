@@ -242,6 +242,11 @@ def test_a_relay_joins_and_sites_below_it(tree):
     until(lambda: [tree.node("/region-9/s1")[name] for name in figures] == [1, 1, 1, True, 0])
     by_node = json.loads(tree.run("status", "shop", "--tree", "-o", "json"))["nodes"]
     assert "/region-9/s1" in [node["path"] for node in by_node]
+    level = tree.call("level", path="/region-9")
+    assert (level["node"]["edges"], level["answers"]) == (1, True)
+    (child,) = level["children"]
+    assert child["path"] == "/region-9/s1"
+    assert [child[name] for name in ("state", "edges", *figures)] == ["up", 1, 1, 1, 1, True, 0]
     tree.sites[-1].end()
     until(lambda: "/region-9/s1 is stopped since" in tree.run("status", "shop"))
     assert "/region-9/s1 is stopped since" in tree.run("tree")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from leafcast.ask.api import Api, ApiError, verb
@@ -13,6 +13,7 @@ from leafcast.centre.centre import Centre, within
 from leafcast.daemon.event_log import EventLog
 from leafcast.daemon.tree_facts import (
     answers_here,
+    condition_forms,
     destination_forms,
     edges_not_here,
     listed,
@@ -22,6 +23,7 @@ from leafcast.daemon.tree_facts import (
     silent_below,
     tree_form,
 )
+from leafcast.daemon.tree_levels import KnownPlaces, found_form, level_form
 from leafcast.daemon.verbs.approvals import lost_spaces
 from leafcast.daemon.verbs.planning import PlanVerbs
 from leafcast.daemon.verbs.rendering import register_rendering
@@ -49,6 +51,10 @@ class TreeVerbs:
     _clock: Clock
     # Why backups fail; "" if they do not.
     _backup_trouble: Callable[[], str] = str
+    _places: KnownPlaces = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._places = KnownPlaces(self._centre)
 
     @verb("tree")
     async def tree(self, *, members: bool = False) -> dict[str, Any]:
@@ -64,12 +70,36 @@ class TreeVerbs:
             node["members"] = await here.members() if here is not None else answered
         return form
 
+    @verb("level")
+    async def level(self, path: str = "/", skip: int = 0, search: str = "") -> dict[str, Any]:
+        """A node and a page of its children: see `level_form`; raises ApiError, BadIdentity."""
+        at, places = NodePath.parse(path), self._places.now()
+        if not places.has(at):
+            remedy = "`leafcast node list` shows the nodes there are"
+            raise ApiError("NotFound", f"node {at}: there is no such node", remedy)
+        way = [NodePath(at.names[:depth]) for depth in range(len(at.names) + 1)]
+        asked = [it for it in way if it not in self._centre.nodes]
+        elsewhere = await self._told(asked, NOTHING_MORE) if asked else {}
+        return level_form(self._centre, places, elsewhere, at, skip=skip, search=search)
+
+    @verb("places")
+    async def places(self, search: str) -> dict[str, Any]:
+        """The nodes that words fit: see `found_form`."""
+        return found_form(self._places.now(), search)
+
     @verb("status")
-    async def status(self, placement: str = "", *, by_node: bool = False) -> dict[str, Any]:
-        """One placement, or all of them by name; raises ApiError if there is none."""
+    async def status(
+        self, placement: str = "", *, by_node: bool = False, conditions: bool = False
+    ) -> dict[str, Any]:
+        """One placement, or all of them by name; raises ApiError if there is none.
+
+        With `conditions` each has those of its status.
+        """
         await self._listed()
         names = [await self._named(placement)] if placement else placement_names(self._centre)
         forms = [placement_form(self._centre, name, by_node=by_node) for name in names]
+        for form in forms if conditions else ():
+            form["conditions"] = condition_forms(self._centre, form["name"])
         for form in forms if placement else ():
             named = sum(item["destinations"] for item in form["unreachable"])
             if form["states"].get("unreachable", 0) > named:
@@ -95,7 +125,13 @@ class TreeVerbs:
         self, also: Collection[NodePath] = (), arguments: Mapping[str, str] = NOTHING_MORE
     ) -> dict[NodePath, Form]:
         """What relays say that run elsewhere, and others, as far as they can be reached."""
-        asked, known = relays_not_here(self._centre).union(also), answers_here(self._centre)
+        return await self._told(relays_not_here(self._centre).union(also), arguments)
+
+    async def _told(
+        self, asked: Collection[NodePath], arguments: Mapping[str, str]
+    ) -> dict[NodePath, Form]:
+        """What these nodes say, as far as they can be reached."""
+        known = answers_here(self._centre)
         said = await ask_nodes(self._asks, self._clock, asked, known, arguments)
         return {path: it for path, it in said.items() if not isinstance(it, AskFault)}
 
