@@ -142,6 +142,13 @@ def page_of(path: NodePath, answer: Any) -> tuple[list[Form], str]:
         raise BadAnswer("it is no page of its children") from error
 
 
+def tier_of(answer: Any) -> Form:
+    """`{known, complete}`: whether who answers holds the placement, and counts exactly."""
+    if not isinstance(answer, dict) or not isinstance(answer.get("known"), bool):
+        raise BadAnswer("it is no page of its children")
+    return {"known": answer["known"], "complete": answer.get("exact") is True}
+
+
 def _node(path: NodePath, child: Form) -> Form:
     since = child["silentSinceMs"]
     states, health = _counts(child["states"]), _counts(child["health"])

@@ -120,14 +120,14 @@ def _placements(placements: Sequence[Form], now_ms: int, *, wide: bool) -> View:
             _working(form),
             _unreachable(form, now_ms),
             *([str(form["states"].get(state, 0)) for state in _WIDE_STATES] if wide else []),
-            _cut(_worst(form)),
+            _cut(worst_text(form)),
         )
     return table
 
 
 def placement_view(form: Form, now_ms: int) -> View:
     """One placement: the counts, what is wrong, and each child, node or destination."""
-    head = Text.assemble((form["name"], "bold"), "  ", _headline(form))
+    head = Text.assemble((form["name"], "bold"), "  ", headline(form))
     parts: list[View] = [head]
     parts += [Text(form[why], style="red") for why in ("problem", "lack") if form[why]]
     if form.get("undenatured"):
@@ -218,7 +218,8 @@ def _place(order: Sequence[str], word: str) -> int:
     return order.index(word) if word in order else 0
 
 
-def _headline(form: Form) -> str:
+def headline(form: Form) -> str:
+    """To how many a placement is delivered, at how many it works, and what is still to come."""
     whole, absent = form["destinations"], form["never_joined"]
     if _selects_nothing(form):
         return "no object is selected"
@@ -289,7 +290,7 @@ def _nodes(rows: Sequence[tuple[Form, str]], now_ms: int) -> Table:
             _state(node, now_ms),
             _delivered(node),
             _working(node),
-            _cut(_worst(node)),
+            _cut(worst_text(node)),
         )
     return table
 
@@ -358,7 +359,7 @@ def _share(form: Form, count: int) -> Text:
     whole = form["destinations"]
     if not whole or _selects_nothing(form):
         return Text("-", style="dim")
-    done = form["complete"] and count == whole and not _stands_still(form)
+    done = form["complete"] and count == whole and not stands_still(form)
     return Text(_figures(form, count), style="green" if done else "yellow")
 
 
@@ -369,7 +370,7 @@ def _held(lines: Iterable[str]) -> Iterator[Text]:
         yield Text(f"  {line}", style=style, overflow="fold")
 
 
-def _stands_still(form: Form) -> bool:
+def stands_still(form: Form) -> bool:
     """Whether what is counted is not all of its newest content."""
     return bool(form.get("lack") or form.get("held")) or form.get("keptBack", 0) != 0
 
@@ -395,8 +396,8 @@ def _unreachable(form: Form, now_ms: int) -> Text:
     return Text(f"{count}{when}", style="red")
 
 
-def _worst(form: Form) -> str:
-    """The worst that is wrong, in a few words."""
+def worst_text(form: Form) -> str:
+    """The worst that is wrong with a placement, or with a node in it, in a few words."""
     if why := form.get("problem") or form.get("lack"):
         return str(why)
     if held := form.get("held"):

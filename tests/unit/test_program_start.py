@@ -24,6 +24,7 @@ ASKING = (
     "restore",
     "status",
     "tree",
+    "ui",
     "wait",
     "withdraw",
 )

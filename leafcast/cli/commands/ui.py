@@ -1,0 +1,35 @@
+"""`leafcast ui`: the whole tree in a browser."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from leafcast.cli.options.common import data_dir_option
+from leafcast.cli.session_calls import until_signal
+from relay.adapters.clock import SystemClock, SystemDice
+
+PORT = 7780
+LOOPBACK = "127.0.0.1"
+
+
+@click.command()
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65_535),
+    default=PORT,
+    show_default=True,
+    help="Where to listen, on this machine only; 0 takes any that is free.",
+)
+@data_dir_option
+def ui(port: int, data_dir: Path | None) -> None:
+    """Show the tree in a browser, until Ctrl-C.
+
+    It prints an address that lets one browser in, once; when it was used, it prints one for the
+    next. The page reads, and changes nothing. It asks the tree as commands do, and nothing else.
+    """
+    # Here, as no other command serves anything.
+    from leafcast.ui.serving import serve_tree  # noqa: PLC0415
+
+    until_signal(serve_tree(data_dir, LOOPBACK, port, click.echo, SystemClock(), SystemDice()))

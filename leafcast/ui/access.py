@@ -1,0 +1,110 @@
+"""Who may see the page: a token once, then a cookie; asked by this page's own address only.
+
+Another page in the same browser can send requests to 127.0.0.1, and can have a name of its own
+point there. So a request must name the address that is served, and come from there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from relay.ports import Dice
+
+SECRET_BYTES = 32
+BROWSERS_MAX = 100
+"""So many browsers stay let in; one more shuts out who came first."""
+HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
+    "img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Cache-Control": "no-store",
+}
+"""With each answer."""
+
+Verdict = Literal["let in", "no cookie", "another host", "another origin"]
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where the page is served; `hosts` are its names, as browsers say them with the port."""
+
+    host: str
+    port: int
+
+    @property
+    def url(self) -> str:
+        return f"http://{self._said(self.host)}:{self.port}"
+
+    @property
+    def hosts(self) -> frozenset[str]:
+        names = {self.host, "127.0.0.1", "localhost", "::1"}
+        return frozenset(f"{self._said(name)}:{self.port}" for name in names)
+
+    @staticmethod
+    def _said(name: str) -> str:
+        return f"[{name}]" if ":" in name else name
+
+
+class PageEntrance:
+    """Lets browsers in: one for each token, and each token once."""
+
+    def __init__(self, address: Address, dice: Dice) -> None:
+        self._address, self._dice = address, dice
+        # What is compared is a hash: how long that takes says nothing of the secret.
+        self._token = b""
+        self._browsers = OrderedDict[bytes, None]()
+
+    @property
+    def cookie(self) -> str:
+        """Its name: browsers share cookies among the ports of a machine."""
+        return f"leafcast-ui-{self._address.port}"
+
+    def new_address(self) -> str:
+        """The address that lets one browser in; a former one is void from now on."""
+        token = self._dice.entropy(SECRET_BYTES).hex()
+        self._token = _hashed(token)
+        return f"{self._address.url}/?token={token}"
+
+    def take(self, token: str) -> str | None:
+        """The cookie for who shows the token; None if it is wrong or was used."""
+        if not self._token or not hmac.compare_digest(_hashed(token), self._token):
+            return None
+        self._token = b""
+        secret = self._dice.entropy(SECRET_BYTES).hex()
+        self._browsers[_hashed(secret)] = None
+        while len(self._browsers) > BROWSERS_MAX:
+            self._browsers.popitem(last=False)
+        return secret
+
+    def is_ours(self, headers: Mapping[str, str]) -> Verdict:
+        """Whether a request is for this address, and from no other page."""
+        if headers.get("host", "").lower() not in self._address.hosts:
+            return "another host"
+        origin = headers.get("origin")
+        if origin is not None and origin.removeprefix("http://") not in self._address.hosts:
+            return "another origin"
+        if headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
+            return "another origin"
+        return "let in"
+
+    def judge(self, headers: Mapping[str, str], cookies: Mapping[str, str]) -> Verdict:
+        """The same, and whether the browser was let in."""
+        verdict = self.is_ours(headers)
+        if verdict != "let in":
+            return verdict
+        known = _hashed(cookies.get(self.cookie, "")) in self._browsers
+        return "let in" if known else "no cookie"
+
+
+def _hashed(secret: str) -> bytes:
+    return hashlib.sha256(secret.encode(errors="replace")).digest()

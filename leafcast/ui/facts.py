@@ -1,0 +1,88 @@
+"""The page's one port for facts, and a running tree behind it, asked as a command asks it."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from leafcast.ask.destinations import page_of, tier_of
+from leafcast.ask.failures import BadAnswer
+from leafcast.ask.pages import page_at
+from leafcast.ui.kept_session import KeptSession
+from leafcast.ui.rows import ROWS_MAX
+from schemas.records.asks import STATUS
+from schemas.records.placements import bare_name, kind_of, said_placement
+from schemas.values.identity import NodePath, mail_key
+
+Form = dict[str, Any]
+
+AMISS = 'state != "synced" || health != "healthy"'
+"""Whom `amiss` takes, as an expression that runs at the destinations' parents."""
+
+
+class PageFacts(Protocol):
+    """Each raises CallFailed and NotRunning."""
+
+    async def placements(self) -> Form:
+        """What the verb `status` answers, with conditions."""
+        ...
+
+    async def placement(self, name: str) -> Form:
+        """The form of one placement, with conditions."""
+        ...
+
+    async def tier(self, name: str, at: NodePath, after: str, *, amiss: bool) -> Form:
+        """`{known, complete, rows, next}`: a page of the children of a node, in one placement.
+
+        With `amiss` of the destinations only those with which not all is well.
+        """
+        ...
+
+    async def level(self, at: NodePath, skip: int, search: str) -> Form:
+        """What the verb `level` answers."""
+        ...
+
+    async def places(self, search: str) -> Form:
+        """What the verb `places` answers."""
+        ...
+
+
+class TreeFacts:
+    """Of a tree that runs."""
+
+    def __init__(self, kept: KeptSession) -> None:
+        self._kept = kept
+
+    async def placements(self) -> Form:
+        return await self._call("status", conditions=True)
+
+    async def placement(self, name: str) -> Form:
+        found = await self._call("status", placement=said_placement(name), conditions=True)
+        form: Form = found["placements"][0]
+        return form
+
+    async def tier(self, name: str, at: NodePath, after: str, *, amiss: bool) -> Form:
+        said = said_placement(name)
+        async with self._kept.session() as session:
+            space = await session.workloads.identity()
+            key = mail_key(kind_of(said).api, space, "", bare_name(said))
+            asked = {"placement": key, "after": after, "limit": str(ROWS_MAX)}
+
+            def read(answer: Any) -> Form:
+                nodes, following = page_of(at, answer)
+                if following and following <= after:
+                    raise BadAnswer("its next page is no later one")
+                return {**tier_of(answer), "rows": nodes, "next": following}
+
+            where = {"filter": AMISS} if amiss else {}
+            return await page_at(session, at, STATUS, read, **asked, **where)
+
+    async def level(self, at: NodePath, skip: int, search: str) -> Form:
+        return await self._call("level", path=str(at), skip=skip, search=search)
+
+    async def places(self, search: str) -> Form:
+        return await self._call("places", search=search)
+
+    async def _call(self, verb: str, **arguments: Any) -> Form:
+        async with self._kept.session() as session:
+            form: Form = await session.call(verb, **arguments)
+            return form

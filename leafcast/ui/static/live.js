@@ -1,0 +1,78 @@
+// A view of the server's that is kept as it is there: whole at first, then what changed.
+
+export const SILENT_MS = 5000;
+
+export class Live {
+  /** `onview(view, asOfMs)` is called at each change, `onstate(state)` when it is heard of or not. */
+  constructor(name, words, onview, onstate) {
+    Object.assign(this, { name, words, onview, onstate, view: null, asOfMs: null, heard: performance.now(), failed: null });
+    this.open();
+  }
+
+  open() {
+    if (this.source) return;
+    this.heard = performance.now();
+    const source = new EventSource(`/api/v1/live/${this.name}?${new URLSearchParams(this.words)}`);
+    this.source = source;
+    source.addEventListener("whole", (event) => {
+      const said = JSON.parse(event.data);
+      this.view = said.view;
+      this.seen(said.asOfMs);
+    });
+    source.addEventListener("patch", (event) => {
+      if (!this.view) return;
+      const said = JSON.parse(event.data);
+      const changed = said.set || said.rows || said.drop;
+      if (changed) this.view = patched(this.view, said);
+      this.seen(said.asOfMs, changed);
+    });
+    source.addEventListener("failed", (event) => {
+      this.heard = performance.now();
+      const said = JSON.parse(event.data);
+      this.failed ??= { since: said.nowMs };
+      this.failed = { ...said.error, since: this.failed.since };
+      this.onstate(this);
+    });
+    // Whoever is not let in gets no stream; the browser does not try again then.
+    source.addEventListener("error", () => { if (source.readyState === EventSource.CLOSED) this.refused(); });
+  }
+
+  async refused() {
+    try {
+      const answer = await fetch(`/api/v1/${this.name}?${new URLSearchParams(this.words)}`);
+      if (answer.ok) { this.close(); this.open(); return; }
+      const said = (await answer.json()).error;
+      this.failed = { ...said, since: Date.now() };
+    } catch {
+      this.failed = null;
+      setTimeout(() => { if (this.source) { this.close(); this.open(); } }, 1000);
+    }
+    this.onstate(this);
+  }
+
+  seen(asOfMs, changed = true) {
+    this.heard = performance.now();
+    this.asOfMs = asOfMs;
+    const recovered = this.failed;
+    this.failed = null;
+    if (changed || recovered) this.onview(this.view, asOfMs);
+    this.onstate(this);
+  }
+
+  /** Whether nothing came for so long that nobody may be there. */
+  get silent() { return this.source && performance.now() - this.heard > SILENT_MS; }
+
+  close() { this.source?.close(); this.source = null; }
+}
+
+/** The view after a patch; items that did not change are the same objects as before. */
+export function patched(view, { set = {}, rows = {}, drop = [] }) {
+  const after = { ...view, ...set };
+  for (const name of drop) delete after[name];
+  for (const [name, { items, order }] of Object.entries(rows)) {
+    const known = new Map(view[name].map((item) => [item.id, item]));
+    for (const item of items) known.set(item.id, item);
+    after[name] = (order ?? [...known.keys()]).map((id) => known.get(id));
+  }
+  return after;
+}

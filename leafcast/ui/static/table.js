@@ -1,0 +1,21 @@
+// A table whose rows become cards where it is narrow.
+import { h, keyed } from "./dom.js";
+
+/** `columns` are `[title, cell(item), class]`; returns the element and how to fill it. */
+export function table(caption, columns, empty) {
+  const body = h("tbody");
+  const none = h("p", { class: "empty", hidden: true });
+  const whole = h("table", {}, h("caption", { class: "hidden" }, caption),
+    h("thead", {}, h("tr", {}, columns.map(([title, , kind]) => h("th", { scope: "col", class: kind }, title)))), body);
+  const make = (item) => h("tr", { "data-row": true, class: item.tone ? `row ${item.tone}` : "row" },
+    columns.map(([title, cell, kind], at) => h(at === 0 ? "th" : "td", { scope: at === 0 ? "row" : null, class: kind, "data-label": title }, cell(item))));
+  return {
+    element: h("div", { class: "table" }, whole, none),
+    update(items) {
+      keyed(body, items, make);
+      whole.hidden = !items.length;
+      none.hidden = Boolean(items.length);
+      none.textContent = items.length ? "" : empty();
+    },
+  };
+}

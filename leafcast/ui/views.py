@@ -1,0 +1,91 @@
+"""What the page shows, by name: which words each view takes, and what it looks at."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+from urllib.parse import urlencode
+
+from leafcast.ask.failures import CallFailed
+from leafcast.ui import rows
+from leafcast.ui.facts import PageFacts
+from relay.ports import Clock
+from schemas.values.identity import NodePath
+from schemas.values.refusals import BadIdentity
+
+WORD_MAX_CHARACTERS = 1_000
+SKIP_MAX_DIGITS = 7
+
+Json = dict[str, Any]
+ViewWords = Mapping[str, str]
+
+
+class NoSuchView(Exception):
+    """There is no view of this name, or it takes no such word; says which there are."""
+
+
+class Views:
+    """Looks at facts, as the page shows them."""
+
+    def __init__(self, facts: PageFacts, clock: Clock) -> None:
+        self._facts, self._clock = facts, clock
+        self._looks: Mapping[str, tuple[frozenset[str], Callable[[ViewWords], Awaitable[Json]]]] = {
+            "placements": (frozenset(), self._placements),
+            "placement": (frozenset({"name", "at", "after", "amiss"}), self._placement),
+            "tree": (frozenset({"path", "skip", "search"}), self._tree),
+            "places": (frozenset({"search"}), self._places),
+        }
+
+    def named(self, name: str, words: ViewWords) -> tuple[str, Callable[[], Awaitable[Json]]]:
+        """A view's name with its words, and how to look at it once; raises NoSuchView."""
+        if name not in self._looks:
+            raise NoSuchView(f"there is no view {name}; there are: {', '.join(self._looks)}")
+        taken, look = self._looks[name]
+        if other := words.keys() - taken:
+            said = ", ".join(sorted(taken)) or "none"
+            raise NoSuchView(f"{name} takes no {min(other)}; it takes: {said}")
+        if any(len(value) > WORD_MAX_CHARACTERS for value in words.values()):
+            raise NoSuchView(f"a word of {name} is longer than {WORD_MAX_CHARACTERS} characters")
+
+        async def once() -> Json:
+            return await look(words)
+
+        return f"{name}?{urlencode(sorted(words.items()))}", once
+
+    async def _placements(self, _: ViewWords) -> Json:
+        return rows.placements_form(await self._facts.placements())
+
+    async def _placement(self, words: ViewWords) -> Json:
+        at, name = _path(words.get("at", "/")), words.get("name", "")
+        form = await self._facts.placement(name)
+        amiss = bool(words.get("amiss"))
+        tier = await self._facts.tier(form["name"], at, words.get("after", ""), amiss=amiss)
+        return {
+            "head": rows.placement_head(form),
+            "at": str(at),
+            "known": tier["known"],
+            "exact": tier["complete"],
+            "rows": rows.tier_rows(tier["rows"]),
+            "next": tier["next"],
+        }
+
+    async def _tree(self, words: ViewWords) -> Json:
+        skip = words.get("skip", "0")
+        if not skip.isdecimal() or len(skip) > SKIP_MAX_DIGITS:
+            raise CallFailed("level", "Invalid", f'skip: "{skip}" is no number', "leave it out")
+        at = _path(words.get("path", "/"))
+        found = await self._facts.level(at, int(skip), words.get("search", ""))
+        return rows.level_rows(found, self._clock.now().wall_ms)
+
+    async def _places(self, words: ViewWords) -> Json:
+        found = await self._facts.places(words.get("search", ""))
+        return {"rows": [{"id": it["path"], **it} for it in found["places"]], "more": found["more"]}
+
+
+def _path(said: str) -> NodePath:
+    try:
+        return NodePath.parse(said)
+    except BadIdentity as error:
+        raise CallFailed(
+            "level", "Invalid", str(error), "name a node as /region-1/site-1"
+        ) from error

@@ -1,0 +1,87 @@
+"""`leafcast ui` on a running tree: it says what the commands say, and goes through a restart."""
+
+import json
+import signal
+import urllib.request
+from http.cookiejar import CookieJar, DefaultCookiePolicy
+
+import pytest
+
+from tests.awaiting import until
+from tests.e2e.program import SMALL, Program, did
+
+pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(240)]
+WAIT_SECONDS = 60
+APP = """\
+apiVersion: v1
+kind: Namespace
+metadata: {name: page}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: door, namespace: page}
+stringData: {code: open-sesame}
+---
+apiVersion: edge.kubestellar.io/v2alpha1
+kind: EdgePlacement
+metadata: {name: page}
+spec: {locationSelectors: [{}], downsync: [{namespaces: [page]}]}
+"""
+
+
+def test_the_page_shows_the_tree_as_commands_do_and_is_there_again_after_a_restart(tmp_path):
+    tree = Program(tmp_path)
+    did(tree, "up", *SMALL)
+    page = None
+    try:
+        (tmp_path / "app.yaml").write_text(APP)
+        did(tree, "apply", "-f", str(tmp_path / "app.yaml"))
+        did(tree, "wait", "page", "--for", "healthy")
+        page = tree.start("ui", "--port", "0")
+        address = page.stdout.readline().strip()
+        base = address.partition("/?")[0]
+        # By the policy of the standard library a cookie of a machine without a dot goes nowhere.
+        jar = CookieJar(DefaultCookiePolicy(strict_ns_domain=DefaultCookiePolicy.DomainLiberal))
+        browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(jar))
+
+        def seen(view):
+            with browser.open(f"{base}/api/v1/{view}", timeout=WAIT_SECONDS) as answer:
+                text = answer.read().decode()
+            assert "sesame" not in text
+            return json.loads(text)["view"]
+
+        browser.open(address, timeout=WAIT_SECONDS).close()
+        (row,) = seen("placements")["rows"]
+        assert (row["id"], row["tone"], row["delivered"]) == (
+            "epl/page",
+            "good",
+            {"n": 2, "of": 2, "exact": True},
+        )
+        below = {row["id"]: row for row in seen("tree?path=/region-1")["rows"]}
+        told = {it["path"]: it for it in tree.json("tree")["nodes"]}
+        assert below.keys() == {path for path in told if path.startswith("/region-1/")}
+        for path, row in below.items():
+            assert (row["state"], row["objects"]) == ("up", told[path]["objects_applied"])
+            assert (row["target"], row["edges"]) == (told[path]["sync_target"], 1)
+        tier = seen("placement?name=page&at=/region-1")
+        assert [row["id"] for row in tier["rows"]] == sorted(below)
+        assert [it["id"] for it in seen("places?search=site-2")["rows"]] == ["/region-1/site-2"]
+
+        did(tree, "down")
+        did(tree, "up", *SMALL)
+
+        def is_back():
+            try:
+                return seen("tree")["node"]["state"] == "up"
+            except OSError:
+                return False
+
+        until(is_back, "the page does not find the tree again", seconds=WAIT_SECONDS)
+        page.send_signal(signal.SIGINT)
+        assert page.wait(WAIT_SECONDS) == 130
+        assert page.stderr.read() == ""
+    finally:
+        if page is not None:
+            page.kill()
+            page.communicate()
+        tree.run("down")

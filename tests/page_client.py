@@ -1,0 +1,105 @@
+"""What a browser says to the page's server and hears from it, word by word, with its cookies."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+from urllib.parse import urlsplit
+
+from leafcast.ui.serving import listening, serve
+from relay.adapters.clock import SystemClock, SystemDice
+
+
+class Answer:
+    """An answer whose head was read."""
+
+    def __init__(self, status: int, headers: Mapping[str, str], reader: asyncio.StreamReader):
+        self.status, self.headers, self._reader = status, headers, reader
+
+    async def text(self) -> str:
+        """All of it, to the end of the connection."""
+        return b"".join([line async for line in self._body()]).decode()
+
+    async def json(self) -> Any:
+        return json.loads(await self.text())
+
+    async def events(self) -> AsyncIterator[tuple[str, Any]]:
+        """The events of a stream, as they come."""
+        event = ""
+        async for line in self._body():
+            word, _, said = line.decode().strip().partition(": ")
+            if word == "event":
+                event = said
+            elif word == "data":
+                yield event, json.loads(said)
+
+    async def _body(self) -> AsyncIterator[bytes]:
+        if self.headers.get("transfer-encoding") != "chunked":
+            yield await self._reader.read()
+            return
+        rest = b""
+        while size := int((await self._reader.readline()).strip() or b"0", 16):
+            rest += await self._reader.readexactly(size)
+            await self._reader.readexactly(2)
+            *lines, rest = rest.split(b"\n")
+            for line in lines:
+                yield line + b"\n"
+        yield rest
+
+
+class Client:
+    """A browser that keeps the cookies that it is given."""
+
+    def __init__(self) -> None:
+        self.base = ""
+        self.cookies: dict[str, str] = {}
+
+    @asynccontextmanager
+    async def asked(self, path: str, method: str = "GET", **headers: str) -> AsyncIterator[Answer]:
+        """The answer to one request; headers by their names with `_` for `-`."""
+        place = urlsplit(self.base)
+        reader, writer = await asyncio.open_connection(place.hostname, place.port)
+        said = {"host": place.netloc, "connection": "close"}
+        if self.cookies:
+            said["cookie"] = "; ".join(f"{name}={value}" for name, value in self.cookies.items())
+        said |= {name.replace("_", "-"): value for name, value in headers.items()}
+        lines = [f"{method} {path} HTTP/1.1", *(f"{name}: {value}" for name, value in said.items())]
+        writer.write("\r\n".join([*lines, "", ""]).encode())
+        try:
+            status = int((await reader.readline()).split()[1])
+            told: dict[str, str] = {}
+            while line := (await reader.readline()).decode().strip():
+                name, _, value = line.partition(": ")
+                told[name.lower()] = value
+            if cookie := told.get("set-cookie"):
+                name, _, value = cookie.partition(";")[0].partition("=")
+                self.cookies[name] = value
+            yield Answer(status, told, reader)
+        finally:
+            writer.close()
+
+
+@asynccontextmanager
+async def served(facts: Any) -> AsyncIterator[tuple[asyncio.Queue[str], Client]]:
+    """The page's addresses as they are printed, newest last, and a browser without a cookie."""
+    addresses: asyncio.Queue[str] = asyncio.Queue()
+    listener = listening("127.0.0.1", 0)
+    client = Client()
+    client.base = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    async with asyncio.TaskGroup() as group:
+        serving = group.create_task(
+            serve(facts, listener, "127.0.0.1", addresses.put_nowait, SystemClock(), SystemDice())
+        )
+        yield addresses, client
+        serving.cancel()
+
+
+@asynccontextmanager
+async def let_in(facts: Any) -> AsyncIterator[Client]:
+    """A browser that was let in."""
+    async with served(facts) as (addresses, client):
+        address = await addresses.get()
+        async with client.asked(address.removeprefix(client.base)) as answer:
+            assert answer.status == 303
+        yield client
