@@ -1,4 +1,4 @@
-"""Which content a destination gets: the first gate that admits it, and in which wave it counts.
+"""Whether a destination is meant, which content it gets by the first gate, and its wave.
 
 Who decides it is the destination itself. A parent asks the same of signed profiles where it has to
 speak for destinations that do not.
@@ -6,11 +6,20 @@ speak for destinations that do not.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from schemas.content.blobs import Reference
-from schemas.records.records import BUCKETS, OVER_LOCATION, Gate, LocationRecord, Profile, bucket
+from schemas.objects.selectors import Requirement
+from schemas.records.records import (
+    BUCKETS,
+    OVER_LOCATION,
+    Alternative,
+    Gate,
+    LocationRecord,
+    Profile,
+    bucket,
+)
 from schemas.records.windows import Window, is_open
 from schemas.reports.reports import ARM_NOTHING
 
@@ -25,12 +34,50 @@ class GateMatch(NamedTuple):
     awaits: tuple[Window, ...] = ()
 
 
+class SelectedBy(NamedTuple):
+    """By which alternative a destination is meant, and whose labels match."""
+
+    alternative: Alternative
+    by: Profile | LocationRecord
+
+
+class Unmet(NamedTuple):
+    """Why an alternative does not select a destination."""
+
+    alternative: Alternative
+    # Whose labels do not match; None if there is none of its kind, or of its space.
+    judged: Profile | LocationRecord | None
+    requirement: Requirement | None
+
+
 class Candidate(NamedTuple):
     """A destination before the gates."""
 
     profile: Profile
     # The Locations that it belongs to; asked only where a gate selects by them.
     locations: Callable[[Profile], Iterable[LocationRecord]]
+
+    def chosen(self, alternatives: Iterable[Alternative]) -> SelectedBy | None:
+        """The first alternative that selects it, by itself or by a Location it belongs to."""
+        for each in alternatives:
+            for one in self._judged(each):
+                if each.selects(one.source.space, one.labels):
+                    return SelectedBy(each, one)
+        return None
+
+    def unmet(self, alternatives: Iterable[Alternative]) -> Iterator[Unmet]:
+        """Why each of these alternatives does not select it, if none does."""
+        for each in alternatives:
+            judged = [one for one in self._judged(each) if each.admits_space(one.source.space)]
+            for one in judged:
+                yield Unmet(each, one, each.selector.unmet(one.labels))
+            if not judged:
+                yield Unmet(each, None, None)
+
+    def _judged(self, alternative: Alternative) -> Iterable[Profile | LocationRecord]:
+        """Whose labels an alternative is about."""
+        over_location = alternative.over == OVER_LOCATION
+        return self.locations(self.profile) if over_location else (self.profile,)
 
     def matches(self, gate: Gate) -> bool:
         """Whether a gate is meant for it, at whatever hour."""

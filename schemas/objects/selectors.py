@@ -15,10 +15,12 @@ from schemas.values import names
 from schemas.values.faults import Fault
 from schemas.values.refusals import BadSelector
 from schemas.values.wire import WireRecord, convert, force_setattr
+from schemas.values.wording import some_of
 
 IN, NOT_IN, EXISTS, DOES_NOT_EXIST = "In", "NotIn", "Exists", "DoesNotExist"
 OPERATORS = (IN, NOT_IN, EXISTS, DOES_NOT_EXIST)
 _WITH_VALUES = (IN, NOT_IN)
+VALUES_NAMED_MAX = 4
 FEW_VALUES = 32
 """So many are compared one by one, and more by halves: a record may list hundred thousands."""
 
@@ -51,6 +53,24 @@ class Requirement(WireRecord, frozen=True, order=True, forbid_unknown_fields=Tru
                 return self.key in labels
             case _:
                 return self.key not in labels
+
+    def refusal(self, labels: Mapping[str, str]) -> tuple[str, str]:
+        """What labels that do not meet it say, and what is wanted: `is "dev"`, `wants "prod"`."""
+        value = labels.get(self.key)
+        said = "is not there" if value is None else f'is "{value}"'
+        match self.operator:
+            case "In" if len(self.values) == 1:
+                return said, f'wants "{self.values[0]}"'
+            case "In":
+                return said, f"wants one of {_quoted(self.values)}"
+            case "NotIn" if len(self.values) == 1:
+                return said, f'wants anything but "{self.values[0]}"'
+            case "NotIn":
+                return said, f"wants none of {_quoted(self.values)}"
+            case "Exists":
+                return said, "wants it, whatever it says"
+            case _:
+                return said, "wants no such label"
 
     def _lists(self, value: str | None) -> bool:
         values = self.values
@@ -135,16 +155,24 @@ class LabelSelector(tuple[Requirement, ...]):
 
     def matches(self, labels: Mapping[str, str]) -> bool:
         """Whether the labels meet every requirement."""
+        return self.unmet(labels) is None
+
+    def unmet(self, labels: Mapping[str, str]) -> Requirement | None:
+        """The first requirement that the labels do not meet; None if they match."""
         # By hand: most have one requirement, and to make a generator takes as long as to ask it.
-        for requirement in self:  # noqa: SIM110
+        for requirement in self:
             if not requirement.matches(labels):
-                return False
-        return True
+                return requirement
+        return None
 
     @property
     def is_everything(self) -> bool:
         """Whether this is `{}`."""
         return not len(self)
+
+
+def _quoted(values: Sequence[str]) -> str:
+    return some_of([f'"{value}"' for value in values], VALUES_NAMED_MAX)
 
 
 @lru_cache(maxsize=1024)

@@ -77,6 +77,14 @@ class Alternative(WireRecord, frozen=True):
     selector: LabelSelector
     space: str = ""
 
+    def selects(self, space: str, labels: Mapping[str, str]) -> bool:
+        """Whether a SyncTarget or Location, whichever it is over, is selected."""
+        return self.admits_space(space) and self.selector.matches(labels)
+
+    def admits_space(self, space: str) -> bool:
+        """Whether it is about what this inventory space holds."""
+        return self.space in ("", space)
+
 
 class DeltaHead(Record, frozen=True):
     """A placement's desired state without its content; `body_hash` is empty if nothing follows."""

@@ -7,13 +7,14 @@ from collections.abc import Mapping
 from controllers.core.planning.copies import Copies
 from controllers.core.planning.states import Delivery, PlannedState
 from controllers.core.planning.verdicts import UNKNOWN, ObjectOutcome, PlanPosition, PlanSide
+from relay.core.gates import Candidate, SelectedBy
 from relay.objects.differences import differing_fields
 from relay.objects.policies import holds_data
 from schemas.objects.annotations import ON_REMOVAL
 from schemas.objects.objects import DEFINITIONS, NAMESPACES
 from schemas.objects.selectors import LabelSelector
 from schemas.records.placements import kind_of
-from schemas.records.records import OVER_LOCATION, Alternative, LocationRecord, Profile
+from schemas.records.records import Alternative, Profile
 from schemas.values.identity import MailKey
 from schemas.values.wording import namespace_first
 
@@ -152,9 +153,9 @@ class Reasons:
         found = _selecting(delivery.alternatives, place.after)
         if _selecting(former.alternatives, place.after) is None:
             return f"{_selectors(delivery)} of {delivery.title} match it now"
-        if found is None or found[1] is None:
+        if found is None or isinstance(found.by, Profile):
             return f"the labels of its SyncTarget match {delivery.title} now"
-        return f"it is at Location {found[1].source.name}, which {delivery.title} selects"
+        return f"it is at Location {found.by.source.name}, which {delivery.title} selects"
 
     def _lost(self, former: Delivery, delivery: Delivery, place: PlanPosition) -> str:
         """Why a placement is not meant for a destination any more."""
@@ -165,7 +166,7 @@ class Reasons:
             return f"{_selectors(delivery)} of {delivery.title} do not match it any more"
         alternative, location = found
         target = f"SyncTarget {now.source.name}"
-        if location is None:
+        if isinstance(location, Profile):
             return _unmatched(alternative.selector, now.labels, target)
         whose = f"Location {location.source.name}"
         present = self._after.locations.get(location.source.key)
@@ -185,31 +186,19 @@ def _selectors(delivery: Delivery) -> str:
     return kind_of(delivery.name).selectors
 
 
-def _selecting(
-    alternatives: tuple[Alternative, ...], side: PlanSide
-) -> tuple[Alternative, LocationRecord | None] | None:
-    """The first alternative that selects who hangs there, and the Location by which it does."""
-    profile = side.profile
-    for alternative in alternatives:
-        space, selector = alternative.space, alternative.selector
-        if profile is None or space not in ("", profile.source.space):
-            continue
-        if alternative.over != OVER_LOCATION:
-            if selector.matches(profile.labels):
-                return alternative, None
-            continue
-        for location in side.locations:
-            if selector.matches(location.labels):
-                return alternative, location
-    return None
+def _selecting(alternatives: tuple[Alternative, ...], side: PlanSide) -> SelectedBy | None:
+    """The first alternative that selects who hangs there, and by whose labels it does."""
+    if side.profile is None:
+        return None
+    return Candidate(side.profile, lambda _: side.locations).chosen(alternatives)
 
 
 def _unmatched(selector: LabelSelector, labels: Mapping[str, str], whose: str) -> str:
     """Which label keeps a selector from matching."""
-    for requirement in selector:
-        if not requirement.matches(labels):
-            if requirement.key in labels:
-                said = f"{requirement.key}={labels[requirement.key]}"
-                return f"label {said} of {whose} no longer matches"
-            return f"{whose} has no label {requirement.key} any more"
-    return f"the labels of {whose} no longer match"
+    requirement = selector.unmet(labels)
+    if requirement is None:
+        return f"the labels of {whose} no longer match"
+    if requirement.key in labels:
+        said = f"{requirement.key}={labels[requirement.key]}"
+        return f"label {said} of {whose} no longer matches"
+    return f"{whose} has no label {requirement.key} any more"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 from schemas.api.placement import DownsyncClause, EdgePlacementSpec
 from schemas.api.policy import BindingPolicySpec
@@ -68,8 +68,22 @@ _OUR_DEFINITIONS = (".control.kubestellar.io", ".edge.kubestellar.io", ".leafcas
 _MADE_BY_SERVER = ("kubernetes.io/bootstrapping", "kube-aggregator.kubernetes.io/automanaged")
 # Of flow schemas and priority levels it says so in an annotation; "false" is a person's word.
 _UPDATED_BY_SERVER = "apf.kubernetes.io/autoupdate-spec"
+_OF_CLUSTER = "each cluster has one of its own"
+_AN_IDENTITY = "it is an identity in the centre's cluster"
 STAYS_LABEL = "leafcast.io/stays"
 """On what `leafcast install` makes, whatever its value: it is the centre's own."""
+
+
+ClauseField = Literal[
+    "apiGroup",
+    "resources",
+    "scope",
+    "namespaces",
+    "objectNames",
+    "namespaceSelectors",
+    "labelSelectors",
+]
+"""The fields of a clause, in the order in which they are looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,16 +127,27 @@ class Clause:
         self, key: ObjectKey, labels: Mapping[str, str], namespace: Mapping[str, str] | None
     ) -> bool:
         """Whether the object passes; `namespace` holds its Namespace's labels, None if unknown."""
-        return (
-            (self.group is None or self.group == key.group)
-            and self.scope in ("", NAMESPACED if key.namespace else CLUSTER)
-            and _listed(self.resources, key.resource)
-            and _listed(self.namespaces, key.namespace)
-            and _listed(self.names, key.name)
-            and (key.name in self.names or not _is_release(key))
-            and self._namespace_matches(key, namespace)
-            and (not self.selectors or any(item.matches(labels) for item in self.selectors))
-        )
+        return not self.unmet(key, labels, namespace)
+
+    def unmet(
+        self, key: ObjectKey, labels: Mapping[str, str], namespace: Mapping[str, str] | None
+    ) -> ClauseField | Literal[""]:
+        """The first field that keeps the object from passing; "" if none does."""
+        if self.group is not None and self.group != key.group:
+            return "apiGroup"
+        if not _listed(self.resources, key.resource):
+            return "resources"
+        if self.scope not in ("", NAMESPACED if key.namespace else CLUSTER):
+            return "scope"
+        if not _listed(self.namespaces, key.namespace):
+            return "namespaces"
+        if not _listed(self.names, key.name) or (key.name not in self.names and _is_release(key)):
+            return "objectNames"
+        if not self._namespace_matches(key, namespace):
+            return "namespaceSelectors"
+        if self.selectors and not any(item.matches(labels) for item in self.selectors):
+            return "labelSelectors"
+        return ""
 
     def admits_namespace(self, name: str, labels: Mapping[str, str]) -> bool:
         """Whether objects in a Namespace may pass, whatever they are."""
@@ -196,6 +221,12 @@ class Rules:
             flags |= clause.flags
         return flags
 
+    def unmet(
+        self, key: ObjectKey, labels: Mapping[str, str], namespace: Mapping[str, str] | None
+    ) -> list[tuple[Clause, ClauseField | Literal[""]]]:
+        """Of each clause the field that keeps an object from passing, "" if it passes."""
+        return [(item, item.unmet(key, labels, namespace)) for item in self.clauses]
+
     def collectors_of(
         self, key: ObjectKey, labels: Mapping[str, str], namespace: Mapping[str, str] | None
     ) -> frozenset[str]:
@@ -218,33 +249,49 @@ class Rules:
 
 
 def never_selected(key: ObjectKey, obj: Mapping[str, Any]) -> bool:
-    """Whether the object stays at the centre whatever a placement says.
+    """Whether the object stays at the centre whatever a placement says."""
+    return bool(why_never_selected(key, obj))
+
+
+def why_never_selected(key: ObjectKey, obj: Mapping[str, Any]) -> str:
+    """Why the object stays at the centre whatever a placement says; "" if it may go out.
 
     Such are control objects, what a cluster's own machinery makes, what would be an identity, and
     what says so itself.
     """
     if key.group in _GROUPS_KEPT or key.group_resource in _RESOURCES_KEPT:
-        return True
+        return "its kind stays at the centre"
     labels = texts_of(obj, "labels")
-    if not labels.keys().isdisjoint((*_MADE_BY_SERVER, STAYS_LABEL)):
-        return True
+    if STAYS_LABEL in labels:
+        return f"metadata.labels[{STAYS_LABEL}]: it is the centre's own"
+    if not labels.keys().isdisjoint(_MADE_BY_SERVER):
+        return _OF_CLUSTER
     if (key.group, key.resource, key.name) in _SYSTEM_NAMES:
-        return True
+        return _OF_CLUSTER
     if texts_of(obj, "annotations").get(KEEP_AT_HOME) == "true":
-        return True
+        return f'metadata.annotations[{KEEP_AT_HOME}] is "true"'
+    return _why_of_its_kind(key, obj)
+
+
+def _why_of_its_kind(key: ObjectKey, obj: Mapping[str, Any]) -> str:
     match key.group, key.resource:
         case "apiregistration.k8s.io", _:
-            return _is_local(obj)
+            of_cluster = _is_local(obj)
         case "flowcontrol.apiserver.k8s.io", _:
-            return texts_of(obj, "annotations").get(_UPDATED_BY_SERVER) == "true"
+            of_cluster = texts_of(obj, "annotations").get(_UPDATED_BY_SERVER) == "true"
         case "apiextensions.k8s.io", _:
-            return key.name.endswith(_OUR_DEFINITIONS)
+            return "Leafcast has it installed itself" if _is_our_definition(key) else ""
         case "", "secrets":
-            return obj.get("type") in _TOKEN_SECRETS
+            return _AN_IDENTITY if obj.get("type") in _TOKEN_SECRETS else ""
         case "", "services":
-            return (key.namespace, key.name) == _API_SERVER
+            of_cluster = (key.namespace, key.name) == _API_SERVER
         case _:
-            return False
+            return ""
+    return _OF_CLUSTER if of_cluster else ""
+
+
+def _is_our_definition(key: ObjectKey) -> bool:
+    return key.name.endswith(_OUR_DEFINITIONS)
 
 
 def _is_release(key: ObjectKey) -> bool:

@@ -86,4 +86,4 @@ class Selection:
 
 
 def _selects(items: Iterable[Alternative], space: str, labels: Mapping[str, str]) -> bool:
-    return any(item.space in ("", space) and item.selector.matches(labels) for item in items)
+    return any(item.selects(space, labels) for item in items)

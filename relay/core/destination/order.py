@@ -9,7 +9,7 @@ from relay.core.destination.assignment import Assignment
 from relay.core.destination.claims import Claim
 from relay.core.gates import Candidate
 from schemas.objects.objects import ObjectKey
-from schemas.records.records import OVER_LOCATION, Alternative, DeltaHead, Dependency
+from schemas.records.records import Alternative, DeltaHead, Dependency
 from schemas.reports.reports import Done
 from schemas.reports.upsync import UpsyncClause
 from schemas.values.identity import MailKey, mail_key
@@ -125,15 +125,7 @@ class DependencyOrder:
 
 def is_meant(alternatives: Iterable[Alternative], who: Candidate) -> bool:
     """Whether one of these selects the destination, by itself or by a Location it belongs to."""
-    profile = who.profile
-    for each in alternatives:
-        chosen = who.locations(profile) if each.over == OVER_LOCATION else (profile,)
-        if any(
-            each.space in ("", one.source.space) and each.selector.matches(one.labels)
-            for one in chosen
-        ):
-            return True
-    return False
+    return who.chosen(alternatives) is not None
 
 
 def _key_of(head: DeltaHead, dependency: Dependency) -> MailKey:
