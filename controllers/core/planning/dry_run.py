@@ -15,9 +15,9 @@ from controllers.core.inventory.registry import Registry
 from controllers.core.planning.holdings import (
     never_open,
     of_deleted,
-    of_gates,
     of_rollout,
     of_spec,
+    of_standing,
     steered_of,
     why_refused,
     why_rejected,
@@ -37,7 +37,6 @@ from controllers.core.rollout.empty_waves import empty_waves
 from controllers.core.rollout.estimates import label_values, takes_any, wave_members
 from controllers.core.rollout.waves import EVERYONE, expanded
 from controllers.core.status.empty_selectors import empty_selectors
-from controllers.core.status.rollout_holds import Steered
 from controllers.core.translation.placements import Placements
 from controllers.core.translation.stored_arms import differing
 from controllers.core.translation.translate import IssuedDelta, alternatives_of
@@ -202,16 +201,10 @@ def _put_standing(
             # Nothing steers it: all but what is rejected goes out at once.
             wanted = former.entries
         gone = name in now.gone
-        holding = of_deleted(name) if gone else _of_old(steered, stage.now_ms)
+        holding = of_deleted(name) if gone else of_standing(steered, stage.now_ms)
         rejected = dict.fromkeys(now.rejections.objects.get(name, ()), why_rejected(steered))
         made = replace(former, entries=wanted, arms=None, back={**rejected, **refused})
         placements[key] = replace(made, arms=KeptBack(made, former, holding))
-
-
-def _of_old(steered: Steered, now_ms: int) -> HoldReasons:
-    """What keeps back what is wanted already."""
-    closed = never_open(steered, now_ms)
-    return of_rollout(steered, of_gates(steered, closed, now_ms), is_news=False)
 
 
 def _works(trial: Placements, names: Collection[str]) -> Iterator[Work]:
@@ -317,7 +310,7 @@ class _Change:
         is_news = known is None or bool(differing(known, work.translation.entries))
         spec = self._trial.workloads.rollouts.specs.get(rollout)
         if not is_news or spec is None:
-            return _of_old(steered, stage.now_ms)
+            return of_standing(steered, stage.now_ms)
         return of_rollout(steered, of_spec(rollout, spec, stage.now_ms), is_news=True)
 
     def _delivery(self) -> Delivery | None:

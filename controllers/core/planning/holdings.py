@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from controllers.core.planning.states import Closed, HoldReasons, Waiting
+from controllers.core.planning.states import Closed, HeldBack, HoldReasons, Waiting
 from controllers.core.rollout import kept_back, layers
 from controllers.core.rollout.rejection import told
 from controllers.core.status.rollout_holds import (
@@ -88,7 +88,7 @@ def why_rejected(steered: Steered) -> str:
 def of_deleted(placement: str) -> HoldReasons:
     """Nothing goes out of a placement whose Rollout was deleted under way."""
     release = f"leafcast rollout release {short_title(placement)}"
-    return HoldReasons(f"{ROLLOUT_DELETED}: its Rollout was deleted; {release}")
+    return HoldReasons(HeldBack(ROLLOUT_DELETED, "its Rollout was deleted", release))
 
 
 def of_rollout(steered: Steered, waiting: Waiting, *, is_news: bool) -> HoldReasons:
@@ -98,16 +98,21 @@ def of_rollout(steered: Steered, waiting: Waiting, *, is_news: bool) -> HoldReas
         steered = replace(steered, newest=steered.target)
     found = why_waves_stand(steered) if is_news or not steered.is_everywhere else None
     if found is not None and (not is_news or found[0] in _STAY):
-        reason, said, remedy = found
-        return HoldReasons(f"{reason}: {said}; {remedy}", _places(steered, is_news=is_news))
+        return HoldReasons(HeldBack(*found), _places(steered, is_news=is_news))
     places = _places(steered, is_news=is_news)
     if is_news or steered.is_everywhere:
         return HoldReasons(places=places, waiting=waiting)
     said = f'it goes out by the waves of rollout "{steered.rollout}"'
-    return HoldReasons(said, places, waiting, is_going=True)
+    return HoldReasons(HeldBack("", said), places, waiting, is_going=True)
 
 
-def _places(steered: Steered, *, is_news: bool) -> dict[NodePath, str]:
+def of_standing(steered: Steered, now_ms: int) -> HoldReasons:
+    """What keeps back what is wanted already."""
+    closed = never_open(steered, now_ms)
+    return of_rollout(steered, of_gates(steered, closed, now_ms), is_news=False)
+
+
+def _places(steered: Steered, *, is_news: bool) -> dict[NodePath, HeldBack]:
     """The places that keep what they have, the deepest first, and why."""
     state = steered.state
     places = places_of(state) if state is not None else {}
@@ -117,8 +122,11 @@ def _places(steered: Steered, *, is_news: bool) -> dict[NodePath, str]:
     deepest_first = sorted(places.items(), key=lambda it: (-len(it[0].names), it[0]))
     name, verbs = steered.rollout, {PINNED: "unpin"}
     return {
-        path: f'{reason}: rollout "{name}" keeps what is at {path}; '
-        f"leafcast rollout {verbs.get(reason, 'unfreeze')} {name} --at {path}"
+        path: HeldBack(
+            reason,
+            f'rollout "{name}" keeps what is at {path}',
+            f"leafcast rollout {verbs.get(reason, 'unfreeze')} {name} --at {path}",
+        )
         for path, reason in deepest_first
     }
 
@@ -142,11 +150,11 @@ def never_open(steered: Steered | None, now_ms: int) -> Closed:
 def of_gates(steered: Steered, closed: Closed, now_ms: int) -> Waiting:
     """Who waits for a window of the newest content that is out."""
 
-    def waiting(profile: Profile, locations: tuple[LocationRecord, ...]) -> str:
+    def waiting(profile: Profile, locations: tuple[LocationRecord, ...]) -> HeldBack | None:
         who = Candidate(profile, lambda _: locations)
         gate = next((gate for gate in steered.gates if who.matches(gate)), None)
         if gate is None or gate.arm != steered.newest or not closed(gate, profile):
-            return ""
+            return None
         return _said(steered.rollout, gate.windows, profile.labels, now_ms)
 
     return waiting
@@ -158,18 +166,21 @@ def of_spec(rollout: str, spec: RolloutSpec, now_ms: int) -> Waiting:
     if any(wave.windows for wave in spec.waves):
         windows = ()
 
-    def waiting(profile: Profile, _locations: tuple[LocationRecord, ...]) -> str:
+    def waiting(profile: Profile, _locations: tuple[LocationRecord, ...]) -> HeldBack | None:
         if not windows or is_open(windows, profile.labels, now_ms):
-            return ""
+            return None
         return _said(rollout, windows, profile.labels, now_ms)
 
     return waiting
 
 
-def _said(rollout: str, windows: Sequence[Window], labels: Mapping[str, str], now_ms: int) -> str:
+def _said(
+    rollout: str, windows: Sequence[Window], labels: Mapping[str, str], now_ms: int
+) -> HeldBack:
     opens = next_opening(windows, labels, now_ms)
     when = f"opens at {timestamp(opens)}" if opens is not None else "never opens here"
-    return f'{WINDOW}: the window of rollout "{rollout}" {when}; leafcast rollout status {rollout}'
+    said = f'the window of rollout "{rollout}" {when}'
+    return HeldBack(WINDOW, said, f"leafcast rollout status {rollout}")
 
 
 def _began(state: RolloutStatus) -> dict[str, int]:

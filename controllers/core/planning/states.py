@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from controllers.core.translation.stored_arms import Entries, differing
 from controllers.core.translation.translate import IssuedDelta
@@ -97,30 +97,44 @@ NOTHING: Mapping[ObjectKey, ManifestEntry] = MappingProxyType({})
 
 Closed = Callable[[Gate, Profile], bool]
 """Whether a destination cannot have taken what a gate gives: its windows were never open since."""
-Waiting = Callable[[Profile, tuple[LocationRecord, ...]], str]
-"""For which window a destination waits; "" if for none."""
+
+
+class HeldBack(NamedTuple):
+    """What keeps news back: the reason of its hold, what is so, and the next command."""
+
+    reason: str
+    said: str
+    remedy: str = ""
+
+    def __str__(self) -> str:
+        said = ": ".join(filter(None, (self.reason, self.said)))
+        return "; ".join(filter(None, (said, self.remedy)))
+
+
+Waiting = Callable[[Profile, tuple[LocationRecord, ...]], HeldBack | None]
+"""For which window a destination waits; None if for none."""
 
 
 @dataclass(frozen=True, slots=True)
 class HoldReasons:
     """Why news of a placement stays back: at and below a place, until a window opens, or at all."""
 
-    everywhere: str = ""
-    places: Mapping[NodePath, str] = field(default_factory=dict)
-    waiting: Waiting = field(default=lambda _profile, _locations: "")
+    everywhere: HeldBack | None = None
+    places: Mapping[NodePath, HeldBack] = field(default_factory=dict)
+    waiting: Waiting = field(default=lambda _profile, _locations: None)
     # Whether it only waits for its turn elsewhere: then nothing holds it.
     is_going: bool = False
 
-    def at(self, profile: Profile, locations: tuple[LocationRecord, ...]) -> str:
-        """What holds it at a destination; "" if nothing does."""
+    def at(self, profile: Profile, locations: tuple[LocationRecord, ...]) -> HeldBack | None:
+        """What holds it at a destination; None if nothing does."""
         placed = (why for place, why in self.places.items() if place.holds(profile.path))
-        why = next(placed, "") or self.waiting(profile, locations)
-        return why or ("" if self.is_going else self.everywhere)
+        why = next(placed, None) or self.waiting(profile, locations)
+        return why or (None if self.is_going else self.everywhere)
 
     @property
-    def going(self) -> str:
+    def going(self) -> HeldBack | None:
         """For what it waits where nothing holds it."""
-        return self.everywhere if self.is_going else ""
+        return self.everywhere if self.is_going else None
 
 
 NOTHING_HELD = HoldReasons()
@@ -167,17 +181,17 @@ class KeptBack:
     def at(self, profile: Profile, locations: tuple[LocationRecord, ...]) -> Delivery:
         """What a destination is to have."""
         why, going = self._holding.at(profile, locations), self._holding.going
-        if not why and not going:
+        if why is None and going is None:
             return self._wanted
         there = self._former.at(profile, locations)
-        known = (id(there), why or going)
+        known = (id(there), str(why or going))
         if known not in self._made:
             news = differing(there.entries, self._wanted.entries)
             self._made[known] = replace(
                 there,
                 alternatives=self._wanted.alternatives,
-                back={**dict.fromkeys(news if why else (), why), **self._wanted.back},
-                going=dict.fromkeys(news if not why else (), going),
+                back={**dict.fromkeys(news if why else (), str(why)), **self._wanted.back},
+                going=dict.fromkeys(news if not why else (), str(going)),
             )
         return self._made[known]
 
