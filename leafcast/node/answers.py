@@ -10,8 +10,9 @@ from typing import Any
 
 from leafcast.node.copies_answer import CopyQuery, copies_answer
 from leafcast.node.member_forms import MEMBERS_ASKED
+from relay.claims.edge_claim import REFUSED
 from relay.core.asks.answers import BadAskArguments, objects_answer
-from relay.core.node_answers import node_answer, status_answer
+from relay.core.node_answers import HERE, node_answer, standing_answer, status_answer
 from relay.core.records.accepted import is_delta
 from relay.core.reports.reduce import merge_all
 from relay.core.view import NodeView
@@ -82,7 +83,14 @@ def answerers(asked: AnsweringNode) -> dict[str, Answerer]:
     async def status(record: AskRecord) -> object:
         wanted = read_filter(record.arguments.get("filter", ""), DESTINATION)
         takes = wanted.matches if wanted is not None else None
-        return status_answer(asked.node, str(asked.path), record.arguments, takes)
+        said = status_answer(asked.node, str(asked.path), record.arguments, takes)
+        if HERE in record.arguments:
+            standing = asked.standing()
+            refused = standing.get("claim") == REFUSED
+            said["here"] = standing_answer(asked.node, record.arguments) | {
+                "unclaimed": standing.get("unclaimed", "") if refused else ""
+            }
+        return said
 
     async def certify(record: AskRecord) -> object:
         said = record.arguments

@@ -9,10 +9,18 @@ from collections.abc import Callable, Mapping
 from itertools import islice
 
 from relay.core.asks.answers import BadAskArguments, Json, destination_row, limit_of, paged, wave_of
+from relay.core.reports.reduce import EMPTY
 from relay.core.view import NodeView
+from schemas.objects.objects import ObjectKey
 from schemas.reports.reports import Summary
 from schemas.values.identity import MailKey, check_mail_key
 from schemas.values.refusals import BadIdentity
+
+HERE = "here"
+"""The argument by which a status is asked for with how the placement stands at the node."""
+MISSING_NAMED_MAX = 4
+CLAIMERS_NAMED_MAX = 8
+_OBJECT = ("group", "resource", "namespace", "name")
 
 
 def node_answer(node: NodeView, path: str) -> Json:
@@ -91,12 +99,78 @@ def status_answer(
     }
 
 
+def standing_answer(node: NodeView, arguments: Mapping[str, str]) -> Json:
+    """How it is with a placement here: what a status answer has in `here`.
+
+    Arguments: `placement`; `child` is the next node on the way to who is asked about; `resource`,
+    with `group`, `namespace` and `name`, an object there.
+    """
+    key = _placement(arguments)
+    it = node.record_here(key)
+    found: Json = {
+        "nowMs": it.now_ms,
+        "stale": it.stale,
+        "outdated": it.outdated,
+        "orphaned": it.orphaned,
+        "headOnly": it.head_only,
+        "missing": [str(address) for address in it.missing[:MISSING_NAMED_MAX]],
+        "missingCount": len(it.missing),
+        "refusedMs": round(it.refused_seconds * 1000) if it.refused_seconds is not None else None,
+    }
+    child = arguments.get("child", "")
+    if (figures := node.figures_of(child)) is not None:
+        standing = figures.standing
+        found["child"] = {
+            "silentSinceMs": standing.silent_since_ms,
+            "left": standing.left,
+            "joined": standing.joined,
+            "inSession": standing.in_session,
+            "inStep": standing.in_step,
+            "lag": node.lag(child),
+            **_counts(node.child_counts(key).get(child, EMPTY)),
+        }
+    if arguments.get("resource"):
+        obj = ObjectKey(*(arguments.get(word, "") for word in _OBJECT))
+        found["copy"] = _copy(node, key, obj)
+    return found
+
+
+def _copy(node: NodeView, placement: MailKey, key: ObjectKey) -> Json | None:
+    """What became of one copy here; None where there is no destination."""
+    it = node.copy(placement, key)
+    if it is None:
+        return None
+    seen, judged = it.observed, it.judged
+    state, health, sample = judged if judged is not None else ("", "", None)
+    goes = None if it.wanted or it.kept or seen is None else node.prune_wait(key)
+    return {
+        "wanted": it.wanted,
+        "claimed": it.claimed,
+        "known": seen is not None,
+        "present": seen is not None and seen.present,
+        "kept": it.kept,
+        "state": state,
+        "health": health,
+        "reason": sample.reason if sample is not None else it.why_kept,
+        "error": seen.error if seen is not None else "",
+        "waits": seen.waits if seen is not None else "",
+        "staysAs": goes.value if goes is not None else "",
+        "claimers": list(it.claimers[:CLAIMERS_NAMED_MAX]),
+    }
+
+
 def _counts(summary: Summary) -> Json:
     return {
         "states": dict(summary.states),
         "health": dict(summary.health),
         "exceptions": [
-            {"object": x.object, "reason": x.reason, "count": x.count, "path": x.path}
+            {
+                "object": x.object,
+                "reason": x.reason,
+                "count": x.count,
+                "path": x.path,
+                "severity": x.severity,
+            }
             for x in summary.exceptions
         ],
     }

@@ -9,7 +9,9 @@ from relay.core.asks.routing import LastHeard
 from relay.core.audience import HERE
 from relay.core.collectors.collected_results import Result
 from relay.core.collectors.upsynced import Sources
+from relay.core.destination.assignment import owner_of
 from relay.core.destination.claims import DesiredObject
+from relay.core.destination.copies_here import CopyHere, PruneWait
 from relay.core.destination.destination import CONTENT_REFUSED
 from relay.core.downstream import Downstream
 from relay.core.link.child import ChildFigures
@@ -53,6 +55,23 @@ class Orphan(NamedTuple):
     name: str
     generation: int
     term: str
+
+
+class RecordHere(NamedTuple):
+    """How it is with one placement at a node."""
+
+    # It was shown no newer snapshot for long.
+    stale: bool
+    # A newer record is in force, and not here; or one that the centre does not know.
+    outdated: bool
+    orphaned: bool
+    # Its parent sent a head without content.
+    head_only: bool
+    # The blobs that it lacks, and for how long they were not to be had; None if that is not so.
+    missing: tuple[ContentHash, ...]
+    refused_seconds: float | None
+    # By its own clock, ms since 1970.
+    now_ms: int
 
 
 class NodeView(RoomsPart):
@@ -135,13 +154,35 @@ class NodeView(RoomsPart):
 
     def may_prune(self, key: ObjectKey) -> bool:
         """Whether the removal of an object that is wanted no more is settled."""
-        reached = self._judge.reached
-        upstream = self._upstream
-        if self._destination is None or reached is None:
-            return False
-        if upstream is not None and not upstream.was_read:
-            return False
-        return self._destination.may_prune(key, reached.record.settled)
+        return self._destination is not None and self.prune_wait(key) is None
+
+    def prune_wait(self, key: ObjectKey) -> PruneWait | None:
+        """At an edge: why an object is not to be removed; None if it is."""
+        reached, upstream = self._judge.reached, self._upstream
+        if reached is None or (upstream is not None and not upstream.was_read):
+            return PruneWait.UNSETTLED
+        assert self._destination is not None
+        return self._destination.prune_wait(key, reached.record.settled)
+
+    def copy(self, placement: MailKey, key: ObjectKey) -> CopyHere | None:
+        """At an edge: what became of one copy, and what a placement says of it."""
+        return self._destination.copies.of(placement, key) if self._destination else None
+
+    def record_here(self, key: MailKey) -> RecordHere:
+        """How it is with a placement's record and its content at this node."""
+        standings, held = self._judge.standings, self._book.get(key)
+        owners = (mail_owner(key), owner_of(key))
+        missing = dict.fromkeys(it for owner in owners for it in self._content.missing(owner))
+        refused = [at for at in map(self._content.refused_since, owners) if at is not None]
+        return RecordHere(
+            stale=self._upstream is not None and self._upstream.stale,
+            outdated=key in standings.outdated,
+            orphaned=bool(standings.orphaned.get(key)),
+            head_only=is_delta(held) and not held.full if held is not None else False,
+            missing=tuple(missing),
+            refused_seconds=self._clock().seconds - min(refused) if refused else None,
+            now_ms=self._clock().wall_ms,
+        )
 
     def summary(self, key: MailKey) -> Summary:
         """What became of a placement in this subtree, as far as it is known now."""

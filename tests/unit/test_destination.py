@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from relay.core.content.content import Content
 from relay.core.destination import claims
+from relay.core.destination.copies_here import CopiesHere
 from relay.core.destination.destination import LocalDestination
 from relay.core.destination.inputs import FormerRun, SignedInventory
 from relay.core.destination.withheld import WITHHELD, WITHHELD_AFTER_SECONDS
@@ -161,7 +162,7 @@ def test_what_is_seen_of_one_object_judges_no_other(monkeypatch):
     bench = Bench()
     bench.put(0, objects=MANY)
     bench.edge.summary(mail_key(1), NOW)
-    judged = counted(monkeypatch, LocalDestination, "_judged")
+    judged = counted(monkeypatch, CopiesHere, "judged")
     entries = listed(0, objects=MANY)
     for entry in entries:
         assert bench.see(entry) == [mail_key(1)]

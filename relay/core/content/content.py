@@ -142,6 +142,11 @@ class Content:
         """Since when the owner's content cannot be had; None while nothing was refused."""
         return self._refused_since.get(owner)
 
+    def missing(self, owner: ContentOwner) -> tuple[ContentHash, ...]:
+        """What the owner's walk lacks, as far as it has come."""
+        walk = self._walks.get(owner)
+        return tuple(walk.missing) if walk is not None else ()
+
     def refused_before(self, at: float) -> list[ContentOwner]:
         """The owners whose content cannot be had, and could not then."""
         return [owner for owner, since in self._refused_since.items() if since < at]

@@ -16,6 +16,7 @@ from relay.core.content.destination_keys import DestinationKeys
 from relay.core.destination.admissions import AdmittedArms
 from relay.core.destination.assignment import Assignment, Resolution, following, hints, owner_of
 from relay.core.destination.claims import DesiredObject, ObjectOwnership
+from relay.core.destination.copies_here import CopiesHere, PruneWait
 from relay.core.destination.customized_forms import (
     NOBODY,
     Customize,
@@ -27,15 +28,13 @@ from relay.core.destination.inputs import FormerRun, OwnProfiles, SignedInventor
 from relay.core.destination.maintenance import PlaceMaintenance
 from relay.core.destination.object_outcome import (
     WAITING,
-    judge,
-    left_samples,
     not_delivered,
     sample,
 )
 from relay.core.destination.order import CompleteContent, DependencyOrder, is_meant
 from relay.core.destination.removals import DROPPED, ClaimHistory, RemovalCauses
 from relay.core.destination.returned_states import returned_state
-from relay.core.destination.tally import SAMPLES_MAX, Judged, ObjectTally, PlacementOutcome
+from relay.core.destination.tally import SAMPLES_MAX, ObjectTally, PlacementOutcome
 from relay.core.destination.traces import Traces
 from relay.core.destination.upsync import UpsyncWishes
 from relay.core.destination.withheld import WITHHELD, Withheld
@@ -106,6 +105,8 @@ class LocalDestination:
         self._observed: dict[ObjectKey, ObjectObserved] = {}
         self._history = ClaimHistory()
         self.traces = Traces(self._history, str(path))
+        told = (self._ownership, self._observed, self._history, self.traces, self._titles)
+        self.copies = CopiesHere(*told, str(path))
         self._causes = RemovalCauses(past.last_loss)
         self.upsync = UpsyncWishes()
         self.health = PlacementHealthRules(content)
@@ -355,16 +356,23 @@ class LocalDestination:
         return bool(self._awaiting or self._order.held)
 
     def may_prune(self, key: ObjectKey, settled: int) -> bool:
-        """Whether what made the object unwanted is settled; `settled` is a reached snapshot's.
+        """Whether the object is to be removed; `settled` is a reached snapshot's."""
+        return self.prune_wait(key, settled) is None
 
-        Not while a placement that claimed it, or may have, has its content to come: it may want it.
-        Who does not know who he is lets nothing go of which he does not remember who claimed it.
-        """
+    def prune_wait(self, key: ObjectKey, settled: int) -> PruneWait | None:
+        """Why the object is not to be removed; None if it is."""
+        if key in self.wanted:
+            return PruneWait.WANTED
         claimers = self._history.placements(key)
-        kept = any(self._is_unknown(p) or self._is_needed(p, claimers) for p in claimers)
+        # Who does not know who he is lets nothing go of which he forgot who claimed it.
         nobody = self.profile is None and key.group_resource != NAMESPACES
-        kept = kept or (not claimers and (self.awaits_content or nobody))
-        return not kept and key not in self.wanted and self._causes.of(key) <= settled
+        if any(map(self._is_unknown, claimers)) or (
+            not claimers and (self.awaits_content or nobody)
+        ):
+            return PruneWait.UNKNOWN
+        if any(self._is_needed(p, claimers) for p in claimers):
+            return PruneWait.NEEDED
+        return None if self._causes.of(key) <= settled else PruneWait.UNSETTLED
 
     def _is_unknown(self, placement: MailKey) -> bool:
         """Whether what it wants here is not known, or not to be carried out yet."""
@@ -454,7 +462,7 @@ class LocalDestination:
             refused = self._content.refused_since(owner_of(key)) is not None
             samples = [self._sample(0, "", CONTENT_REFUSED)] if refused else []
             return PlacementOutcome("failing" if samples else "pending", "unknown", arm, samples)
-        left = self._left_samples(key)
+        left = self.copies.left_samples(key)
         if not assignment.entries and self._history.left(key):
             return self._leaving(key)
         left += self.upsync.samples(key, str(self.path))
@@ -566,21 +574,12 @@ class LocalDestination:
     def _tally(self, key: MailKey) -> ObjectTally:
         """The placement's objects as they are now."""
         tally, claims = self._tallies[key], self._ownership.of(key)
-        tally.refresh(lambda obj: self._judged(key, obj) if obj in claims else None)
+        tally.refresh(lambda obj: self.copies.judged(key, obj) if obj in claims else None)
         return tally
 
-    def _judged(self, key: MailKey, obj: ObjectKey) -> Judged:
-        winner = self._ownership.winner_over(key, obj)
-        title = self._titles[winner] if winner is not None else ""
-        return judge(obj, self._observed.get(obj), self.wanted.get(obj), title, str(self.path))
-
     def _leaving(self, key: MailKey) -> PlacementOutcome | None:
-        said = PlacementOutcome("leaving", "unknown", ARM_NOTHING, self._left_samples(key))
+        said = PlacementOutcome("leaving", "unknown", ARM_NOTHING, self.copies.left_samples(key))
         return said if self._history.left(key) else None
-
-    def _left_samples(self, key: MailKey) -> list[ExceptionSample]:
-        """What keeps the placement's leftovers from being pruned."""
-        return left_samples([self._observed[o] for o in self._history.left(key)], str(self.path))
 
     def _clash_samples(self, assignment: Assignment) -> Iterator[ExceptionSample]:
         for obj, why in self._customized_forms.clashes(assignment.forms):

@@ -77,6 +77,10 @@ class Traces:
         """Whether nothing wants the object, and it stays."""
         return key in self._kept
 
+    def why_kept(self, key: ObjectKey) -> str:
+        """Why an object is kept, in a few words; "" if it is not, or nobody said so in this run."""
+        return self._kept.get(key, "")
+
     def keeps(self, placement: MailKey) -> bool:
         """Whether something is kept that the placement claimed."""
         return any(placement in self._history.placements(obj) for obj in self._kept)
