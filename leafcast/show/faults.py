@@ -116,6 +116,12 @@ _TABLE = (
         "say what is missing, or mend the object; {see}",
     ),
     FaultKind(
+        "Waiting",
+        r"^Waiting: for ",
+        "what has to be there first is not, or is not healthy",
+        "mend what it waits for, or wait; {see}",
+    ),
+    FaultKind(
         "Clash",
         r"^Clash",
         "two Locations of one destination disagree on a property that an object uses",

@@ -35,6 +35,7 @@ PAGES = (
     ("docs/collectors.md",),
     (
         "docs/operations.md",
+        "docs/operations/why.md",
         "docs/operations/watching.md",
         "docs/operations/data-directory.md",
         "docs/operations/keys.md",
@@ -58,7 +59,7 @@ FILE = re.compile(r"# ([a-z0-9-]+/)?[a-z0-9-]+\.yaml\n")
 DIFFERS = ("error: ", "Error from server", "diff -u", "at the centre: ")
 END = "end of command"
 LOOKS = re.compile(
-    r"\bleafcast (status|rollout status|tree|get|describe|events|doctor)\b"
+    r"\bleafcast (status|rollout status|tree|get|describe|events|doctor|why)\b"
     r"[^|&;]*$"
     r"|\bleafcast (node list|node requests|orphans)\b"
     r"[^|&;]*$"

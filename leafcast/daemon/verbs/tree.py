@@ -25,6 +25,7 @@ from leafcast.daemon.tree_facts import (
 )
 from leafcast.daemon.tree_levels import KnownPlaces, found_form, level_form
 from leafcast.daemon.verbs.approvals import lost_spaces
+from leafcast.daemon.verbs.explaining import WhyVerbs
 from leafcast.daemon.verbs.planning import PlanVerbs
 from leafcast.daemon.verbs.rendering import register_rendering
 from leafcast.daemon.verbs.rollout_ends import register_rollout_ends
@@ -166,7 +167,7 @@ def register_tree_verbs(
 ) -> TreeVerbs:
     """Answer the verbs about this tree; why backups fail others tell, "" if they do not."""
     verbs = TreeVerbs(centre, events, asks, clock, backup_trouble)
-    api.serve(verbs, PlanVerbs(centre))
+    api.serve(verbs, PlanVerbs(centre), WhyVerbs(centre, asks, clock))
     register_wait(api, centre, clock)
     register_selection(api, centre, clock)
     register_rendering(api, centre)

@@ -1,0 +1,54 @@
+"""Why copies are not as they are meant, as lines: what stops them, since when, and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from leafcast.show.durations import span_text
+from leafcast.show.stages import LEADS, CopyStage
+from schemas.values.wording import namespace_first
+
+Form = Mapping[str, Any]
+
+WIDTH = 80
+_INDENT = "  "
+_DO = "do: "
+
+
+def explanation_lines(form: Form, now_ms: int, width: int | None) -> Iterator[str]:
+    """The lines of an answer; what to do stands behind what is so, where there is room for both."""
+    listed = form["explanations"]
+    for each in listed:
+        if len(listed) > 1:
+            yield f"{each['placement']}:"
+        said = f"{_INDENT}{_mark(each)} {_said(each, now_ms)}"
+        if not each["remedy"]:
+            yield said
+            continue
+        remedy = f"{_DO}{each['remedy']}"
+        if width is None or len(said) + len(remedy) + 3 <= width:
+            yield f"{said}   {remedy}"
+        else:
+            yield said
+            yield f"{_INDENT * 2}{remedy}"
+
+
+def title_line(form: Form) -> str:
+    """What is asked about, and where."""
+    listed = form["explanations"]
+    what = namespace_first(form["object"]) if form["object"] else listed[0]["placement"]
+    by = listed[0]["placement"] if form["object"] and len(listed) == 1 else ""
+    return f"{what} at {form['path']}" + (f", by {by}" if by else "")
+
+
+def _said(each: Form, now_ms: int) -> str:
+    lead = LEADS[CopyStage(each["stage"])]
+    said = ": ".join(filter(None, (lead, each["said"])))
+    if each["sinceMs"]:
+        said += f" since {span_text(max(now_ms - each['sinceMs'], 0) / 1000)}"
+    return said
+
+
+def _mark(each: Form) -> str:
+    return "✓" if each["stage"] == CopyStage.AS_MEANT else "✗"

@@ -1,0 +1,160 @@
+"""`leafcast why` over real servers names the first stage that blocks, and the remedy."""
+
+import json
+
+import pytest
+
+from tests.awaiting import until
+from tests.e2e.program import EDGES, did
+
+pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(240)]
+
+HERE, THERE = EDGES
+PLACED = """\
+apiVersion: v1
+kind: Namespace
+metadata: {{name: {name}}}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {{name: settings, namespace: {name}}}
+data: {{a: "{value}"}}
+---
+apiVersion: edge.kubestellar.io/v2alpha1
+kind: EdgePlacement
+metadata: {{name: {name}}}
+spec: {{locationSelectors: [{where}], downsync: [{{namespaces: [{name}]}}]}}
+"""
+ROLLOUT = """\
+apiVersion: leafcast.io/v1alpha1
+kind: Rollout
+metadata: {name: rolled}
+spec:
+  placement: {kind: EdgePlacement, name: rolled}
+  success: {of: synced}
+  waves:
+  - {name: first, selector: {matchLabels: {id: region-1-site-1}}}
+  - {name: rest, percent: 100, approval: before}
+"""
+WAVES = """\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: plain}
+spec:
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: web, image: "web:broken"}]}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: later, namespace: plain, annotations: {leafcast.io/wave: "1"}}
+data: {a: "1"}
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: data, namespace: plain}
+spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+"""
+TEMPLATE = """\
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: settings
+  namespace: cast
+  annotations: {control.kubestellar.io/expand-templates: "true"}
+data: {a: "{{ .till }}"}
+"""
+
+
+def explained(tree, *words, at=HERE):
+    """The stage, what is said, and the remedy; the exit code says whether something blocks."""
+    done = tree.run("why", *words, "--at", at, "-o", "json")
+    assert done.returncode in (0, 1), done.stderr
+    form = json.loads(done.stdout)
+    assert form["ok"] == (done.returncode == 0)
+    [found] = form["explanations"]
+    return found["stage"], found["said"], found["remedy"]
+
+
+def until_explained(tree, stage, *words, at=HERE):
+    """The same, once it stops at this stage."""
+    until(
+        lambda: explained(tree, *words, at=at)[0] == stage, lambda: explained(tree, *words, at=at)
+    )
+    return explained(tree, *words, at=at)[1:]
+
+
+def test_what_arrives_and_what_is_meant_for_others(tree, apply):
+    only = "{matchLabels: {id: region-1-site-1}}"
+    apply(PLACED.format(name="only", value=1, where=only))
+    did(tree, "wait", "only", "--for", "healthy")
+
+    shown = did(tree, "why", "cm/settings", "-n", "only", "--at", HERE).stdout.splitlines()
+    assert shown == [
+        f"only/configmaps/settings at {HERE}, by edgeplacement/only",
+        "  ✓ as it is meant: applied, and healthy",
+    ]
+    said, remedy = until_explained(tree, "not-selected", "only", at=THERE)
+    assert said == (
+        'location.labels.id is "region-1-site-2" (region-1-site-2), '
+        'the placement wants "region-1-site-1"'
+    )
+    assert remedy.startswith("leafcast label location region-1-site-2 id=region-1-site-1 ")
+    # What it says to do does it.
+    command = remedy.partition(",")[0].split()[1:]
+    did(tree, *command)
+    did(tree, "wait", "only", "--for", "healthy")
+    until_explained(tree, "as-meant", "only", at=THERE)
+    did(tree, "label", "location", "region-1-site-2", "id=region-1-site-2", "--overwrite")
+
+
+def test_what_a_rollout_keeps_back(tree, apply):
+    apply(PLACED.format(name="rolled", value=1, where="{}"))
+    did(tree, "wait", "rolled", "--for", "synced")
+    apply(ROLLOUT)
+    did(tree, "wait", "rolled", "--for", "rolled-out")
+    apply(PLACED.format(name="rolled", value=2, where="{}"))
+
+    said, remedy = until_explained(tree, "approval", "rolled", at=THERE)
+    assert said == 'rollout "rolled": wave "rest" needs approval to begin'
+    assert remedy == "leafcast rollout approve rolled rest"
+    until_explained(tree, "as-meant", "cm/settings", "-n", "rolled")
+    did(tree, "rollout", "pause", "rolled")
+    said, remedy = until_explained(tree, "held", "rolled", at=THERE)
+    assert (said.partition(":")[0], remedy) == ("RolloutPaused", "leafcast rollout resume rolled")
+    did(tree, "rollout", "resume", "rolled")
+    did(tree, "rollout", "approve", "rolled", "rest")
+    did(tree, "wait", "rolled", "--for", "rolled-out")
+    until_explained(tree, "as-meant", "rolled", at=THERE)
+
+
+def test_what_stops_at_the_edge(tree, apply):
+    apply(PLACED.format(name="plain", value=1, where="{}") + "---\n" + WAVES)
+
+    until_explained(tree, "not-healthy", "deploy/web", "-n", "plain")
+    said, _ = until_explained(tree, "earlier", "cm/later", "-n", "plain")
+    assert said.startswith("for deployments.apps/plain/web of wave 0")
+    until_explained(tree, "as-meant", "pvc/data", "-n", "plain")
+    did(tree, "delete", "pvc/data", "-n", "plain")
+    apply(WAVES.split("---", maxsplit=1)[0].replace("web:broken", "web:1"))
+    _, remedy = until_explained(tree, "surplus", "pvc/data", "-n", "plain")
+    assert f"--kept --at {HERE}" in remedy
+
+
+def test_what_cannot_be_customized_freezes(tree, apply):
+    apply(PLACED.format(name="cast", value=1, where="{}"))
+    did(tree, "wait", "cast", "--for", "synced")
+    did(tree, "label", "synctarget", "region-1-site-1", "till=7")
+    apply(TEMPLATE)
+
+    said, _ = until_explained(tree, "frozen", "cast", at=THERE)
+    assert 'data.a: no property "till"' in said
+    until_explained(tree, "as-meant", "cast")
+
+
+def test_what_is_not_there_says_how_to_ask(tree):
+    relay = did(tree, "why", "nothing", "--at", "/region-1", code=2).stderr
+    assert f"name one below it, such as {HERE}" in relay
+    nobody = did(tree, "why", "nothing", "--at", HERE, code=2).stderr
+    assert 'there is no EdgePlacement "nothing"' in nobody

@@ -1,0 +1,164 @@
+"""`why` names what stops a copy, of a whole tree in memory that runs the real parts."""
+
+import json
+import random
+
+import pytest
+
+from leafcast.ask.api import Api
+from leafcast.daemon.verbs.explaining import WhyVerbs
+from relay.core.upstream import Upstream
+from relay.shell.publisher import CARRIED_MAX_BYTES
+from relay.space_errors import SpaceError
+from schemas.objects.objects import ObjectKey
+from schemas.values.identity import NodePath
+from tests.awaiting import eventually
+from tests.doubles.memory_space import MemorySpace
+from tests.memory_tree import config_map, memory_tree, placement
+
+REGION, ONE, TWO = (NodePath.parse(path) for path in ("/r1", "/r1/s1", "/r1/s2"))
+PATHS = ["/r1", "/r1/s1", "/r1/s2"]
+SETTINGS = ["", "configmaps", "shop", "settings"]
+
+
+class Tree:
+    """The centre of a tree in memory, as verbs find it."""
+
+    def __init__(self, tree):
+        self.controllers, self.workloads = tree.controllers, tree.workloads
+        self.nodes = {}
+
+    def hub_troubles(self):
+        return {}
+
+
+class Refusing(MemorySpace):
+    """Takes no ConfigMap of this name."""
+
+    async def apply(self, obj, manager, **options):
+        if obj["metadata"]["name"] == "refused":
+            raise SpaceError("Forbidden", "exceeded quota: object-counts")
+        return await super().apply(obj, manager, **options)
+
+
+@pytest.fixture
+async def tree(tmp_path):
+    def prepare(tree):
+        tree.spaces[ONE] = Refusing(tree.clock, tree.dice)
+
+    async with memory_tree(tmp_path, PATHS, prepare=prepare) as grown:
+        await grown.apply(placement("shop", "shop"), config_map("settings", "shop", a="1"))
+        await grown.until("shop", lambda c: c.exact and c.summary.states == {"synced": 2})
+        yield grown
+
+
+async def why(tree, path=ONE, **said):
+    """The answer, as a command is given it."""
+    api = Api()
+    api.serve(WhyVerbs(Tree(tree), tree.asks, tree.clock))
+    words = json.dumps({"path": str(path), **said}).encode()
+    return json.loads(await api.answer("leafcast.api.why", words))
+
+
+async def stage(tree, path=ONE, **said):
+    """The stage and the text of the one explanation."""
+    answer = await why(tree, path, **said)
+    [found] = answer["result"]["explanations"]
+    assert answer["result"]["ok"] == (found["stage"] == "as-meant")
+    return found["stage"], found["said"]
+
+
+async def test_what_is_well_is_as_it_is_meant(tree):
+    assert await stage(tree, placement="shop") == ("as-meant", "applied, and healthy")
+    assert await stage(tree, object=SETTINGS) == ("as-meant", "applied, and healthy")
+
+
+async def test_what_is_not_selected_says_which_requirement_and_which_value(tree):
+    only = [{"matchLabels": {"id": "r1-s2"}}]
+    await tree.apply(placement("there", "there", locationSelectors=only), config_map("a", "there"))
+    await tree.until("there", lambda c: c.exact and c.summary.states == {"synced": 1})
+
+    told = 'location.labels.id is "r1-s1" (r1-s1), the placement wants "r1-s2"'
+    assert await stage(tree, placement="there") == ("not-selected", told)
+    assert await stage(tree, object=["", "configmaps", "there", "a"]) == ("not-selected", told)
+    assert (await stage(tree, TWO, placement="there"))[0] == "as-meant"
+
+
+async def test_an_object_that_no_placement_selects_names_those_that_nearly_do(tree):
+    await tree.apply(config_map("a", "elsewhere"))
+    await eventually(
+        lambda: (
+            ObjectKey("", "configmaps", "elsewhere", "a")
+            in tree.controllers.translator.workloads.resolver.objects
+        )
+    )
+    said = await stage(tree, object=["", "configmaps", "elsewhere", "a"])
+    assert said == ("not-selected", 'its namespace is "elsewhere", the placement wants "shop"')
+
+    gone = await stage(tree, object=["", "configmaps", "shop", "nothing"])
+    assert gone == ("not-selected", "configmaps/shop/nothing is not at the centre")
+
+
+async def test_what_the_cluster_refuses_says_so_and_others_are_well(tree):
+    await tree.apply(config_map("refused", "shop"))
+    await tree.until("shop", lambda c: c.summary.states == {"synced": 1, "failing": 1})
+
+    refused = await stage(tree, object=["", "configmaps", "shop", "refused"])
+    assert refused == ("refused", "Forbidden: exceeded quota: object-counts")
+    whole = await stage(tree, placement="shop")
+    assert whole[0] == "refused"
+    assert "shop/configmaps/refused" in whole[1]
+    assert (await stage(tree, object=SETTINGS))[0] == "as-meant"
+    assert (await stage(tree, TWO, placement="shop"))[0] == "as-meant"
+
+
+async def test_content_that_is_missing_says_which_blob_and_where(tree):
+    tree.network.cut(ONE)
+    # More than travels along with a record.
+    before = set(tree.network.streams(NodePath()).blobs)
+    text = random.Random(1).randbytes(3000).hex()
+    await tree.apply(config_map("settings", "shop", text=text))
+    await tree.until("shop", lambda c: c.summary.states.get("synced") == 1)
+    kept = tree.network.streams(REGION).blobs
+    [large] = [it for it in kept.keys() - before if len(kept[it]) > CARRIED_MAX_BYTES]
+    genuine, kept[large] = kept[large], b"\0damaged"
+    tree.network.heal(ONE)
+    counters = tree.drivers[ONE].counters
+    await tree.drivers[ONE].until(lambda _: counters.noted["BadBlob"] > 0)
+
+    said = await stage(tree, object=SETTINGS)
+    assert said == ("content", f"blob {large[:12]}... is not at /r1/s1")
+    kept[large] = genuine
+    await tree.until("shop", lambda c: c.exact and c.summary.states == {"synced": 2})
+    assert (await stage(tree, object=SETTINGS))[0] == "as-meant"
+
+
+async def test_what_is_cut_off_waits_for_its_mailbox(tree):
+    tree.network.cut(ONE)
+    await tree.apply(config_map("settings", "shop", a="2"))
+    await tree.until("shop", lambda c: not c.exact)
+
+    found, said = await stage(tree, placement="shop")
+    assert (found, "/r1/s1" in said) == ("mailbox", True)
+    tree.network.heal(ONE)
+
+
+async def test_a_node_that_sees_an_old_view_says_so(tree, monkeypatch):
+    upstream = tree.drivers[REGION].node._upstream
+    assert isinstance(upstream, Upstream)
+    monkeypatch.setattr(upstream, "stale", True)
+    assert (await stage(tree, placement="shop"))[0] == "stale"
+
+
+async def test_what_lies_there_and_is_nobodys_is_told_of(tree):
+    await tree.spaces[TWO].apply(config_map("strange", "shop"), "somebody")
+    found, said = await stage(tree, TWO, object=["", "configmaps", "shop", "strange"])
+    assert (found, said.partition(":")[0]) == ("surplus", "somebody else put it there")
+
+
+async def test_who_asks_of_what_is_not_there_is_told_what_there_is(tree):
+    relay = (await why(tree, REGION, placement="shop"))["error"]
+    assert relay["message"] == "/r1 is a relay, and no destination"
+    assert relay["remedy"] == "name one below it, such as /r1/s1"
+    nobody = (await why(tree, NodePath.parse("/r9"), placement="shop"))["error"]
+    assert nobody["message"] == "no destination hangs at /r9"
