@@ -14,6 +14,7 @@ from leafcast.cli import shell_completion
 from leafcast.cli.options.common import data_dir_option
 from leafcast.cli.options.output import Output, output_options
 from leafcast.cli.printing import show, watch
+from leafcast.show.causes import causes, causes_view
 from leafcast.show.tree_tables import placement_view, placements_view, worst_first
 
 LIMIT = 1000
@@ -42,6 +43,9 @@ LIMIT = 1000
     type=click.IntRange(1, LISTED_MAX),
     help=f"With --filter, so many at most.  [default: {LIMIT}]",
 )
+@click.option(
+    "--causes", "by_cause", is_flag=True, help="What is wrong, by cause: where, and one example."
+)
 @click.option("-w", "--watch", "stays", is_flag=True, help="Go on until Ctrl-C.")
 @output_options
 @data_dir_option
@@ -62,12 +66,16 @@ def status(
     placement = _named(asked.placement) if asked.placement else ""
 
     async def ask(session: Session) -> Any:
+        if asked.by_cause:
+            return await asked.causes_of(session, placement)
         if not placement:
             found = await session.call("status")
             return {**found, "placements": worst_first(found["placements"])}
         return await asked.form_of(session, placement)
 
     def draw(found: Any, now_ms: int) -> Any:
+        if asked.by_cause:
+            return causes_view(found)
         if not placement:
             lost = found.get("lostSpaces", {})
             trouble, wide = found.get("backupTrouble", ""), output.is_wide
@@ -78,6 +86,8 @@ def status(
     def titles(found: Any) -> list[str]:
         from schemas.records.placements import long_title  # noqa: PLC0415 - tables need no kinds
 
+        if asked.by_cause:
+            return [each["cause"] for each in found["causes"]]
         forms = [found] if placement else found["placements"]
         return [long_title(form["name"]) for form in forms]
 
@@ -101,9 +111,12 @@ class StatusRequest:
     destinations: bool
     where: str
     limit: int | None
+    by_cause: bool = False
 
     def check(self) -> None:
         """Refuse what does not go together, or is no expression; raises UsageError."""
+        if self.by_cause and (self.by_node or self.destinations):
+            raise click.UsageError("--causes alone, or --tree, or --destinations")
         if (self.by_node or self.destinations) and not self.placement:
             raise click.UsageError("name a placement; `leafcast status` lists them")
         if self.by_node and self.destinations:
@@ -112,6 +125,19 @@ class StatusRequest:
             raise click.UsageError("--limit goes with --filter; 'true' takes every destination")
         if self.where:
             _check(self.where, destinations=self.destinations)
+
+    async def causes_of(self, session: Session, placement: str) -> dict[str, Any]:
+        """What is wrong with a placement, or with all, by cause; raises CallFailed."""
+        found = await session.call("status", placement=placement, by_node=True, seconds=60)
+        forms = found["placements"]
+        for form in forms if placement else ():
+            if form.get("elsewhere"):
+                # Here, as most have all nodes in one place.
+                from leafcast.ask.destinations import nodes_below  # noqa: PLC0415
+
+                below, _ = await nodes_below(session, form["key"], form["elsewhere"])
+                form["nodes"] = form["nodes"] + below
+        return {"causes": causes(forms)}
 
     async def form_of(self, session: Session, placement: str) -> dict[str, Any]:
         """A placement's form, with what was asked for besides; raises CallFailed."""

@@ -1,0 +1,90 @@
+"""What is wrong is told by cause: however many errors, a cause once, with where and one example."""
+
+from leafcast.show.causes import causes, causes_view
+from leafcast.show.faults import SAMPLES_MAX
+from leafcast.show.stages import CopyStage
+
+REGIONS, SITES = 5, 100
+
+
+def sample(name, reason, count, path, severity=0):
+    obj = f"configmaps/shop/{name}"
+    return {"object": obj, "reason": reason, "count": count, "path": path, "severity": severity}
+
+
+def node(path, *exceptions):
+    role = "edge" if path.count("/") == 2 else "relay"
+    return {"path": path, "role": role, "exceptions": list(exceptions)}
+
+
+def form(name="shop", **said):
+    return {"name": name, "exceptions": [], "complete": True, "nodes": [], **said}
+
+
+def five_hundred():
+    """500 sites, each with an object of its own that a quota, a webhook or a policy refuses."""
+    reasons = (
+        "Forbidden: exceeded quota: q",
+        'InternalError: failed calling webhook "w.x": no endpoints',
+        "Invalid: spec.replicas",
+    )
+    nodes, samples = [node("/")], []
+    for region in range(REGIONS):
+        inside = []
+        for site in range(SITES):
+            path, reason = f"/r{region}/s{site}", reasons[(region * SITES + site) % 3]
+            one = sample(f"c{region}-{site}", reason, 1, path)
+            nodes.append(node(path, one))
+            inside.append(one)
+        nodes.append(node(f"/r{region}", *inside[:SAMPLES_MAX]))
+        samples += inside
+    # As reports are: some of the errors stand for all.
+    return form(exceptions=samples[:SAMPLES_MAX], nodes=nodes)
+
+
+def test_five_hundred_errors_are_three_causes():
+    found = causes([five_hundred()])
+
+    assert [each["cause"] for each in found] == [
+        "refused/configmaps/Quota",
+        "refused/place/WebhookUnreachable",
+        "refused/configmaps/Invalid",
+    ]
+    assert sum(each["destinations"] for each in found) == REGIONS * SITES
+    for each in found:
+        by_tier = {tier["tier"]: (tier["nodes"], tier["of"]) for tier in each["tiers"]}
+        assert by_tier == {
+            1: (REGIONS, REGIONS),
+            2: (each["destinations"], REGIONS * SITES),
+        }
+        assert each["example"]["path"].startswith("/r0/s")
+        assert each["remedy"]
+        assert not each["exact"]
+
+
+def test_holds_and_silent_nodes_are_causes_too():
+    hold = {"reason": "AwaitingApproval", "message": "wave", "remedy": "approve", "destinations": 3}
+    away = {"path": "/r1", "since_ms": 7, "state": "unreachable", "destinations": 100}
+    listed = causes([form(held=[hold], unreachable=[away], nodes=[node("/r1"), node("/r2")])])
+
+    assert [(each["cause"], each["destinations"]) for each in listed] == [
+        ("mailbox/node/unreachable", 100),
+        ("approval/placement/AwaitingApproval", 3),
+    ]
+    assert listed[0]["tiers"] == [{"tier": 1, "nodes": 1, "of": 2}]
+    assert (listed[0]["sinceMs"], listed[1]["remedy"]) == (7, "approve")
+
+
+def test_several_placements_have_one_cause():
+    two = [form(name, exceptions=[sample("a", "Invalid: x", 4, "/r1/s1")]) for name in ("a", "b")]
+    [one] = causes(two)
+    assert (one["placements"], one["destinations"]) == (["a", "b"], 4)
+    assert one["stage"] == CopyStage.REFUSED
+
+
+def test_a_table_fits_a_terminal_and_nothing_is_wrong_says_so():
+    lines = list(causes_view({"causes": causes([five_hundred()])}).lines(100, styled=False))
+    assert lines[0].split()[:4] == ["STAGE", "ELEMENT", "CATEGORY", "AT"]
+    assert all(len(line) <= 100 for line in lines)
+    assert sum(line.startswith("  do: ") for line in lines) == len(("quota", "webhook", "policy"))
+    assert list(causes_view({"causes": []}).lines(80, styled=False)) == ["nothing is wrong"]
