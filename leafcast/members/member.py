@@ -386,11 +386,15 @@ class Member:
                 self._unread.add(name)
             self._laid.set()
             if changes.empty():
-                await server.become(self._node.neighbours())
-                await self._read_anew(server)
+                await self._follow_files(server)
 
-    async def _read_anew(self, server: EmbeddedServer) -> None:
-        """Have the server show and believe what its files say; raises ServerFailed."""
+    async def _follow_files(self, server: EmbeddedServer) -> None:
+        """Have the server link to, show and believe what its files say.
+
+        Raises ServerFailed, or BusBroken if a link stays open.
+        """
+        # Who is believed at the parent is written to a file of its own as this is asked.
+        await server.become(self._node.neighbours())
         if not self._unread.isdisjoint(self._node.server_files):
             await server.reload()
         self._unread.clear()
@@ -428,7 +432,7 @@ class Member:
         if kept:
             texts = {name: self._opened(name, data) for name, data in kept.items()}
             self._unread |= state.files.lay_all(texts)
-            await self._read_anew(machine.server)
+            await self._follow_files(machine.server)
         if why := self._node.why_not():
             raise BusBroken(why)
         await settled()
