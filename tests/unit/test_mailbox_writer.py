@@ -4,6 +4,7 @@ import sys
 
 from relay.core.events import MailSlot
 from relay.core.link.writer import MailboxWriter, Supply
+from schemas.records.snapshots import SnapshotRank
 from tests.unit.test_keys_first import Target, location
 
 MANY = 1000
@@ -76,3 +77,43 @@ def test_a_restored_slot_of_another_record_is_written_again():
     writer.flush(0.0)
     assert writer.slots[key].version is target.record(key).version
     writer.assert_invariants()
+
+
+def test_who_read_what_a_former_run_left_reads_on_behind_it_whatever_is_written_since():
+    target = Target()
+    kept, newer = location(target, 1), location(target, 2)
+    writer = writer_of(target)
+    payload = target.record(kept).payload_hash
+    writer.restore(MailSlot("child", kept, 7, 1, payload, has_body=True))
+    held, reached = writer._digest.of_all, SnapshotRank(0, 1)
+    writer.mark(newer)
+    writer.flush(0.0)
+    assert writer._digest.of_all != held
+    # The same hello comes again under load: before the write is confirmed, and after.
+    assert writer.read_through(held, reached, ()) == 7
+    writer.written(newer, 9)
+    assert writer.end == 9
+    assert writer.read_through(held, reached, ()) == 7
+    assert writer.read_through(writer._digest.of_all, reached, ()) == 9
+    assert writer.read_through(bytes(16), reached, ()) is None
+    writer.assert_invariants()
+
+
+def test_a_mailbox_that_is_written_anew_is_read_whole():
+    target = Target()
+    kept = location(target, 1)
+    writer = writer_of(target)
+    payload = target.record(kept).payload_hash
+    writer.restore(MailSlot("child", kept, 7, 1, payload, has_body=True))
+    held = writer._digest.of_all
+    writer.rewrite()
+    assert writer.read_through(held, SnapshotRank(0, 1), ()) is None
+
+
+def test_of_an_empty_mailbox_nothing_was_read_before():
+    target = Target()
+    writer = writer_of(target)
+    held = writer._digest.of_all
+    writer.mark(location(target, 1))
+    writer.flush(0.0)
+    assert writer.read_through(held, SnapshotRank(0, 1), ()) is None

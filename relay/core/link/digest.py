@@ -23,7 +23,7 @@ class MailDigest:
     def __init__(self) -> None:
         # The generation of the snapshot under which the digest is taken.
         self.snapshot = 0
-        self._sum = 0
+        self._sum = self._sum_of_all = 0
         # What is above the snapshot.
         self._ahead: dict[MailKey, Version] = {}
         # What the snapshot does not list as it is held: orphaned, outdated.
@@ -42,11 +42,11 @@ class MailDigest:
     @property
     def of_all(self) -> bytes:
         """The same of all that was added, whatever the snapshot."""
-        apart = (*self._ahead.values(), *self._excluded.values())
-        return _as_bytes((self._sum + sum(it.digest_term for it in apart)) % DIGEST_MODULUS)
+        return _as_bytes(self._sum_of_all % DIGEST_MODULUS)
 
     def add(self, key: MailKey, version: Version) -> None:
         """Take in a record that was not there."""
+        self._sum_of_all += version.digest_term
         if version.generation > self.snapshot:
             self._ahead[key] = version
         else:
@@ -54,6 +54,7 @@ class MailDigest:
 
     def remove(self, key: MailKey, version: Version) -> None:
         """Take out a record that was added."""
+        self._sum_of_all -= version.digest_term
         if self._ahead.pop(key, None) is None and self._excluded.pop(key, None) is None:
             self._sum -= version.digest_term
 
@@ -82,9 +83,11 @@ class MailDigest:
                 self._excluded[key] = version
                 self._sum -= version.digest_term
         self._sum %= DIGEST_MODULUS
+        self._sum_of_all %= DIGEST_MODULUS
 
     def _begin_anew(self, snapshot: int, held: Iterable[tuple[MailKey, Version]]) -> None:
-        self.snapshot, self._sum, self._ahead, self._excluded = snapshot, 0, {}, {}
+        self.snapshot, self._sum, self._sum_of_all = snapshot, 0, 0
+        self._ahead, self._excluded = {}, {}
         for key, version in held:
             self.add(key, version)
 

@@ -135,6 +135,8 @@ class MailboxWriter:
         self._snapshot_reign = 0
         self._excluded: tuple[tuple[MailKey, Version], ...] = ()
         self._digest = MailDigest()
+        # The digest of all that a former run left here, and where that ended.
+        self._left: tuple[bytes, int] | None = None
         self._checkpoints: deque[_Checkpoint] = deque(maxlen=CHECKPOINTS_MAX)
 
     @property
@@ -183,6 +185,7 @@ class MailboxWriter:
         self.last_sequence = max(self.last_sequence, kept.sequence)
         if kept.key == SNAPSHOT_KEY:
             self._digest.advance(kept.generation)
+        self._left = self._digest.of_all, self.last_sequence
         self._dirty[kept.key] = 0
 
     def mark(self, key: MailKey, cause: int = 0) -> None:
@@ -262,7 +265,7 @@ class MailboxWriter:
             if key != SNAPSHOT_KEY:
                 self.mark(key, _NO_CAUSE)
         self._snapshot_due = True
-        self._digest = MailDigest()
+        self._digest, self._left = MailDigest(), None
         self._checkpoints.clear()
 
     # The snapshot.
@@ -377,12 +380,19 @@ class MailboxWriter:
     ) -> int | None:
         """Up to where a child need not read that read in another run; None: it is not known.
 
-        `held` is its digest of all that the mailbox showed it in full. No digest tells of heads
-        and of snapshots: so it reads on before the first head that is newer than what it reached,
-        or that it wants, be it an old one, and before a snapshot that it did not reach.
+        `held` is its digest of all that the mailbox showed it in full: now, or as this run began,
+        which may have written since, and may do so until the child hears its welcome. No digest
+        tells of heads and of snapshots: so it reads on before the first head that is newer than
+        what it reached, or that it wants, be it an old one, and before a snapshot that it did not
+        reach.
         """
-        if not held or held != self._digest.of_all:
+        if not held:
             return None
+        end = self.end
+        if held != self._digest.of_all:
+            if self._left is None or held != self._left[0]:
+                return None
+            end = min(end, self._left[1])
         if self._snapshot_reign > reached.reign:
             reached = SnapshotRank(reached.reign, -1)
         unread = (
@@ -393,7 +403,7 @@ class MailboxWriter:
             # That is still to come behind the end.
             and key not in self._in_flight
         )
-        return min((sequence - 1 for sequence in unread), default=self.end)
+        return min(end, min((sequence - 1 for sequence in unread), default=end))
 
     def _counted(self) -> Iterator[tuple[MailKey, Version]]:
         """What the digest is of."""
