@@ -24,6 +24,7 @@ from leafcast.node.credentials.server_trust import ServerStep, ServerTrust
 from leafcast.node.kept_store import STORE_LOOK_SECONDS, keep_store, left_to_others
 from leafcast.node.known_children import KnownChildren
 from leafcast.node.options import Listening, NodeEnvironment, NodeIdentity
+from leafcast.node.redialling import Redialling
 from relay.adapters.jetstream.connection import Connection
 from relay.adapters.jetstream.fence import FencedPublisher, take_fence
 from relay.adapters.jetstream.stream_mending import mend_if_damaged
@@ -40,8 +41,7 @@ from relay.ports import BusBroken, Clock
 from relay.space_errors import SpaceError
 
 SYNC_LOOK_SECONDS = 60.0
-REDIAL_SECONDS, REDIAL_LOOK_SECONDS = 15.0, 1.0
-"""So long a parent is silent that only changes its active member."""
+REDIAL_LOOK_SECONDS = 1.0
 SEVERAL = 2
 LISTEN_AFTER_SECONDS = 1.0
 OPEN_ATTEMPTS_MAX, OPEN_PAUSE_SECONDS = 20, 0.1
@@ -250,16 +250,15 @@ class NodeServer:
             }
         return {**status, "storeRemovals": self._removals}
 
-    async def look_for_parent(self, is_linked: Callable[[], bool]) -> None:
+    async def look_for_parent(
+        self, is_linked: Callable[[], bool], is_silent: Callable[[], bool]
+    ) -> None:
         """Have the server dial elsewhere where a parent of several addresses answers no more."""
-        lost_at = self._world.clock.now().seconds
+        redialling, clock = Redialling(self._world.dice), self._world.clock
         while isinstance(self.server, EmbeddedServer):
-            await self._world.clock.sleep(REDIAL_LOOK_SECONDS)
-            now = self._world.clock.now().seconds
-            if is_linked() or self.server.parents_known < SEVERAL:
-                lost_at = now
-            elif now - lost_at > REDIAL_SECONDS:
-                lost_at = now
+            await clock.sleep(REDIAL_LOOK_SECONDS)
+            linked = is_linked() or self.server.parents_known < SEVERAL
+            if redialling.is_due(clock.now().seconds, is_linked=linked, is_silent=is_silent()):
                 try:
                     await self.server.redial()
                 except BusBroken as error:

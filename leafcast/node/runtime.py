@@ -211,11 +211,15 @@ class NodeRuntime:
         # Nothing hangs below an edge.
         async with self.hosted.serving(link, lets_in=not self.attached) as group:
             group.create_task(self._key.change_over(lambda: self.server), name=f"key {self.path}")
-            group.create_task(self.hosted.look_for_parent(self._is_linked), name="redialling")
+            looking = self.hosted.look_for_parent(self._is_linked, self._is_parent_silent)
+            group.create_task(looking, name="redialling")
             await self._run_relay()
 
     def _is_linked(self) -> bool:
         return self._uplink is None or (self._run is not None and self._run.bus.linked)
+
+    def _is_parent_silent(self) -> bool:
+        return self._run is not None and self._run.bus.is_parent_silent
 
     async def _run_relay(self) -> None:
         pause = RESTART_SECONDS_MIN

@@ -1,5 +1,8 @@
 """What a message bus still keeps when links break, servers die and nodes come and go."""
 
+import os
+import signal
+
 import pytest
 
 from relay.adapters.jetstream import mailbox as jetstream_mailbox
@@ -10,6 +13,7 @@ from relay.core.events import HelloArrived, ReportArrived
 from relay.ports import BusBroken
 from schemas.values.subjects import deliveries
 from schemas.values.wire import replace
+from tests.awaiting import eventually
 from tests.contract.buses import TREES, NatsTree, key, letter, links, mails, of
 
 
@@ -41,6 +45,29 @@ async def test_a_link_cut_and_healed_is_told_and_loses_nothing(tree):
     assert links(emea.events) == [True, False, True]
     assert await bus.send_report({"a": b"1"})
     await listener.until(lambda events: ReportArrived("emea", "a", b"1") in events)
+
+
+@pytest.mark.nats
+async def test_a_parent_that_answers_nothing_is_silent_and_one_without_a_link_is_not(tmp_path):
+    async with NatsTree(tmp_path) as tree:
+        await tree.plant("/")
+        centre, _ = await tree.open()
+        bus, emea = await tree.sprout("/emea", centre)
+        server, _ = tree._servers["/"]
+        os.kill(server.pid, signal.SIGSTOP)
+        try:
+            assert not await bus.send_hello(b"beat")
+            await emea.linked(up=False)
+            await eventually(lambda: bus.is_parent_silent, "what answers nothing is not silent")
+        finally:
+            os.kill(server.pid, signal.SIGCONT)
+        await emea.linked()
+        assert not bus.is_parent_silent
+        await tree.cut("/emea")
+        assert not await bus.send_hello(b"beat")
+        await emea.linked(up=False)
+        assert not await bus._uplink._probe()
+        assert not bus.is_parent_silent
 
 
 async def test_a_reset_while_the_link_is_cut_counts_for_nothing(tree):

@@ -163,6 +163,11 @@ class JetStreamBus:
         return self._uplink is None or self._uplink.linked
 
     @property
+    def is_parent_silent(self) -> bool:
+        """Whether nothing answered when the parent was asked last, be it to refuse."""
+        return self._uplink is not None and self._uplink.is_silent
+
+    @property
     def server_version(self) -> str:
         """Of the node's nats-server, such as 2.15.1."""
         return self._relay.server_version

@@ -80,6 +80,8 @@ class Uplink:
         self.mailbox = Mailbox(connection, path, inbox, clock, came=self._mail_came, lost=self.lost)
         self._system = system
         self._blob_asks = 1
+        self.is_silent = False
+        """Whether nothing answered when the parent was asked last, be it to refuse."""
 
     @property
     def linked(self) -> bool:
@@ -247,7 +249,11 @@ class Uplink:
 
     async def _info(self) -> tuple[int, int] | None:
         """How many deliveries of the mailbox there were, how many are left, if the parent says."""
+        asked_at = self._clock.now().seconds
         answer = await self._ask("up.info", PROBE_SECONDS)
+        # That there is no link the own server says at once.
+        waited = self._clock.now().seconds - asked_at
+        self.is_silent = answer is None and waited > PROBE_SECONDS / 2
         if answer is None:
             return None
         try:
