@@ -24,6 +24,7 @@ from schemas.values import subjects
 from schemas.values.identity import NodePath
 
 T = TypeVar("T")
+E = TypeVar("E", bound=Exception)
 
 MESSAGE_MAX_BYTES = 1024 * 1024
 MAIL_MAX_BYTES = MESSAGE_MAX_BYTES - 4096
@@ -144,15 +145,33 @@ async def _make_bounded(
 
 
 async def _make(connection: Connection, name: str, config: dict[str, Any]) -> None:
-    """Make it, or give it these settings; tried again while a leader does not know all members."""
+    """Make it, or give it these settings."""
+    await create_or_update(
+        lambda: connection.api(f"STREAM.CREATE.{name}", **config),
+        lambda: connection.api(f"STREAM.UPDATE.{name}", **config),
+        JetStreamRefused,
+        lambda error: error.code,
+    )
+
+
+async def create_or_update(
+    create: Callable[[], Awaitable[object]],
+    update: Callable[[], Awaitable[object]],
+    refusal: type[E],
+    code_of: Callable[[E], int | None],
+) -> None:
+    """Create a stream, or update the one of its name; what else is refused is raised.
+
+    It is tried again while a leader that was just elected may not know all members.
+    """
     for attempt in range(PLACEMENT_ATTEMPTS):
         try:
-            await connection.api(f"STREAM.CREATE.{name}", **config)
-        except JetStreamRefused as error:
-            if error.code == _NAME_IN_USE:
-                await connection.api(f"STREAM.UPDATE.{name}", **config)
+            await create()
+        except refusal as error:
+            if code_of(error) == _NAME_IN_USE:
+                await update()
                 return
-            if error.code != NO_SUITABLE_PEERS or attempt + 1 == PLACEMENT_ATTEMPTS:
+            if code_of(error) != NO_SUITABLE_PEERS or attempt + 1 == PLACEMENT_ATTEMPTS:
                 raise
         else:
             return

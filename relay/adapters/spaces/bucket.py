@@ -31,7 +31,7 @@ from nats.js.errors import APIError, NotFoundError
 from nats.js.errors import Error as JetStreamError
 
 from relay.adapters.jetstream.backpressure_client import PAUSE_SECONDS, patient_jetstream
-from relay.adapters.jetstream.connection import NO_SUITABLE_PEERS, JetStreamRefused
+from relay.adapters.jetstream.connection import JetStreamRefused
 from relay.adapters.jetstream.fence import FencedPublisher
 from relay.adapters.jetstream.publish import (
     EXPECTED_SEQUENCE,
@@ -43,7 +43,7 @@ from relay.adapters.jetstream.publish import (
 )
 from relay.adapters.jetstream.reconnecting_client import losses
 from relay.adapters.jetstream.stream_mending import MARKED_SECONDS, kept_metadata
-from relay.adapters.jetstream.streams import PLACEMENT_ATTEMPTS, PLACEMENT_SECONDS
+from relay.adapters.jetstream.streams import create_or_update
 from relay.adapters.spaces.bucket_values import (
     EVERY_PART,
     Parts,
@@ -69,7 +69,7 @@ CHECKSUM, LOSS = "Lc-Sum", "lost"
 GUARD, FENCE = "_guard", "_fence"
 """Beside the entries of a bucket that is kept at several servers."""
 _CHECKSUM_BYTES = 16
-_WRONG_LAST, _NAME_IN_USE = 10071, 10058
+_WRONG_LAST = 10071
 _NANOSECONDS = 1_000_000_000
 
 logger = logging.getLogger(__name__)
@@ -133,19 +133,12 @@ class Bucket:
             allow_atomic=True if self._replicas > 1 else None,
             metadata=dict(noted) or None,
         )
-        for attempt in range(PLACEMENT_ATTEMPTS):
-            try:
-                await self._jetstream.add_stream(config)
-            except APIError as error:
-                if error.err_code == _NAME_IN_USE:
-                    await self._jetstream.update_stream(config)
-                    return
-                # A leader that was just elected may not know all members.
-                if error.err_code != NO_SUITABLE_PEERS or attempt + 1 == PLACEMENT_ATTEMPTS:
-                    raise
-            else:
-                return
-            await asyncio.sleep(PLACEMENT_SECONDS)  # noqa: TID251 - no decision hangs on it
+        await create_or_update(
+            lambda: self._jetstream.add_stream(config),
+            lambda: self._jetstream.update_stream(config),
+            APIError,
+            lambda error: error.err_code,
+        )
 
     async def _settings_noted(self) -> dict[str, str]:
         try:
