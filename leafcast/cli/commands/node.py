@@ -304,16 +304,24 @@ def revoke(path: str, data_dir: Path | None) -> None:
         click.echo(
             f"node {path} revoked; {above} does not answer, and cuts its link when it is back"
         )
-    _tell_unconfirmed(path, answer["unconfirmed"])
+    if answer["cut"] or answer["unconfirmed"]:
+        _tell_unconfirmed(path, answer["unconfirmed"])
     if answer["edge"]:
         click.echo(f"It has the fleet key; to seal under another one: {ROTATE_FLEET}")
     click.echo(f"To let it in again: leafcast node add {path}")
 
 
-def _tell_unconfirmed(path: str, members: list[str]) -> None:
-    """Say at which members of its parent a key that is void may still open the door."""
-    if members:
-        who = f"{' and '.join(members)} of {NodePath.parse(path).parent}"
+def _tell_unconfirmed(path: str, members: list[str] | None) -> None:
+    """Say at which members of its parent a key that is void may still open the door.
+
+    None where nobody knows.
+    """
+    above = NodePath.parse(path).parent
+    if members is None:
+        said = f"Not confirmed: {above} does not answer, and may let it in until it heard of this"
+        click.echo(sanitize(said))
+    elif members:
+        who = f"{' and '.join(members)} of {above}"
         said = "the old key may be good there until that answers again; see leafcast tree --members"
         click.echo(sanitize(f"Not confirmed by member {who}: {said}"))
 

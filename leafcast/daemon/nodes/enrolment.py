@@ -6,6 +6,7 @@ their accounts with few reloads, and their inventory is written many objects at 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -22,7 +23,7 @@ from leafcast.centre.inventory import edge_objects
 from leafcast.daemon.nodes.relocation import name_for
 from leafcast.node.member_forms import MEMBERS_ASKED, SILENT
 from relay.adapters.server.nkey_pairs import entrance_pair
-from relay.ports import Clock
+from relay.ports import BusBroken, Clock
 from relay.shell.asker import AskFailed
 from relay.waiting import in_turns, some_at_once
 from schemas.objects.objects import validate_object
@@ -36,12 +37,15 @@ from schemas.values.identity import NodePath
 from schemas.values.wording import many
 
 ADMIT_SECONDS_MAX, ADMIT_SECONDS_EACH = 10.0, 0.05
+CONFIRM_SECONDS_MAX = 2.0
+"""So long a parent that does not answer is asked again which of its members let in whom."""
 POLL_SECONDS, POLL_SECONDS_MAX = 0.2, 2.0
 WRITES_AT_ONCE = 64
 NAMED_SECONDS = 60
 """So long what a person did to a node by name is not taken for what follows from an edit."""
 
 Json = dict[str, Any]
+log = logging.getLogger("leafcast")
 
 
 class States(Protocol):
@@ -303,31 +307,44 @@ class Enrolment:
                 pause = min(2 * pause, POLL_SECONDS_MAX)
         return not awaited
 
-    async def unconfirmed(self, parent: NodePath) -> list[str]:
+    async def unconfirmed(self, parent: NodePath) -> list[str] | None:
         """Which of its members may let in other children, or by other keys, than the active one.
 
-        None of a node that does not answer.
+        None where nobody knows: the node does not answer.
         """
-        with suppress(ApiError):
-            answer = await self.answer(parent, "ask again", {MEMBERS_ASKED: ""})
-            return [it["name"] for it in _lacking(answer)]
-        return []
+        answer = await self._of_members(parent, self._clock.now().seconds + CONFIRM_SECONDS_MAX)
+        return [it["name"] for it in _lacking(answer)] if answer is not None else None
 
-    async def let_out(self, path: NodePath) -> list[str]:
+    async def let_out(self, path: NodePath) -> list[str] | None:
         """Wait a while until the parent of a removed node lets it in no more.
 
-        Returns the members of the parent that may do so still; none of one that does not answer.
+        Returns the members of the parent that may do so still; None where nobody knows, as it does
+        not answer.
         """
         until = self._clock.now().seconds + ADMIT_SECONDS_MAX
         while True:
-            try:
-                answer = await self.answer(path.parent, "ask again", {MEMBERS_ASKED: ""})
-            except ApiError:
-                return []
+            asked_until = self._clock.now().seconds + CONFIRM_SECONDS_MAX
+            answer = await self._of_members(path.parent, asked_until)
+            if answer is None:
+                return None
             lacking = _lacking(answer)
             waits = any(it["role"] != SILENT for it in lacking) or path.name in answer["children"]
             if not waits or self._clock.now().seconds >= until:
                 return [it["name"] for it in lacking]
+            await self._clock.sleep(POLL_SECONDS)
+
+    async def _of_members(self, path: NodePath, until: float) -> Json | None:
+        """What a node says of its members; None if it does not answer, and is asked in vain again.
+
+        A server that takes in a change of its children serves nobody for a moment.
+        """
+        while True:
+            try:
+                return await self.answer(path, "ask again", {MEMBERS_ASKED: ""})
+            except (ApiError, BusBroken) as error:
+                log.debug("%s is asked for its members in vain: %s", path, error)
+            if self._clock.now().seconds >= until:
+                return None
             await self._clock.sleep(POLL_SECONDS)
 
     async def hanging(self) -> dict[str, str]:

@@ -50,9 +50,9 @@ class Membership:
     async def remove(self, path: str, *, force: bool = False) -> Json:
         """Take a node out of the tree: `{removed: [path], left: [what stays behind], unconfirmed}`.
 
-        `unconfirmed` names the members of its parent that may let it in still. Without `force` it
-        must answer and have none below it, and gives back what it was sent first. Raises ApiError,
-        NodeRefused.
+        `unconfirmed` names the members of its parent that may let it in still, None if that does
+        not answer. Without `force` it must answer and have none below it, and gives back what it
+        was sent first. Raises ApiError, NodeRefused.
         """
         where = NodePath.parse(path)
         async with self._changing:

@@ -89,8 +89,8 @@ class NodeKeys:
     async def revoke(self, path: str) -> Json:
         """Make its keys void: `{cut, parent, unconfirmed, edge}`. Raises ApiError.
 
-        Whether its parent knows, who that is, the members of it that did not confirm it, and
-        whether it is an edge.
+        Whether its parent knows, who that is, the members of it that did not confirm it (None if it
+        does not answer), and whether it is an edge.
         """
         where = NodePath.parse(path)
         async with self._changing:
