@@ -163,7 +163,8 @@ def _listen_alone(place: DataDir) -> None:
     """Have a centre say no more that it listens where its other members did."""
     member, listens = kept_member(place.folder), kept_listen_settings(place.folder)
     if member is not None and member.listens and listens is not None:
-        keep_listen_settings(place.folder, replace(listens, urls=member.listens))
+        alone = replace(listens, urls=member.listens, of_members=False)
+        keep_listen_settings(place.folder, alone)
 
 
 def end_broken_change(place: DataDir) -> None:

@@ -18,18 +18,21 @@ from leafcast.join.join_request import JoinRequester
 from leafcast.join.joined_node import JoinFailed
 from leafcast.machine import host_name
 from leafcast.members.addresses import (
+    HostRefused,
     MemberHost,
+    leaf_port,
     leaf_url,
     member_host,
     route_port,
     served_names,
+    shared_port,
 )
 from leafcast.members.founding import GRANT, read_founding, settle
 from leafcast.members.sealed_state import opened
 from leafcast.members.settings import MemberSettings, kept_member
 from leafcast.node.credentials.node_certificate import NodeCertificate
 from leafcast.node.known_children import KnownChildren
-from leafcast.node.listen_settings import ListenRefused, ListenSettings
+from leafcast.node.listen_settings import ListenRefused, ListenSettings, kept_listen_settings
 from relay.adapters.server.leaf_address import LOOPBACK
 from relay.adapters.server.ports import ServerPorts, free_ports, keep_ports, kept_ports
 from relay.atomic_file import atomic_write, make_folder
@@ -44,6 +47,9 @@ from schemas.enrolment.tokens import Token
 from schemas.values.codec import from_json
 from schemas.values.identity import NodePath
 
+_WITHOUT_CHILDREN = (
+    "take those nodes out first (`leafcast node remove`) and let them join anew once it has grown"
+)
 _ROUTE_ATTEMPT = 7
 """Where the port for routes is looked for: behind those for the server's clients and children."""
 
@@ -63,6 +69,9 @@ def member_reach(host: str, listens: ListenSettings | None) -> MemberReach:
         remedy = "say --listen NAME[:PORT], without --tls-cert"
         raise ListenRefused(listens.urls[0], reason, remedy)
     own = member_host(host or (listens.hosts[0] if listens is not None else LOOPBACK))
+    urls = listens.urls if listens is not None else ()
+    if urls and (shared := shared_port(own.host, own.port, urls)):
+        raise HostRefused(host, f"{shared}, by --listen")
     if listens is not None:
         if not own.is_away:
             remedy = "say with --member-host where the other members reach this machine"
@@ -73,13 +82,17 @@ def member_reach(host: str, listens: ListenSettings | None) -> MemberReach:
 
 @dataclass(frozen=True, slots=True)
 class KeptMemberRequest:
-    """What a folder remembers of its request: the private key, and the ports of its server."""
+    """What a folder remembers of its request: the private key, and the ports of its server.
+
+    `host` is where the others were to reach it as the port for routes was chosen.
+    """
 
     token: str
     key: str = field(repr=False)
     client_port: int
     leaf_port: int
     route_port: int
+    host: str = ""
 
 
 class JoiningMember:
@@ -165,21 +178,35 @@ class JoiningMember:
         """Refuse addresses at which children of the node would not find it any more: JoinFailed."""
         if not KnownChildren(self.server_folder).nkeys:
             return
-        kept = NodeCertificate.kept(self.server_folder)
-        dialled = set(kept.names) - {LOOPBACK} if kept is not None else set[str]()
-        hosts = set(served_names(self._reach.urls)) - {LOOPBACK} if self._reach.urls else set()
-        if dialled <= hosts and bool(dialled) is bool(hosts):
+        urls = self._reach.urls
+        try:
+            kept = kept_listen_settings(self._folder)
+        except ListenRefused as error:
+            remedy = "run it once more as the relay that it is, with the --listen that it had"
+            raise JoinFailed(self._path, str(error), remedy) from error
+        if kept is not None and kept.is_others:
+            reason = f"its children dial {' and '.join(kept.urls)}, where the certificate is yours"
+            remedy = f"members show one of the tree's authority: {_WITHOUT_CHILDREN}"
+            raise JoinFailed(self._path, reason, remedy)
+        dialled = set(kept.urls if kept is not None else self._certified())
+        reached = set(urls if kept is not None else served_names(urls))
+        # One machine listens at one port, whatever is forwarded to it.
+        is_moved = kept is not None and bool(urls) and leaf_port(urls) != leaf_port(kept.urls)
+        if dialled <= reached and bool(dialled) is bool(urls) and not is_moved:
             return
         if dialled:
-            reason = f"its children dial {', '.join(sorted(dialled))}"
+            listed = ", ".join(kept.urls if kept is not None else sorted(dialled))
+            reason = f"its children dial {listed}"
             remedy = "say the --listen that it had, with its port; --member-host may be another"
         else:
             reason = "its children reach it in clear, on this machine alone"
-            remedy = (
-                "leave out --member-host and --listen, or take those nodes out first "
-                "(`leafcast node remove`) and let them join anew once it has grown"
-            )
+            remedy = f"leave out --member-host and --listen, or {_WITHOUT_CHILDREN}"
         raise JoinFailed(self._path, reason, remedy)
+
+    def _certified(self) -> set[str]:
+        """For which hosts it has a certificate of the tree's: former releases noted no more."""
+        certificate = NodeCertificate.kept(self.server_folder)
+        return set(certificate.names) - {LOOPBACK} if certificate is not None else set()
 
     def _has_state(self) -> bool:
         """Whether the node runs in this folder; raises DataDirUnusable for another's."""
@@ -191,16 +218,23 @@ class JoiningMember:
 
     def _remembered(self) -> KeptMemberRequest:
         """The request of an earlier start with this token, or a new one, written down."""
-        file = self._folder / MEMBER_REQUEST_FILE
-        kept = read_member_note(file)
-        if kept is None or kept.token != self._token.token_id:
-            # Children know those of a node that runs here.
-            ports = kept_ports(self.server_folder) or free_ports(self.server_folder, 0)
-            route = route_port(self._reach.host, self.server_folder, _ROUTE_ATTEMPT)
-            key = self._dice.entropy(PrivateKey.SIZE).hex()
-            kept = KeptMemberRequest(self._token.token_id, key, ports.client, ports.leaf, route)
-            atomic_write(file, json.dumps(asdict(kept), indent=2) + "\n")
-        return kept
+        file, host = self._folder / MEMBER_REQUEST_FILE, self._reach.host
+        found = read_member_note(file)
+        kept = found if found is not None and found.token == self._token.token_id else None
+        # Children know those of a node that runs here.
+        ports = kept_ports(self.server_folder) or free_ports(self.server_folder, 0)
+        if kept is not None:
+            ports = ServerPorts(kept.client_port, kept.leaf_port)
+        taken = {ports.client, ports.leaf, *(leaf_port([it]) for it in self._reach.urls)}
+        if kept is not None and kept.host == host.host and kept.route_port not in taken:
+            return kept
+        route = route_port(host, self.server_folder, _ROUTE_ATTEMPT, taken)
+        key = kept.key if kept is not None else self._dice.entropy(PrivateKey.SIZE).hex()
+        made = KeptMemberRequest(
+            self._token.token_id, key, ports.client, ports.leaf, route, host.host
+        )
+        atomic_write(file, json.dumps(asdict(made), indent=2) + "\n")
+        return made
 
 
 def read_member_note(file: Path) -> KeptMemberRequest | None:

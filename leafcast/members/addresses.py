@@ -5,8 +5,9 @@ Pure but for what is asked of the machine's ports.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -59,12 +60,30 @@ def member_host(text: str) -> MemberHost:
     return MemberHost(host, port or 0)
 
 
-def route_port(host: MemberHost, folder: Path, attempt: int) -> int:
-    """Where a machine listens for the other members: as it was told, or where nobody listens."""
+def route_port(host: MemberHost, folder: Path, attempt: int, taken: Collection[int]) -> int:
+    """Where a machine listens for the other members: as it was told, or where nobody listens.
+
+    `taken` are ports of its own on which its server will listen for others.
+    """
     if host.port:
         return host.port
-    is_usual = host.is_away and is_free(ROUTE_PORT)
-    return ROUTE_PORT if is_usual else free_port(folder, attempt)
+    if host.is_away and ROUTE_PORT not in taken and is_free(ROUTE_PORT):
+        return ROUTE_PORT
+    found = (free_port(folder, it) for it in count(attempt))
+    return next(port for port in found if port not in taken)
+
+
+def leaf_port(urls: Sequence[str]) -> int:
+    """Where a machine listens for children; to the other addresses of it that is forwarded."""
+    return urlsplit(urls[0]).port or LEAF_PORT
+
+
+def shared_port(host: str, route: int, urls: Sequence[str]) -> str:
+    """Why the other members cannot reach a machine at this port; "" if children do not."""
+    dialled = {(host_form(it.hostname or ""), it.port or LEAF_PORT) for it in map(urlsplit, urls)}
+    if route != leaf_port(urls) and (host, route) not in dialled:
+        return ""
+    return f"port {route} is to be that of children and of the other members"
 
 
 def bracketed(host: str) -> str:
@@ -87,7 +106,9 @@ def misfit(machine: MemberRequest) -> str:
     try:
         if member_host(machine.host).is_away:
             found = listen_settings(leaf_urls_of(machine), "", "", "")
-            return "a proxy has the certificate there" if found.behind_proxy else ""
+            if found.behind_proxy:
+                return "a proxy has the certificate there"
+            return shared_port(machine.host, machine.route_port, found.urls)
     except (HostRefused, ListenRefused) as error:
         return str(error)
     return "it listens to other machines, and says no host for them" if machine.listens else ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -46,6 +46,8 @@ class ListenSettings:
     key: str = ""
     # A file with those who signed what children are shown; "" without.
     authorities: str = ""
+    # Whether they are those of several members, of which each has some.
+    of_members: bool = False
 
     @property
     def behind_proxy(self) -> bool:
@@ -125,20 +127,25 @@ def kept_listen_settings(folder: Path) -> ListenSettings | None:
     try:
         form = from_json((folder / FILE).read_bytes())
         files = [str(form[name]) for name in ("certificate", "key", "authorities")]
-        return listen_settings(list(map(str, form["urls"])), *files)
+        found = listen_settings(list(map(str, form["urls"])), *files)
+        return replace(found, of_members=bool(form.get("ofMembers")))
     except FileNotFoundError:
         return None
     except (ValueError, KeyError, TypeError) as error:
         raise ListenRefused(str(folder / FILE), "it is damaged: say --listen again") from error
 
 
-def keep_listen_settings(folder: Path, settings: ListenSettings) -> None:
-    """Remember it for the next start."""
+def keep_listen_settings(folder: Path, settings: ListenSettings | None) -> None:
+    """Remember it for the next start, or (None) that nobody comes from elsewhere."""
+    if settings is None:
+        (folder / FILE).unlink(missing_ok=True)
+        return
     form = {
         "urls": list(settings.urls),
         "certificate": settings.certificate,
         "key": settings.key,
         "authorities": settings.authorities,
+        "ofMembers": settings.of_members,
     }
     atomic_write(folder / FILE, json.dumps(form, indent=2) + "\n")
 

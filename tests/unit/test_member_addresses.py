@@ -18,6 +18,7 @@ from leafcast.join.joining_member import JoiningMember, member_reach
 from leafcast.join.kept_grant import KeptGrant, write_grant
 from leafcast.join.relay_member import RelayMember, relay_state
 from leafcast.members.addresses import (
+    ROUTE_PORT,
     HostRefused,
     MemberHost,
     apart,
@@ -102,6 +103,14 @@ def test_what_a_member_cannot_listen_with_is_refused_with_the_remedy(host, liste
         member_reach(host, listen_settings([listen], files, files, ""))
 
 
+def test_one_port_for_children_and_for_the_other_members_is_refused():
+    listens = listen_settings(["m1.example:7522"], "", "", "")
+    with pytest.raises(HostRefused, match="port 7522") as refusal:
+        member_reach("10.0.0.7:7522", listens)
+    assert refusal.value.what == "10.0.0.7:7522"
+    assert member_reach("10.0.0.7:7523", listens).host.port == 7523
+
+
 @pytest.mark.parametrize(
     "changed",
     [
@@ -109,6 +118,8 @@ def test_what_a_member_cannot_listen_with_is_refused_with_the_remedy(host, liste
         {"listens": ("tls://m1.example:7522",)},
         {"host": "m1.example", "listens": ("nats://m1.example:7522",)},
         {"host": "m1.example", "listens": ("wss://m1.example/leaf",)},
+        {"host": "m1.example", "route_port": 7522, "listens": ("tls://away.example:7522",)},
+        {"host": "m1.example", "route_port": 7422, "leaf_port": 7422},
     ],
 )
 def test_a_machine_whose_addresses_nobody_can_be_told_is_refused(changed):
@@ -169,6 +180,12 @@ def test_two_machines_with_one_address_are_refused(tmp_path):
         MembersShow(tmp_path, TREE, EMEA, machines).certificate(NOW_MS)
 
 
+def test_a_route_to_where_children_dial_another_machine_is_refused(tmp_path):
+    machines = {**AWAY, "m3": with_fields(AWAY["m3"], host="m2.example", route_port=7522)}
+    with pytest.raises(ApiError, match=r"two machines .*m2\.example:7522"):
+        MembersShow(tmp_path, TREE, EMEA, machines).certificate(NOW_MS)
+
+
 def test_a_centre_says_at_all_its_members_that_it_listens(tmp_path):
     keep_listen_settings(tmp_path, listen_settings(["m1.example:7522"], "", "", ""))
     showing = MembersShow(tmp_path, TREE, NodePath(), AWAY)
@@ -176,6 +193,7 @@ def test_a_centre_says_at_all_its_members_that_it_listens(tmp_path):
     kept = kept_listen_settings(tmp_path)
     assert kept is not None
     assert kept.urls == showing.urls
+    assert kept.of_members
     assert kept.served_names[-2:] == ("m3.example", "127.0.0.1")
 
 
@@ -244,6 +262,18 @@ async def test_a_server_that_failed_to_dial_what_its_relay_learnt_is_told_again(
     assert server.dialled == [(*grant.parents, told)] * 2
 
 
+def member_of_relay(tmp_path, host, listen):
+    """A machine on which the relay ran, with a child, that is to be one of its members."""
+    folder = JoinedFolder(tmp_path, TREE, EMEA, "h" * 26)
+    folder.keep()
+    folder.node_folder.mkdir()
+    KnownChildren(folder.node_folder).put("s1", "U")
+    token = Token(b"s" * 16, TREE, b"p" * 16, EMEA, member=True)
+    invited = Invitation(("tls://centre.example:7422",), token, EMEA)
+    reach = member_reach(host, listen_settings(listen.split(), "", "", "") if listen else None)
+    return JoiningMember(invited, tmp_path, reach, SystemClock(), DICE, print), folder
+
+
 @pytest.mark.parametrize(
     ("certified", "host", "listen", "said"),
     [
@@ -253,19 +283,79 @@ async def test_a_server_that_failed_to_dial_what_its_relay_learnt_is_told_again(
     ],
 )
 async def test_a_relay_does_not_leave_its_children_behind(tmp_path, certified, host, listen, said):
-    folder = JoinedFolder(tmp_path, TREE, EMEA, "h" * 26)
-    folder.keep()
-    folder.node_folder.mkdir()
-    KnownChildren(folder.node_folder).put("s1", "U")
+    member, folder = member_of_relay(tmp_path, host, listen)
     if certified:
         names = (certified, "127.0.0.1")
         NodeCertificate(folder.node_folder, names).keep("key", "PEM", "PEM")
-    token = Token(b"s" * 16, TREE, b"p" * 16, EMEA, member=True)
-    invited = Invitation(("tls://centre.example:7422",), token, EMEA)
-    reach = member_reach(host, listen_settings([listen], "", "", "") if listen else None)
-    member = JoiningMember(invited, tmp_path, reach, SystemClock(), DICE, print)
     with pytest.raises(JoinFailed, match=said):
         await member.run()
+
+
+@pytest.mark.parametrize(
+    ("had", "files", "host", "listen", "said"),
+    [
+        ("emea.example:7522", "", "", "emea.example:7523", "its children dial .*:7522"),
+        ("emea.example:7522", "", "emea.example", "", "its children dial .*:7522"),
+        ("emea.example:7522", "", "", "", "its children dial .*:7522"),
+        (
+            "emea.example:7522 nat.example:443",
+            "",
+            "",
+            "nat.example:443 emea.example:7522",
+            "its children dial",
+        ),
+        ("wss://emea.example/leaf", "", "", "", "where the certificate is yours"),
+        (
+            "emea.example:7522",
+            "/own.pem",
+            "",
+            "emea.example:7522",
+            "where the certificate is yours",
+        ),
+    ],
+)
+async def test_a_relay_goes_on_where_its_children_dial(tmp_path, had, files, host, listen, said):
+    member, folder = member_of_relay(tmp_path, host, listen)
+    keep_listen_settings(folder.folder, listen_settings(had.split(), files, files, ""))
+    with pytest.raises(JoinFailed, match=said):
+        await member.run()
+
+
+@pytest.mark.parametrize("listen", ["emea.example:7522", "emea.example:7522 m1.example:9000"])
+def test_a_relay_that_listens_where_its_children_dial_may_become_a_member(tmp_path, listen):
+    member, folder = member_of_relay(tmp_path, "", listen)
+    keep_listen_settings(folder.folder, listen_settings(["emea.example:7522"], "", "", ""))
+    member._check_children()
+
+
+def test_a_relay_that_listens_no_more_says_so_in_its_folder(tmp_path):
+    keep_listen_settings(tmp_path, listen_settings(["emea.example"], "", "", ""))
+    keep_listen_settings(tmp_path, None)
+    assert kept_listen_settings(tmp_path) is None
+
+
+def test_a_machine_that_says_another_address_gets_a_port_for_that(tmp_path):
+    here, _ = member_of_relay(tmp_path, "", "")
+    asked = here._remembered()
+    assert asked.route_port != ROUTE_PORT
+
+    def again(host, listen):
+        token = Token(b"s" * 16, TREE, b"p" * 16, EMEA, member=True)
+        invited = Invitation(("tls://centre.example:7422",), token, EMEA)
+        reach = member_reach(host, listen_settings([listen], "", "", "") if listen else None)
+        return JoiningMember(invited, tmp_path, reach, SystemClock(), DICE, print)._remembered()
+
+    away = again("m1.example", "")
+    assert away.host == "m1.example"
+    assert (away.key, away.client_port, away.leaf_port) == (
+        asked.key,
+        asked.client_port,
+        asked.leaf_port,
+    )
+    assert away == again("m1.example", "")
+    # It would be the one at which it listens for children.
+    taken = again("m1.example", f"m1.example:{away.route_port}")
+    assert taken.route_port != away.route_port
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,7 @@ from leafcast.daemon.process import OTHERS
 from leafcast.data_dir import DataDir, make_private
 from leafcast.join.default_folder import folder_of_token, take_along
 from leafcast.join.folder import (
+    JoinedFolder,
     cluster_of,
     joined_folder,
     kept_if_refused,
@@ -44,7 +45,11 @@ from leafcast.members.addresses import HostRefused
 from leafcast.node.attached_cluster import attachment
 from leafcast.node.credentials.kept_store import KeptStore, keep_store, kept_store
 from leafcast.node.health_endpoint import HealthAddress
-from leafcast.node.listen_settings import ListenRefused, ListenSettings
+from leafcast.node.listen_settings import (
+    ListenRefused,
+    ListenSettings,
+    keep_listen_settings,
+)
 from leafcast.node.options import EdgeCluster
 from leafcast.show.sanitize import sanitize
 from leafcast.signals import EndedBySignal, run_until_signal
@@ -165,14 +170,22 @@ def join(  # noqa: PLR0913, PLR0917 - click passes options by name
             say(_anew(grant))
         _check_listens(listens, member_host, is_relay=grant.relay)
         works_on = EdgeCluster(attachment(cluster), take_over) if cluster is not None else None
-        kept = KeptStore(durability=store.durability or kept_store(place.folder).durability)
-        keep_store(place.folder, kept)
-        settings = StoreSettings(store.key, kept.durability)
+        settings = _kept(place, store, listens)
         options = JoinOptions(works_on, health, proxy, listens, settings)
         _until_ended(
             JoinedNode(grant, place, options, SystemClock(), SystemDice(), say).run(), again
         )
     return None
+
+
+def _kept(
+    place: JoinedFolder, store: StoreOptions, listens: ListenSettings | None
+) -> StoreSettings:
+    """How it stores, noted for later starts, as is where it listens: it may become a member."""
+    kept = KeptStore(durability=store.durability or kept_store(place.folder).durability)
+    keep_store(place.folder, kept)
+    keep_listen_settings(place.folder, listens)
+    return StoreSettings(store.key, kept.durability)
 
 
 def _check_listens(listens: ListenSettings | None, member_host: str, *, is_relay: bool) -> None:

@@ -22,14 +22,21 @@ from leafcast.daemon.nodes.enrolment import Enrolment
 from leafcast.daemon.nodes.members_show import MembersShow
 from leafcast.data_dir import DataDir
 from leafcast.machine import host_name
-from leafcast.members.addresses import HostRefused, MemberHost, apart, member_host, route_port
+from leafcast.members.addresses import (
+    HostRefused,
+    MemberHost,
+    apart,
+    leaf_port,
+    member_host,
+    route_port,
+)
 from leafcast.members.founding import GRANT, founded, settle
 from leafcast.members.sealed_state import sealed
 from leafcast.members.seats import MemberSeat, MemberSeats, judged, seat_names
 from leafcast.members.settings import kept_member
 from leafcast.node.credentials.account_seeds import new_seeds
 from leafcast.node.credentials.kept_store import kept_store
-from leafcast.node.listen_settings import kept_listen_settings
+from leafcast.node.listen_settings import ListenSettings, kept_listen_settings
 from leafcast.space_settings import CentreSpaces
 from relay.adapters.server.cluster_settings import MEMBERS
 from relay.adapters.server.leaf_address import LOOPBACK
@@ -231,12 +238,15 @@ class MemberGrowth:
             closed = sealed(GRANT, told[name].encoded(), public, self._dice)
             self._seats.put(replace(seat, settings=closed))
         if path.is_root:
-            # Who did not fetch it is told by whoever is active: two of three can begin.
-            await self._until_all(names, self._handed)
             # First who copies: whatever interrupts this, nobody else is active before that.
             keep_copying(self._place.folder, Copying(FIRST))
             settle(told[FIRST], bytes(key), self._place.folder, self._place.node(CENTRE))
-            self._changed_kind()
+            # From here on it is a member's: whatever ends the wait, what was told is good.
+            try:
+                # Who did not fetch it is told by whoever is active: two of three can begin.
+                await self._until_all(names, self._handed)
+            finally:
+                self._changed_kind()
 
     async def _until_all(
         self, names: set[tuple[NodePath, str]], heard: set[tuple[NodePath, str]]
@@ -268,18 +278,24 @@ class MemberGrowth:
             message = f"nodes elsewhere reach the centre at {', '.join(listens.urls)}"
             remedy = "say with --host where machines elsewhere reach this one, too"
             raise ApiError("Conflict", message, remedy)
+        urls = listens.urls if listens is not None else ()
+        taken = {ports.client, ports.leaf, *(leaf_port([url]) for url in urls)}
+        route = route_port(own, folder, MEMBERS, taken)
+        if route in taken:
+            message = f"port {route} of --host is one at which the centre listens already"
+            raise ApiError("Conflict", message, "say --host with another port, or without one")
         return MemberRequest(
             CENTRE,
             bytes(key.public_key),
             self._release,
             self._clock.now().wall_ms,
             own.host,
-            route_port(own, folder, MEMBERS),
+            route,
             ports.leaf,
             ports.client,
             host_name(),
             has_state=True,
-            listens=listens.urls if listens is not None else (),
+            listens=urls,
         )
 
     def _check_centre(self) -> None:
@@ -299,9 +315,8 @@ class MemberGrowth:
             why, remedy = "its spaces are API servers", "leave it as it is, and back it up"
         elif kept_store(place.folder).key_file:
             why, remedy = "its store is encrypted", "leave it as it is, and back it up"
-        elif (listens := kept_listen_settings(place.folder)) and listens.is_others:
-            why = "a proxy or a file of your own has the certificate that it shows"
-            remedy = "have it --listen NAME[:PORT] alone: the tree's authority signs for members"
+        elif unfit := _unfit(kept_listen_settings(place.folder)):
+            why, remedy = unfit
         elif (place.folder / PENDING).exists():
             why, remedy = "a backup waits to be restored", "run `leafcast up` first"
         elif left := next((it for it in FORMER if (place.folder / it).exists()), ""):
@@ -338,3 +353,16 @@ class MemberGrowth:
 def _described(seat: MemberSeat) -> str:
     assert seat.asked is not None
     return f"{seat.name} at {seat.asked.host} ({seat.asked.host_name})"
+
+
+def _unfit(listens: ListenSettings | None) -> tuple[str, str] | None:
+    """Why a centre that listens so cannot have members, and what to do; None if it can."""
+    if listens is None:
+        return None
+    if listens.is_others:
+        why = "a proxy or a file of your own has the certificate that it shows"
+        return why, "have it --listen NAME[:PORT] alone: the tree's authority signs for members"
+    if listens.of_members:
+        why = f"it says that it listens where former members did ({', '.join(listens.urls)})"
+        return why, "have it listen here: `leafcast down`, then `leafcast up --listen HOST`"
+    return None

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from leafcast.ask.api import ApiError
-from leafcast.members.addresses import leaf_urls_of, served_names
+from leafcast.members.addresses import bracketed, leaf_urls_of, served_names
 from leafcast.members.founding import LeafCertificate
 from leafcast.node.credentials.authorities import load_or_make_authorities
 from leafcast.node.credentials.certificates import IssuedCertificates, IssuedUnreadable, NameTaken
@@ -66,7 +67,7 @@ class MembersShow:
         if self.path.is_root:
             kept = kept_listen_settings(self.folder)
             assert kept is not None, "a centre on a network listens"
-            keep_listen_settings(self.folder, replace(kept, urls=self.urls))
+            keep_listen_settings(self.folder, replace(kept, urls=self.urls, of_members=True))
             return
         signer = load_or_make_authorities(self.folder, self.tree, now_ms).signing.certificate
         issued = IssuedCertificates(self.folder)
@@ -74,9 +75,14 @@ class MembersShow:
 
     def _check_addresses(self) -> None:
         """Raises ApiError for addresses that two machines have, or too many of them."""
-        routes = [f"{it.host}:{it.route_port}" for it in self.machines.values()]
-        each = [*self.urls, *routes]
-        if twice := next((it for it in each if each.count(it) > 1), ""):
+        routes = [f"{bracketed(it.host)}:{it.route_port}" for it in self.machines.values()]
+        # By host and port: a route has no scheme.
+        each = [
+            *((urlsplit(url).netloc, url) for url in self.urls),
+            *zip(routes, routes, strict=True),
+        ]
+        places = [place for place, _ in each]
+        if twice := next((said for place, said in each if places.count(place) > 1), ""):
             message = f"two machines of {self.path} are to be reached at {twice}"
             remedy = "say another --member-host or --listen at one of them"
             raise ApiError("Conflict", message, remedy)
