@@ -34,10 +34,14 @@ from leafcast.local.kube_servers.binaries import (
 from leafcast.local.kube_servers.kubeconfig import ADMIN, User, write_kubeconfig, write_users
 from leafcast.local.kube_servers.local_kube import LocalKube, local_kube
 from relay.adapters.clock import SystemClock, SystemDice
+from relay.adapters.server import logged_process
 from relay.adapters.server.guard import ProcessGuard
 from tests.awaiting import until
+from tests.processes import stands_still
 
 VERB_SECONDS = 180
+STOP_SECONDS = 2.0
+"""A server that somebody follows waits for the end of that, and is made to end in the end."""
 MEMORY_FOR_SPEED = {"GOGC": "off", "GOMEMLIMIT": "500MiB"}
 """What API servers are started with: each takes 1.4 CPU-s less of 4, and 200 MB more."""
 OF_ITSELF = ("/masterleases/", "/leases/kube-system/apiserver-", "/events/")
@@ -150,7 +154,9 @@ class Server:
 
     def stop(self) -> None:
         """In good order, with what runs beside it."""
-        self.bed.run(self.bed.kube.stop(self.name))
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(logged_process, "STOP_SECONDS", STOP_SECONDS)
+            self.bed.run(self.bed.kube.stop(self.name))
 
     def restart(self) -> None:
         self.stop()
@@ -166,6 +172,8 @@ class Server:
     def freeze(self) -> None:
         """It answers nothing, and keeps its connections."""
         self._signal(signal.SIGSTOP)
+        pid = self.real.process.pid
+        until(lambda: stands_still(pid), f"process {pid} does not stand still")
 
     def thaw(self) -> None:
         self._signal(signal.SIGCONT)
@@ -261,9 +269,19 @@ class Server:
         return self.bed.run(self.real.request(method, path, body))
 
     def await_definitions(self) -> None:
-        """Wait until all definitions are served; kubectl fails on one without any condition yet."""
+        """Wait until all definitions are served, and kubectl finds their kinds.
+
+        kubectl fails on a definition without any condition yet, and goes by the kinds that the
+        server names, which it does a moment after it serves one.
+        """
         asked = ("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
         until(lambda: not self.kubectl(*asked, check=False)[0], "the definitions are not served")
+        defined = {*self.kubectl("get", "crd", "-o", "jsonpath={.items[*].metadata.name}").split()}
+
+        def named():
+            return {*self.kubectl("api-resources", "-o", "name", check=False)[1].split()}
+
+        until(lambda: defined <= named(), "the server does not name what it serves")
 
     def kubectl(self, *arguments: str, stdin="", kubeconfig: Path | None = None, check=True):
         """Run kubectl; what it printed. With `check` False: code, output and errors."""

@@ -5,8 +5,13 @@ from contextlib import ExitStack
 
 import pytest
 
+from leafcast.local.kube_servers.binaries import CONTROLLER_MANAGER
+from leafcast.local.kube_servers.controllers import ClusterControllers
 from schemas.crds.definitions import custom_resource_definitions
 from tests.kube.bed import Bed
+
+AUTOSCALING_SOON = ("--horizontal-pod-autoscaler-sync-period=1s",)
+"""Else each look of an autoscaler comes 15 s after the one before."""
 
 
 @pytest.fixture(scope="session")
@@ -29,8 +34,16 @@ def live_server(kube_bed):
 
     Deployments become Ready; each test keeps to namespaces of its own.
     """
-    with kube_bed.server(workloads=True) as server:
-        yield server
+    with pytest.MonkeyPatch.context() as patched:
+        plain = ClusterControllers._options
+
+        def hurried(self, name):
+            more = AUTOSCALING_SOON if name == CONTROLLER_MANAGER else ()
+            return (*plain(self, name), *more)
+
+        patched.setattr(ClusterControllers, "_options", hurried)
+        with kube_bed.server(workloads=True) as server:
+            yield server
 
 
 @pytest.fixture

@@ -215,7 +215,7 @@ async def test_a_pod_reads_the_token_of_its_account_as_it_is_rotated(
             await space.identity()
         token = api_server.kubectl("create", "token", "edge")
         (tmp_path / "token").write_text(token)
-        made = await space.apply(settings(a="1"), "me")
+        made = await until_allowed(space.apply, settings(a="1"), "me")
         assert await space.get(SETTINGS) == made
 
 
