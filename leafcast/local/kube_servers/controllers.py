@@ -54,6 +54,8 @@ class ClusterControllers:
         for name in self.names:
             process = self.processes.get(name)
             if process is None or process.ended.is_set():
+                if name == KWOK:
+                    await self._free_node()
                 self.processes[name] = self._spawn(name)
         for name in self.names:
             process = self.processes[name]
@@ -70,6 +72,13 @@ class ClusterControllers:
         status, said = await self._server.request("POST", "/api/v1/nodes", _node(NODE))
         if status not in {HTTPStatus.CREATED, HTTPStatus.CONFLICT}:
             raise ServerFailed(f"the node of {self._server.name} cannot be made: {said}", [])
+
+    async def _free_node(self) -> None:
+        """End what the last kwok holds: the next one would wait for LEASE_SECONDS to have it."""
+        lease = f"/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/{NODE}"
+        status, said = await self._server.request("DELETE", lease)
+        if status not in {HTTPStatus.OK, HTTPStatus.NOT_FOUND}:
+            raise ServerFailed(f"the lease of {self._server.name} cannot be ended: {said}", [])
 
     def _spawn(self, name: str) -> LoggedProcess:
         return self._host.spawn(
