@@ -56,19 +56,26 @@ def uids(tree, number):
     return {it["kind"]: it["metadata"]["uid"] for it in shown["items"]}
 
 
+CONTENT = (
+    "jsonpath={.items[0].data.value} {.items[1].type} "
+    "{.items[2].spec.template.spec.containers[0].image} "
+    "{.items[3].spec.selector.matchLabels.app} {.items[4].spec.selector.app}"
+)
+
+
 def replaced(tree, number):
+    """Replace all of them at the hub; their UIDs at each site, once it has all that is new."""
     tree.centre("replace", "--force", "-f", "-", stdin=objects(number))
-    at = "jsonpath={.items[0].data.value} {.items[1].spec.selector.app}"
-    named = ("get", "cm/fixed", "svc/web", *HERE, "-o", at)
+    new = f"{number} example.com/type-{number} job:{number} web-{number} web-{number}"
     for site in (0, 1):
-        tree.until_at(site, lambda shown: shown == f"{number} web-{number}", *named)
+        tree.until_at(site, lambda shown: shown == new, *HERE, "get", *NAMES, "-o", CONTENT)
     tree.synced("anew")
     return [uids(tree, site) for site in (0, 1)]
 
 
 def test_what_is_created_anew_at_a_hub_is_replaced_only_where_it_cannot_be_changed(tree):
     tree.apply(namespace("anew") + objects(1))
-    tree.synced("anew")
+    tree.synced("anew", *HERE, *NAMES)
     first = replaced(tree, 1)
     assert replaced(tree, 1) == first
     second = replaced(tree, 2)

@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import socket
+from collections.abc import Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -43,23 +44,39 @@ class LiveTree(Program):
         return self.centre("apply", "-f", "-", stdin=text)
 
     def established(self, *definitions: str) -> None:
-        """Wait until the centre serves what these define."""
+        """Wait until the centre serves what these define, and names it: kubectl goes by that."""
 
         def served():
             got = self.centre("get", "crd", *definitions, "-o", "json")
             read = json.loads(got)
-            return all(
+            found = read.get("items", [read])
+            return {it["metadata"]["name"] for it in found} <= named() and all(
                 any(
                     (its["type"], its["status"]) == ("Established", "True")
                     for its in definition.get("status", {}).get("conditions") or ()
                 )
-                for definition in read.get("items", [read])
+                for definition in found
             )
+
+        def named():
+            said = self.try_kubectl("--context=centre", "api-resources", "-o", "name")
+            return {*said.stdout.split()}
 
         until(served)
 
-    def synced(self, placement: str) -> None:
+    def synced(self, placement: str, *there: str, at: Sequence[int] = (0, 1)) -> None:
+        """Wait until its destinations have all of it, also `there`, as kubectl names it to `get`.
+
+        A condition speaks of what the centre has read: what was just written may be none of it.
+        """
         self.centre("wait", f"epl/{placement}", "--for=condition=Synced", WAIT)
+        for number in at if there else ():
+            until(
+                lambda number=number: not self.try_site(number, "get", *there).returncode,
+                lambda number=number: str(self.try_site(number, "get", *there)),
+            )
+        if there:
+            self.synced(placement)
 
     def status(self, placement: str) -> dict:
         return json.loads(self.centre("get", "epl", placement, "-o", "json")).get("status", {})
@@ -86,19 +103,21 @@ class LiveTree(Program):
             lambda: f"{arguments}: {self.try_site(number, *arguments)}",
         )
 
-    def versions(self, number: int) -> dict[str, tuple[str, str]]:
+    def versions(self, number: int, of: str = "") -> dict[str, tuple[str, str]]:
         """UID and resourceVersion of what the tree applied at a site, but for what lives there.
 
-        What is being deleted is left out: a namespace goes a while after the placement that had it.
+        `of` is in the name of each. What is being deleted is left out: a namespace goes a while
+        after the placement that had it, and so may what another test had.
         """
         kinds = "configmaps,secrets,serviceaccounts,namespaces,customresourcedefinitions"
         got = self.site(number, "get", kinds, "-A", "-l", "leafcast.io/tree", "-o", "json")
         found = ((item["kind"], item["metadata"]) for item in json.loads(got)["items"])
-        return {
+        named = {
             f"{kind} {its.get('namespace', '')}/{its['name']}": (its["uid"], its["resourceVersion"])
             for kind, its in found
             if "deletionTimestamp" not in its
         }
+        return {name: known for name, known in named.items() if of in name}
 
     @contextmanager
     def server_down(self, name: str):

@@ -185,7 +185,10 @@ async def test_health_follows_what_real_controllers_say(connect, live_cluster):
         bench.want(deployment(), job, claim, stuck)
         await bench.until(lambda: WEB in bench.said and bench.said[WEB].health == "healthy")
         await bench.until(lambda: job_key in bench.said and bench.said[job_key].health == "healthy")
-        assert (bench.said[claim_key].health, bench.said[claim_key].error) == ("progressing", "")
+        await bench.until(
+            lambda: claim_key in bench.said and bench.said[claim_key].health == "progressing"
+        )
+        assert bench.said[claim_key].error == ""
         healths = [told.health for told in bench.history if told.key == WEB and told.address]
         assert healths[0] == "progressing"
         assert len(bench.space.applied) == 5

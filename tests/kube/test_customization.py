@@ -58,10 +58,10 @@ def test_each_site_gets_the_copy_that_fits_it(tree):
     tree.until_at(1, value_is(f"{SITES[1]} is small"), *value_of("fitting", "fit"))
     tree.synced("fitting")
     assert tree.site(1, "get", "cm", "fit", "-n", "fitting", "-o=jsonpath={.data.more}") == "made"
-    before = tree.versions(0)
+    before = tree.versions(0, of="fitting")
     tree.centre("-n", "fitting", "patch", "customizer", "size", "--type=merge", "-p", _BROKEN)
     tree.centre("wait", "epl/fitting", "--for=condition=Customized=False", WAIT)
-    assert tree.versions(0) == before
+    assert tree.versions(0, of="fitting") == before
 
 
 _BROKEN = '{"replacements": [{"path": "$", "value": "1"}]}'

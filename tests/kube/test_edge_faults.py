@@ -262,7 +262,7 @@ async def test_of_two_hubs_that_want_one_object_one_has_it_and_the_other_says_so
                 found.append((synced == ["True"], " ".join(status.get("errors", ()))))
             return found
 
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(100):
             while sorted(synced for synced, _ in await statuses()) != [False, True]:
                 await asyncio.sleep(0.2)
             while not any("Overridden" in error for _, error in await statuses()):
@@ -276,7 +276,7 @@ async def test_of_two_hubs_that_want_one_object_one_has_it_and_the_other_says_so
         # What the winner gives up the other has at once.
         gone = ("-n", "shop", "delete", "configmap", "settings")
         await run(servers[1 - loser].kubectl, *gone)
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(100):
             while not (await statuses())[loser][0]:
                 await asyncio.sleep(0.2)
         assert (await edge.get(SETTINGS))["data"] == {"a": str(loser)}

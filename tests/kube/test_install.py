@@ -16,7 +16,7 @@ from relay.adapters.clock import SystemClock, SystemDice
 from schemas.objects.objects import ObjectKey
 from schemas.reports.reports import ObjectResult, Summary
 from schemas.values import codec
-from tests.awaiting import until
+from tests.awaiting import eventually, until
 from tests.kube.hub_centre import HubCentre
 from tests.unit.centre_world import condition, holds, placement_key
 
@@ -61,6 +61,10 @@ def hub(own_server):
     own_server.kubectl("apply", "-f", "-", stdin=manifests)
     own_server.kubectl("apply", "-f", "-", stdin=more)
     own_server.await_definitions()
+    # What was granted last holds a moment later, and with it all before.
+    last = "update leases.coordination.k8s.io/leafcast-edge -n leafcast-system"
+    asked = ("auth", "can-i", *last.split(), "--as", EDGE)
+    until(lambda: own_server.kubectl(*asked, check=False)[1].split() == ["yes"])
     return own_server
 
 
@@ -173,8 +177,9 @@ def test_a_denatured_role_is_an_object_and_gives_nobody_a_right(hub):
     ],
 )
 def test_accounts_may_what_they_need_and_no_more(hub, who, words, may):
-    _, answer, _ = hub.kubectl("auth", "can-i", *words.split(), "--as", who, check=False)
-    assert answer.split() == ["yes" if may else "no"]
+    asked = ("auth", "can-i", *words.split(), "--as", who)
+    # What was granted a moment ago holds a moment later.
+    until(lambda: hub.kubectl(*asked, check=False)[1].split() == ["yes" if may else "no"])
 
 
 def rights(server, who, namespace):
@@ -200,10 +205,10 @@ CLAIMS = [
 
 
 def test_an_edge_of_one_namespace_is_listed_with_that_and_with_what_it_has_to_see(hub):
+    until(lambda: rights(hub, EDGE, "shop") == sorted(["*.* [] [] [*]", *SEES]))
+    until(lambda: rights(hub, EDGE, "leafcast-system") == sorted([*CLAIMS, *SEES]))
     assert rights(hub, EDGE, "default") == sorted(SEES)
     assert rights(hub, EDGE, "kube-system") == sorted(SEES)
-    assert rights(hub, EDGE, "shop") == sorted(["*.* [] [] [*]", *SEES])
-    assert rights(hub, EDGE, "leafcast-system") == sorted([*CLAIMS, *SEES])
 
 
 def test_a_centre_writes_leases_and_its_own_kinds_alone_and_a_whole_edge_everything(hub):
@@ -221,7 +226,7 @@ def test_a_centre_writes_leases_and_its_own_kinds_alone_and_a_whole_edge_everyth
     other = whole.replace("name: leafcast-edge", "name: leafcast-whole")
     hub.kubectl("apply", "-f", "-", stdin=other)
     who = EDGE.replace("leafcast-edge", "leafcast-whole")
-    assert rights(hub, who, "default") == ["*.* [] [] [*]"]
+    until(lambda: rights(hub, who, "default") == ["*.* [] [] [*]"], "the rights are not given")
 
 
 def lease(renewed):
@@ -305,7 +310,10 @@ async def test_a_centre_that_may_read_one_kind_is_told_what_would_come_to_life(
         (found,) = await look_at_spaces(spaces, SystemClock(), SystemDice())
         return f"{found.trouble}: {found.cause}"
 
-    assert await trouble() == ": "
+    async def is_well():
+        return await trouble() == ": "
+
+    await eventually(is_well, "its rights do not hold")
     apply(clean_server, lease(datetime.now(UTC)))
     assert "kube-controller-manager runs there" in await trouble()
     clean_server.kubectl("create", "serviceaccount", "namespace-controller", "-n", "kube-system")
@@ -353,7 +361,7 @@ async def test_a_status_that_the_centre_may_not_write_is_said_with_the_right_to_
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "returned"}}
     for obj in (namespace, GADGETS):
         assert apply(hub, obj)[0] == 0
-    hub.kubectl("wait", "crd/gadgets.example.com", "--for=condition=Established", "--timeout=30s")
+    hub.await_definitions()
     returning = {"namespaces": ["returned"], "wantSingletonReportedState": True}
     spec = {"locationSelectors": [{}], "downsync": [returning]}
     for obj in (GADGET, {**PLACEMENT, "metadata": {"name": "returned"}, "spec": spec}):

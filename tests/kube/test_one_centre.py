@@ -65,9 +65,13 @@ def test_one_hub_has_one_centre_until_a_person_gives_it_to_another(clean_server,
     assert tree[:8] in refused.stderr
     assert "--take-over" in refused.stderr
     assert not other.place.folder.exists()
-    waits = other.run("up", *on(clean_server), "--take-over", "--timeout", "8")
+    # A slow machine takes longer to get so far.
+    for seconds in ("6", "20", "60"):
+        waits = other.run("up", *on(clean_server), "--take-over", "--timeout", seconds)
+        other.run("down")
+        if "it is the hub of another centre" in waits.stderr:
+            break
     assert "it is the hub of another centre" in waits.stderr
-    other.run("down")
     assert (written(clean_server), holders(clean_server)) == (before, held)
 
     # A person gives the hub to another centre by force, and takes that back.

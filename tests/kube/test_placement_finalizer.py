@@ -270,11 +270,16 @@ async def test_what_an_edit_by_kubectl_takes_is_held_until_it_is_put_back_or_acc
         assert first.alternatives[0] in centre.relay.delta("shop").alternatives
         await centre.apply_all(right)
         await centre.until_status(SHOP, lambda obj: condition(obj, "RemovalHeld") is None)
-        assert centre.relay.delta("shop").alternatives == first.alternatives
-        await centre.kubectl("annotate", "epl", "shop", "leafcast.io/removal-grace=1s")
-        wrong["metadata"]["annotations"] = {"leafcast.io/removal-grace": "1s"}
+        await centre.relay.until(
+            lambda relay: relay.delta("shop").alternatives == first.alternatives
+        )
+        # On a busy machine it is seen to be held, too.
+        await centre.kubectl("annotate", "epl", "shop", "leafcast.io/removal-grace=3s")
+        wrong["metadata"]["annotations"] = {"leafcast.io/removal-grace": "3s"}
         await centre.apply_all(wrong)
         await centre.until_status(SHOP, lambda obj: condition(obj, "RemovalHeld"))
         await centre.until_status(SHOP, lambda obj: condition(obj, "RemovalHeld") is None)
-        assert first.alternatives[0] not in centre.relay.delta("shop").alternatives
+        await centre.relay.until(
+            lambda relay: first.alternatives[0] not in relay.delta("shop").alternatives
+        )
         assert not controllers.translator.placements.braked

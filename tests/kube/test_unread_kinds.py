@@ -102,7 +102,7 @@ async def test_what_a_webhook_does_not_convert_is_read_as_it_is_stored_and_else_
         assert controllers.translator.workloads.lack("shop") is None
         # What is stored in two versions can be listed in none, and is missed soon.
         await store_newer(centre, conv("two", NEWER))
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await centre.until_status(placement_key("shop"), unreadable)
     async with centre.running() as controllers:
         obj = await centre.until_status(placement_key("shop"), unreadable)
