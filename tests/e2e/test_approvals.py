@@ -63,6 +63,12 @@ def applied(program, tmp_path, names):
     return manifest
 
 
+def noted(program):
+    """The reasons of all events."""
+    lines = program.run("events", "-o", "json").stdout.splitlines()
+    return {json.loads(line)["reason"] for line in lines}
+
+
 def held_at_site(program):
     found = program.json("get", "configmaps", "--at", "/region-1/site-1", "-n", "shop")["items"]
     return {obj["metadata"]["name"]: obj["metadata"]["resourceVersion"] for obj in found}
@@ -78,13 +84,12 @@ def test_a_removal_that_nobody_said_is_shown_everywhere_and_goes_when_accepted(p
 
     why = "12 of 15 objects would go at once, at most 10 may"
     until(lambda: f"edgeplacement/shop: {why}" in program.run("accept").stdout, "nothing is held")
-    assert why in program.run("status", "shop").stdout
+    until(lambda: why in program.run("status", "shop").stdout)
     until(
         lambda: re.search(HELD, program.run("describe", "edgeplacement", "shop").stdout),
         "the placement does not say it",
     )
-    events = [json.loads(line) for line in program.run("events", "-o", "json").stdout.splitlines()]
-    assert "RemovalHeld" in {event["reason"] for event in events}
+    until(lambda: "RemovalHeld" in noted(program), lambda: f"only {noted(program)}")
     assert len(held_at_site(program)) == 15
 
     assert program.run("accept", "other").returncode == 1
@@ -106,7 +111,7 @@ def test_what_a_centre_lost_stays_until_a_person_withdraws_it(program, tmp_path,
     until(lambda: "delta shop" in program.run("orphans").stdout, "the orphan is not listed")
     until(lambda: states(program) == {"up"}, lambda: states(program))
     assert held_at_site(program) == before
-    assert "leafcast orphans" in program.run("doctor").stdout
+    until(lambda: "leafcast orphans" in program.run("doctor").stdout)
 
     done = program.run("withdraw", "--all")
     assert done.returncode == 0, done.stderr

@@ -127,9 +127,9 @@ def decide(tree, newer):
         return tree.run("orphans")
 
     for name in ("first", "second", "both"):
-        until(lambda name=name: f"delta {name} (at" in listed(), listed)
-        assert re.search(rf"delta {name} \(at .*, newer than at the centre", listed())
-    assert re.search(r"delta extra \(at \d nodes, e.g. [^,]*\)", listed())
+        said = rf"delta {name} \(at .*, newer than at the centre"
+        until(lambda said=said: re.search(said, listed()), listed)
+    until(lambda: re.search(r"delta extra \(at \d nodes, e.g. [^,]*\)", listed()), listed)
 
     decided = tree.run("accept", "--selector", "region=region-1")
     assert "edgeplacement/first: accepted, the centre's form counts again" in decided
@@ -192,8 +192,8 @@ def test_backups_that_fail_are_told_of_wherever_one_looks(tree, tmp_path):
     flat = " ".join(tree.run("doctor").split())
     assert "backups fail since" in flat
     assert "is the disk mounted?" in flat
-    assert "They fail:" in tree.run("backup")
-    assert "BackupFailed" in tree.run("events", "-o", "json")
+    until(lambda: "They fail:" in tree.run("backup"))
+    until(lambda: "BackupFailed" in tree.run("events", "-o", "json"))
     (tmp_path / "not mounted").rename(to)
     until(lambda: "Backups fail:" not in tree.run("status"), "it does not go on")
     assert "No backups on a timer." in tree.run("backup", "--every", "off")

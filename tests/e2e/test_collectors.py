@@ -224,10 +224,16 @@ def test_collectors_say_what_all_copies_say(tree, apply):
     assert metadata["name"] == ".".join(uids)
     assert metadata["ownerReferences"][0]["uid"] == uids[0]
     # Of cluster-scoped objects, and of the placement as a whole, in a namespace of their own.
-    [role] = combined(tree, "kubestellar-report", "clusterroles")
-    assert len(rows(role, "where")) == 3
-    [whole] = combined(tree, "kubestellar-report", "edgeplacements")
-    assert rows(whole, "all") == [["ClusterRole", "4"], ["Deployment", "4"]]
+
+    def roles():
+        return [rows(it, "where") for it in combined(tree, "kubestellar-report", "clusterroles")]
+
+    until(lambda: [len(each) for each in roles()] == [3], roles)
+
+    def all_of_it():
+        return [rows(it, "all") for it in combined(tree, "kubestellar-report", "edgeplacements")]
+
+    until(lambda: all_of_it() == [[["ClusterRole", "4"], ["Deployment", "4"]]], all_of_it)
     table = did(tree, "get", "combinedstatus", "-n", "shop").stdout
     assert "deployments/web" in table
     assert "ready where" in table

@@ -55,7 +55,7 @@ async def held(tree: Any, path: NodePath, key: ObjectKey = GREETING) -> dict[str
 
 async def says(tree: Any, path: NodePath, text: str, name: str = "text") -> dict[str, Any]:
     """Wait until the copy at an edge says this; the copy."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while (found := await held(tree, path)).get("data", {}).get(name) != text:
             await tree.clock.sleep(0.01)
     return found
@@ -68,7 +68,7 @@ async def synced(tree: Any) -> None:
 async def condition(tree: Any, type_: str, status: str, said: str = "") -> dict[str, Any]:
     """Wait until the placement's condition has this status, and says this."""
     key = ObjectKey("edge.kubestellar.io", "edgeplacements", "", "shop")
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while True:
             obj = await tree.workloads.get(key)
             for item in (obj.get("status") or {}).get("conditions", ()):
@@ -176,7 +176,7 @@ async def test_a_property_that_goes_removes_nothing(tree):
     await tree.until("shop", lambda c: c.exact and c.summary.states == {"synced": 1, "frozen": 1})
     assert (await held(tree, ONE))["data"] == {"text": "north"}
     await tree.workloads.delete(ObjectKey("edge.kubestellar.io", "edgeplacements", "", "shop"))
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while await held(tree, ONE):
             await tree.clock.sleep(0.01)
 

@@ -56,6 +56,15 @@ class GrowingTree:
     def uids(self):
         return uids_at(self.centre, EDGE)
 
+    def until_held(self, names):
+        """Wait until the edge holds these; their UIDs, and those of others."""
+
+        def held():
+            found = self.uids()
+            return found if {*names} <= found.keys() else None
+
+        return until(held, lambda: f"{ {*names} - self.uids().keys() } did not arrive")
+
     def until_learnt(self):
         """Wait until the edge knows where the members listen that came."""
         file = self.folder / "edge" / GRANT_FILE
@@ -108,9 +117,8 @@ def test_a_centre_grows_to_three_and_back_and_all_that_was_acknowledged_stays(tr
     did(other, "wait", "shop", "--for", "synced")
     did(tree.centre, "up")
     until(lambda: tree.roles() == ["active", "standby", "standby"], lambda: str(tree.roles()))
-    held = tree.uids()
-    assert {name: held.get(name) for name in before} == before
-    assert set(applies.acknowledged) <= held.keys()
+    held = tree.until_held({*before, *applies.acknowledged})
+    assert {name: held[name] for name in before} == before
 
     with Applies(tree.centre, tmp_path) as more:
         more.more()
@@ -120,9 +128,8 @@ def test_a_centre_grows_to_three_and_back_and_all_that_was_acknowledged_stays(tr
             tree.end(name)
         more.more()
     did(tree.centre, "wait", "shop", "--for", "synced")
-    after = tree.uids()
-    assert {name: after.get(name) for name in held} == held
-    assert set(more.acknowledged) <= after.keys()
+    after = tree.until_held({*held, *more.acknowledged})
+    assert {name: after[name] for name in held} == held
 
 
 @pytest.mark.long
@@ -158,7 +165,7 @@ def test_a_backup_of_a_trio_is_restored_elsewhere_and_grows_to_a_trio_again(tree
     tree.centre = other
     apply(tree, tmp_path, "later")
     did(other, "wait", "shop", "--for", "synced")
-    assert tree.uids() == before
+    until(lambda: tree.uids() == before, lambda: f"{tree.uids()}, not {before}")
 
 
 def apply(tree, folder, name):

@@ -226,7 +226,7 @@ def test_who_is_pinned_is_named_and_a_wait_ends_when_it_comes_to_be_held(scene):
     # What is under way when the wait begins, and stands still a moment later.
     scene.write(4)
     waiting = tree.start("wait", "--for", "synced", "--timeout", "100s", scene.title)
-    _, said = waiting.communicate(timeout=60)
+    _, said = waiting.communicate(timeout=120)
     assert waiting.returncode == 1
     assert "AwaitingApproval" in said
 

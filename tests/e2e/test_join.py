@@ -112,7 +112,7 @@ def test_a_site_joins_goes_on_after_a_stop_and_leaves_clean(tree):
     site = tree.join(token, "new-1")
     site.until("in session with its parent")
     until(lambda: tree.settings_at("/region-1/new-1") == ["green"])
-    assert tree.reached()["/region-1/new-1"]
+    until(lambda: tree.reached()["/region-1/new-1"])
 
     assert site.end() == 130
     assert "goes on" in site.said
@@ -190,7 +190,7 @@ def test_a_site_whose_folder_was_wiped_is_let_in_again_at_once_after_a_farewell(
     site.end()
     until(lambda: tree.node(path)["state"] == "stopped")
     assert tree.node(path)["silent_since_ms"] <= time.time() * 1000
-    assert tree.node(path)["synced"] == 0
+    until(lambda: tree.node(path)["synced"] == 0)
 
     tree.copy_grant("before", "after")
     again = tree.join(token, "after")
@@ -249,7 +249,7 @@ def test_a_relay_joins_and_sites_below_it(tree):
     assert [child[name] for name in ("state", "edges", *figures)] == ["up", 1, 1, 1, 1, True, 0]
     tree.sites[-1].end()
     until(lambda: "/region-9/s1 is stopped since" in tree.run("status", "shop"))
-    assert "/region-9/s1 is stopped since" in tree.run("tree")
+    until(lambda: "/region-9/s1 is stopped since" in tree.run("tree"))
 
 
 def test_a_site_that_stopped_has_stopped_since_then_however_its_tree_ends(tree):

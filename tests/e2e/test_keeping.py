@@ -65,12 +65,15 @@ def test_a_claim_stays_where_it_was_and_is_taken_again_when_it_comes_back(tree, 
     did(tree, "apply", "-f", written(moved(TWO)))
     until(lambda: kept(tree, "pvc", ONE) == {"data": before["metadata"]["uid"]})
     until(lambda: kept(tree, "cm", ONE).keys() == {"word"})
-    left = tree.json("get", "cm", "-n", "data", "--at", ONE)["items"]
-    assert {item["metadata"]["name"] for item in left} == {"word", "loose"}
-    until(lambda: "2 copies that nothing wants" in did(tree, "status", "data").stdout)
-    assert f"data/persistentvolumeclaims/data at {ONE}" in did(tree, "status", "data").stdout
-    status = tree.json("get", "epl", "data")["status"]
-    assert status["kept"]["count"] == 2
+
+    def left():
+        found = tree.json("get", "cm", "-n", "data", "--at", ONE)["items"]
+        return {item["metadata"]["name"] for item in found}
+
+    until(lambda: left() == {"word", "loose"}, left)
+    for said in ("2 copies that nothing wants", f"data/persistentvolumeclaims/data at {ONE}"):
+        until(lambda said=said: said in did(tree, "status", "data").stdout)
+    until(lambda: tree.json("get", "epl", "data")["status"].get("kept", {}).get("count") == 2)
 
     did(tree, "apply", "-f", written(moved(ONE)))
     did(tree, "wait", "data", "--for", "synced")
@@ -104,7 +107,7 @@ def test_drift_that_is_put_right_leaves_a_trace(tree, written):
         TWO,
         "data.a",
     )
-    shown = did(tree, "status", "drift").stdout
-    assert f"repaired:  1 time, last: {TWO} drift/configmaps/settings data.a by" in shown
-    events = did(tree, "events", "--for", "drift").stdout
-    assert "drift/configmaps/settings: data.a was changed there by someone" in events
+    repaired = f"repaired:  1 time, last: {TWO} drift/configmaps/settings data.a by"
+    until(lambda: repaired in did(tree, "status", "drift").stdout)
+    told = "drift/configmaps/settings: data.a was changed there by someone"
+    until(lambda: told in did(tree, "events", "--for", "drift").stdout)

@@ -193,9 +193,9 @@ async def test_a_single_copy_returns_its_exact_status_and_a_second_copy_clears_i
 async def test_the_placement_says_in_its_status_what_became_of_it(tree):
     await tree.apply(placement("shop", "shop"), config_map("a", "shop"))
     shop = ObjectKey("edge.kubestellar.io", "edgeplacements", "", "shop")
-    await status(tree, shop, lambda s: s.get("complete") and s.get("synced") == 3)
+    await status(tree, shop, lambda s: s.get("complete") and s.get("healthy") == 3)
     said = (await tree.workloads.get(shop))["status"]
-    assert (said["destinations"], said["healthy"], said["specGeneration"]) == (3, 3, 1)
+    assert (said["destinations"], said["synced"], said["specGeneration"]) == (3, 3, 1)
 
 
 async def test_a_changed_copy_at_an_edge_is_repaired_with_the_parent_away(tree):

@@ -219,7 +219,8 @@ def test_live_tells_what_is_at_the_edges(tree, written):
     }
     did(tree, "apply", "-f", written(*nobody))
     # Its parent counts it, and tells of its children only.
-    assert "run `leafcast node add /region-1/nobody`" in " ".join(tree.run("doctor").stdout.split())
+    said_by_doctor = "run `leafcast node add /region-1/nobody`"
+    until(lambda: said_by_doctor in " ".join(tree.run("doctor").stdout.split()))
     plan = planned(tree, "--live", "-f", written(greeting("live", "two")))
     assert list(plan["noAnswer"]) == ["/region-1/nobody"]
     assert why(plan, "/region-1/nobody", "greeting")["live"] == "no answer"

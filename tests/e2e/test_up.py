@@ -197,7 +197,7 @@ def test_ctrl_c_while_it_starts_stops_the_daemon_and_keeps_the_data(program):
         assert starting.returncode == 130
         assert "data is kept" in said
         until(lambda: not alive(pid), "the daemon is still there")
-        assert servers_of(program.place.folder) == []
+        until(lambda: servers_of(program.place.folder) == [], "servers are left")
     assert program.place.tree() is not None
 
 

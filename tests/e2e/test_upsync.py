@@ -66,7 +66,7 @@ async def come(tree, *expected, holds=lambda _found: True):
         found.update(await copies(tree))
         return set(found) == set(expected) and holds(found)
 
-    await eventually(are_there, lambda: f"there are {found}", seconds=30)
+    await eventually(are_there, lambda: f"there are {found}")
     return found
 
 
@@ -220,12 +220,12 @@ async def test_secrets_come_up_only_if_they_are_named_and_never_in_clear(tree):
         found = await tree.workloads.get(UP)
         return "Secrets do not come up here" in str(found["status"]["conditions"])
 
-    await eventually(refused, seconds=30)
+    await eventually(refused)
     assert await came() == {}
     system = namespace_object("leafcast-system")
     system["metadata"]["annotations"] = {"leafcast.io/may-come-up": "secrets"}
     await tree.apply(system)
-    found = await eventually(came, seconds=30)
+    found = await eventually(came)
     assert set(found) == {("/r1/s1", "door")}
     assert "1234-secret" not in str(found)
     assert "MTIzNC1zZWNyZXQ" not in str(found)
@@ -292,7 +292,7 @@ async def test_a_kind_that_an_edge_lacks_is_named_and_comes_up_once_it_is_there(
     async def came():
         return set(await copies(tree, group="test.io", resource="widgets")) == {("/r1/s1", "w")}
 
-    await eventually(came, seconds=30)
+    await eventually(came)
 
 
 async def test_an_edge_without_a_clause_is_not_followed_for_it(tmp_path):
@@ -333,7 +333,7 @@ async def results_are(tree, expected):
                 found.update({it["name"]: _rows(it) for it in obj["results"]})
         return found == expected
 
-    await eventually(are_there, lambda: f"it says {found}", seconds=20)
+    await eventually(are_there, lambda: f"it says {found}")
 
 
 def _rows(result):
