@@ -13,7 +13,7 @@ from subprocess import Popen
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests import left_behind, sharing
+from tests import left_behind, run_times, sharing
 
 # A slow machine fails no test.
 settings.register_profile(
@@ -35,6 +35,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
     Where nothing is to be left beside the sources that is kept with pytest's own cache.
     """
+    run_times.watch(config)
     cache = getattr(config, "cache", None)
     if cache is not None and os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
         os.environ.setdefault("PYTHONPYCACHEPREFIX", str(cache.mkdir("bytecode")))
