@@ -11,7 +11,7 @@ from pathlib import Path
 from relay.space_port import Interest, Interests
 
 WAIT_SECONDS = 80
-LOOK_SECONDS = 0.02
+LOOK_SECONDS, REST_SECONDS_MAX = 0.02, 0.5
 LAST_LOOK_SECONDS = 10
 """How much longer than the time there is a look may take, before it counts as stuck."""
 
@@ -51,13 +51,14 @@ async def eventually(
     """
     end = time.monotonic() + seconds
     while True:
+        began = time.monotonic()
         found = holds()
         if inspect.isawaitable(found):
             found = await _seen(found, end, said)
         if found:
             return found
         assert time.monotonic() < end, _text(said)
-        await asyncio.sleep(every)
+        await asyncio.sleep(max(every, _rest(began)))
 
 
 async def _seen(look, end, said):
@@ -73,11 +74,18 @@ async def _seen(look, end, said):
 
 def until(holds, said="it did not come to be", *, seconds=WAIT_SECONDS):
     """As `eventually`, for a plain fact and a test without a loop."""
-    end = time.monotonic() + seconds
+    began = time.monotonic()
+    end = began + seconds
     while not (found := holds()):
         assert time.monotonic() < end, _text(said)
-        time.sleep(LOOK_SECONDS)
+        time.sleep(_rest(began))
+        began = time.monotonic()
     return found
+
+
+def _rest(began):
+    """How long to pause after a look: one that is a command takes time from what is waited for."""
+    return max(LOOK_SECONDS, min((time.monotonic() - began) / 2, REST_SECONDS_MAX))
 
 
 @dataclass
