@@ -167,7 +167,9 @@ async def test_a_bus_that_is_not_let_in_says_so_and_leaves_nothing_open(tmp_path
             await bus.start()
 
 
-async def test_mail_written_while_the_link_flaps_is_all_delivered(tree):
+async def test_mail_written_while_the_link_flaps_is_all_delivered(tree, monkeypatch):
+    # So soon a consumer stands still no more whose flow control went into a broken link.
+    monkeypatch.setattr("relay.adapters.jetstream.streams.IDLE_HEARTBEAT_SECONDS", 2)
     centre, _ = await tree.open()
     _, emea = await tree.sprout("/emea", centre)
     count = 0

@@ -214,7 +214,7 @@ async def test_a_disk_that_hangs_takes_no_thread_that_others_need(grove, tmp_pat
         for _ in range(10):
             assert (await timer.facts())["verified_ms"] == 7
         assert threading.active_count() <= before + 1
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             assert await asyncio.to_thread(int, "7") == 7
         # Whoever opens it to write lets those go on who read: of nothing, which is no note.
         os.close(os.open(to / VERIFIED, os.O_WRONLY))
@@ -247,7 +247,7 @@ async def test_another_folder_or_none_may_be_named_while_one_hangs(
             await eventually(lambda: "it does not answer" in timer.trouble)
             with pytest.raises(BackupUnusable, match="it does not answer"):
                 await timer.change(5, None, "", b"")
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(30):
                 await timer.change(every, None, str(other) if every else "", b"")
             assert not timer.trouble
             assert kept_settings(centre.place.folder).seconds == every
@@ -268,7 +268,7 @@ async def test_a_run_ends_while_its_folder_hangs(grove, tmp_path, to, monkeypatc
 
     async with grove:
         centre = await Timed(grove, tmp_path / "tree").start()
-        async with asyncio.timeout(20), running(centre.timer()) as timer:
+        async with asyncio.timeout(40), running(centre.timer()) as timer:
             await timer.change(1, 9, str(to), PUBLIC)
             monkeypatch.setattr(BackupFolder, "sizes", hangs)
             await eventually(begun.is_set)

@@ -130,7 +130,7 @@ async def test_labels_that_no_message_holds_stop_no_centre(tmp_path):
         labels = {f"label-{at:05}": "v" * 60 for at in range(16_000)}
         for obj in (location("big", **labels), target("honest", "/honest", **labels)):
             await tree.inventory.apply(obj, USER)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             await tree.change(key, "2", honest.driver)
         named = tree._controllers.errors
         assert named.keys() == {"location/big", "synctarget/honest"}
@@ -197,7 +197,7 @@ async def copies(edges) -> None:
         state = (await connection.api("STREAM.INFO.evil"))["state"]
         return state["messages"] == EDGE_MAX_OBJECTS and state["first_seq"] > 1
 
-    await eventually(is_full, seconds=30)
+    await eventually(is_full)
     await connection.close()
 
 

@@ -14,8 +14,8 @@ from tests.nats.driven_tree import driven_tree
 
 pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(180)]
 
-FLOOD_SECONDS, PER_SECOND, BURST = 9.0, 8_000, 400
-CHANGES = 7
+FLOOD_SECONDS, PER_SECOND, BURST = 7.0, 8_000, 400
+CHANGES = 5
 
 
 async def flood(url, seed, name):

@@ -18,8 +18,13 @@ FEW = {"centre": range(5), "region": range(5), "edge": (0, 2, 3, 4, 10)}
 """With the tenth an edge loses the newest of its records, of which no snapshot tells yet."""
 MANY = {"centre": 80, "region": 60, "edge": 60}
 """So many places of each role are struck in `make long`, 200 altogether."""
-SOON_SAID = {"relay.adapters.jetstream.stream_reader.HEARTBEAT_SECONDS": 1}
-"""So soon a reader learns that its server goes on without a damaged message."""
+SOON_SAID = {
+    "relay.adapters.jetstream.stream_reader.HEARTBEAT_SECONDS": 1,
+    "relay.core.link.session.HELLO_SECONDS": 2.0,
+    "relay.core.link.children.SAY_AFTER_SECONDS": 2.0,
+}
+"""So soon a reader learns that its server goes on without a damaged message, and a child says again
+what its parent's server took and lost with a damaged block: only its next hellos tell of that."""
 BLOCK = 20
 PLACEMENTS = ("a", "b")
 CLUSTER = "KV_wec"
@@ -72,7 +77,7 @@ async def test_nothing_goes_anywhere_for_what_is_damaged_at_the_centre(tree, req
             # What is there is as somebody wrote it.
             assert objects.items() <= meant.items()
             if lost:
-                await eventually(lambda: named(tree), f"{lost} is not named", seconds=30)
+                await eventually(lambda: named(tree), f"{lost} is not named")
             assert_kept(before, (await tree.look([EDGE]))[EDGE])
             # What a person applies again is there for good.
             for name in PLACEMENTS:

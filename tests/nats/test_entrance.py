@@ -101,7 +101,7 @@ async def hall(grove):
 
 async def answered(client, data: bytes = encode(REQUEST)) -> bytes:
     """The first answer there is: a link that was just opened loses some."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while True:
             try:
                 return (await client.request("enrol.ask", data, timeout=12)).data
@@ -129,7 +129,7 @@ async def test_a_request_goes_up_through_a_region_and_its_answer_comes_back(hall
     region = await hall.plant("/ra", centre)
     client = await hall.stranger(region, "x")
     said = b""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while plain_answer(NO_WAY_UP) == (said := await answered(client)):
             await asyncio.sleep(0.1)
     assert open_answer(TOKEN, REQUEST, said) == ANSWER

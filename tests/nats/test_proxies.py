@@ -68,7 +68,6 @@ async def proxied(folder: Path, file: str, port: int, places: Mapping[str, str])
         await eventually(
             lambda: process.poll() is not None or listens(port),
             (folder / "said").read_text,
-            seconds=20,
         )
         assert process.poll() is None, (folder / "said").read_text()
         yield

@@ -70,7 +70,7 @@ WAVES = [
         "name": "half",
         "selector": {"matchLabels": {"ring": "half"}},
         "maxConcurrent": "50%",
-        "soak": "5s",
+        "soak": "10s",
     },
     {"name": "rest", "percent": 100, "approval": "before"},
 ]

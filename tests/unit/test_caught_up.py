@@ -48,7 +48,7 @@ async def tree(tmp_path):
         yield grown
 
 
-async def waited(tree, names, condition="synced", timeout=20.0):
+async def waited(tree, names, condition="synced", timeout=60.0):
     api = Api()
     register_wait(api, Tree(tree), SystemClock())
     asked = json.dumps({"placements": names, "conditions": [condition], "timeout": timeout})

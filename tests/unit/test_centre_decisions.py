@@ -152,7 +152,7 @@ async def test_a_space_that_becomes_another_one_ends_the_run_and_deletes_nothing
     centre.wds.__class__ = Switching
 
     async def until_it_ends():
-        async with asyncio.timeout(30), asyncio.TaskGroup() as group:
+        async with asyncio.timeout(60), asyncio.TaskGroup() as group:
             group.create_task((await centre.controllers()).run())
             await centre.relay.until(holds("a"))
             Switching.broken.set()

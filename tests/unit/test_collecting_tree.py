@@ -130,11 +130,11 @@ async def test_a_policy_has_its_own_rows_beside_a_placement_of_its_name(tmp_path
             )
 
         wanted = [("bindingpolicy/shop", 2), ("edgeplacement/shop", 3)]
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while await of_each() != wanted:
                 await asyncio.sleep(0.05)
         await tree.workloads.delete(placement_key("bindingpolicy/shop"))
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while await of_each() != wanted[1:]:
                 await asyncio.sleep(0.05)
 
@@ -187,7 +187,7 @@ async def test_an_expression_sees_the_object_as_it_was_sent(tmp_path):
         await tree.apply(yaml.safe_load(SENT), yaml.safe_load(WEB), placed)
         # The centre's own object has the status of its one copy meanwhile.
         web = ObjectKey("apps", "deployments", "shop", "web")
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while not (await tree.workloads.get(web)).get("status"):
                 await asyncio.sleep(0.05)
         await combined(tree, lambda obj: rows(obj, "each") == [[True, True]])
@@ -236,7 +236,7 @@ async def test_one_that_is_refused_is_said_and_stops_no_other(tmp_path):
 
 async def collectors_condition(tree, status):
     """Wait for the placement's condition; its message."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while True:
             placement = await tree.workloads.get(placement_key("shop"))
             for said in (placement.get("status") or {}).get("conditions", ()):

@@ -93,7 +93,7 @@ def world(tmp_path):
 
 async def until(told, wanted):
     """The first event of this kind."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not isinstance(event := await told.get(), wanted):
             pass
     return event

@@ -13,7 +13,7 @@ from leafcast.ask.decode import BadAnswer, read_orphans
 from leafcast.cli.commands import orphans as commands
 from leafcast.daemon.verbs.orphans import Orphans
 from leafcast.node.answers import ORPHANS_PAGE_MAX, orphans_answer
-from relay.core.link.session import ChildStatus
+from relay.core.link.session import HELLO_SECONDS, ChildStatus
 from relay.core.view import Orphan
 from schemas.values.identity import NodePath, short_key
 from tests.awaiting import eventually
@@ -110,6 +110,8 @@ async def test_after_a_lost_ledger_all_stays_and_goes_when_its_term_is_withdrawn
             found = (await orphans.orphans())["orphans"]
             return {(it["kind"], it["name"], it["term"]) for it in found}
 
+        # Of orphans a node tells in its next hello.
+        await tree.leap(HELLO_SECONDS)
         await eventually_is(reported, {("delta", "shop", term), ("node", "/emea/s1", term)})
         assert await tree.clusters[SITE].get(config_key("a"))
         with pytest.raises(ApiError, match="no node reports"):

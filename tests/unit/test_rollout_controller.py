@@ -349,7 +349,7 @@ async def test_a_large_removal_that_was_let_go_is_held_no_more_while_waves_take_
         controllers.pause("apply")
         await centre.apply(placement(clause={"objectNames": ["a"]}))
         placements, said = controllers.translator.placements, ("a",)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while placements.workloads.placements["shop"].spec.downsync[0].object_names != said:
                 await asyncio.sleep(0)
         controllers.confirm_removals("shop", 15)

@@ -87,7 +87,7 @@ async def test_a_controller_finds_what_it_kept():
 
     async def run(act):
         driver = Driver(MemoryBus(network, NodePath()), CONFIG, SystemClock())
-        async with asyncio.timeout(20), asyncio.TaskGroup() as group:
+        async with asyncio.timeout(60), asyncio.TaskGroup() as group:
             task = group.create_task(driver.run())
             await driver.started.wait()
             await act(driver.publisher)

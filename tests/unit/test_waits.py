@@ -42,7 +42,7 @@ async def tree(tmp_path):
         yield grown
 
 
-async def asked(tree, *conditions, placements=("shop",), timeout=20.0, **said):
+async def asked(tree, *conditions, placements=("shop",), timeout=60.0, **said):
     api = Api()
     register_wait(api, Tree(tree), SystemClock())
     words = {"placements": list(placements), "conditions": list(conditions), "timeout": timeout}
