@@ -125,6 +125,11 @@ def rows(obj, collector):
     ]
 
 
+def reported(tree, resource, collector):
+    """The rows of a collector by object, of what lies in no namespace of its own."""
+    return [rows(it, collector) for it in combined(tree, "kubestellar-report", resource)]
+
+
 async def from_python(tree, namespace):
     async with connect(tree.place.folder) as client:
         return [rows async for rows in client.combined_status(namespace)]
@@ -224,16 +229,9 @@ def test_collectors_say_what_all_copies_say(tree, apply):
     assert metadata["name"] == ".".join(uids)
     assert metadata["ownerReferences"][0]["uid"] == uids[0]
     # Of cluster-scoped objects, and of the placement as a whole, in a namespace of their own.
-
-    def roles():
-        return [rows(it, "where") for it in combined(tree, "kubestellar-report", "clusterroles")]
-
-    until(lambda: [len(each) for each in roles()] == [3], roles)
-
-    def all_of_it():
-        return [rows(it, "all") for it in combined(tree, "kubestellar-report", "edgeplacements")]
-
-    until(lambda: all_of_it() == [[["ClusterRole", "4"], ["Deployment", "4"]]], all_of_it)
+    until(lambda: [len(each) for each in reported(tree, "clusterroles", "where")] == [3])
+    whole_placement = [[["ClusterRole", "4"], ["Deployment", "4"]]]
+    until(lambda: reported(tree, "edgeplacements", "all") == whole_placement)
     table = did(tree, "get", "combinedstatus", "-n", "shop").stdout
     assert "deployments/web" in table
     assert "ready where" in table

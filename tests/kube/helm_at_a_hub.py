@@ -257,5 +257,5 @@ def test_what_kustomize_makes_goes_through_the_filter_to_a_hub(tree, tmp_path):
     tree.apply(made.stdout)
     tree.until_at(0, lambda shown: "small" in shown, "-n", where, "get", "limits", "-o", "name")
     asked = ("-n", where, "get", "cm", "a", "-o", "jsonpath={.data.smile}")
-    assert tree.site(0, *asked) == "\U0001f600"
+    tree.until_at(0, lambda shown: shown == "\U0001f600", *asked)
     assert tree.centre("-n", where, "get", "limits", "-o", "name") == ""
