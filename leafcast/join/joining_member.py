@@ -244,7 +244,8 @@ def read_member_note(file: Path) -> KeptMemberRequest | None:
         bytes.fromhex(kept.key)
     except (OSError, ValueError, TypeError):
         return None
-    return kept
+    ports = (kept.client_port, kept.leaf_port, kept.route_port)
+    return kept if all(type(port) is int for port in ports) else None
 
 
 def default_member_folder(token: Token, path: NodePath) -> Path:

@@ -1,5 +1,6 @@
 """Where machines that are members of a node are reached, and what is refused there."""
 
+import json
 from dataclasses import asdict
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,10 +12,10 @@ from click.testing import CliRunner
 from leafcast.ask.api import ApiError
 from leafcast.cli.commands.join import join
 from leafcast.daemon.nodes.members_show import MembersShow
-from leafcast.join.folder import JoinedFolder
+from leafcast.join.folder import MEMBER_REQUEST_FILE, JoinedFolder
 from leafcast.join.invitation import Invitation
 from leafcast.join.join_request import JoinFailed
-from leafcast.join.joining_member import JoiningMember, member_reach
+from leafcast.join.joining_member import JoiningMember, member_reach, read_member_note
 from leafcast.join.kept_grant import KeptGrant, write_grant
 from leafcast.join.relay_member import RelayMember, relay_state
 from leafcast.members.addresses import (
@@ -356,6 +357,16 @@ def test_a_machine_that_says_another_address_gets_a_port_for_that(tmp_path):
     # It would be the one at which it listens for children.
     taken = again("m1.example", f"m1.example:{away.route_port}")
     assert taken.route_port != away.route_port
+
+
+def test_a_note_of_a_request_without_ports_counts_for_nothing(tmp_path):
+    member, folder = member_of_relay(tmp_path, "", "")
+    member._remembered()
+    file = folder.folder / MEMBER_REQUEST_FILE
+    assert read_member_note(file) is not None
+    file.write_text(json.dumps({**json.loads(file.read_text()), "route_port": []}))
+    assert read_member_note(file) is None
+    assert member._remembered().route_port
 
 
 @pytest.mark.parametrize(
