@@ -14,6 +14,7 @@ from leafcast.members.addresses import MemberHost
 from leafcast.members.seats import MemberSeat, MemberSeats
 from leafcast.members.settings import kept_member
 from leafcast.node.credentials.account_seeds import new_seeds
+from leafcast.node.credentials.kept_store import KeptStore, keep_store
 from leafcast.node.listen_settings import (
     keep_listen_settings,
     kept_listen_settings,
@@ -43,6 +44,7 @@ class Growing:
             options=SimpleNamespace(member=None),
             tree_id=lambda: TREE,
         )
+        self.options = centre.options
         # Any key will do.
         public = bytes(PrivateKey(b"k" * 32).public_key)
         seats = MemberSeats(folder)
@@ -110,6 +112,27 @@ async def test_a_centre_does_not_grow_on_the_addresses_of_former_members(tmp_pat
     assert alone is not None
     assert not alone.of_members
     assert alone.urls == ("tls://m1.example:7522",)
+
+
+async def test_an_encrypted_centre_neither_grows_nor_shrinks_as_a_copy_is_in_clear(tmp_path):
+    growing = Growing(tmp_path)
+    keep_store(tmp_path, KeptStore(tmp_path / "key"))
+    with pytest.raises(ApiError, match="its store is encrypted"):
+        await growing.grow()
+    # Each member says by itself how it stores.
+    keep_store(tmp_path, KeptStore())
+    growth = asyncio.create_task(growing.grow())
+    async with asyncio.timeout(60):
+        while not growing.changed.is_set():
+            await asyncio.sleep(0.01)
+            growing.ask()
+    await growth
+    growing.options.member = SimpleNamespace()
+    keep_store(tmp_path, KeptStore(tmp_path / "key"))
+    copying = kept_copying(tmp_path)
+    with pytest.raises(ApiError, match="its store is encrypted"):
+        await growing.growth.shrink("/", "m2")
+    assert kept_copying(tmp_path) == copying
 
 
 async def test_a_centre_has_another_port_for_its_members_than_for_children(tmp_path):

@@ -343,6 +343,9 @@ class MemberGrowth:
             raise ApiError(
                 "NotFound", f"the centre has no member {to!r}", f"its members are {names}"
             )
+        if kept_store(self._place.folder).key_file:
+            message = "the centre cannot run once again: its store is encrypted, a copy is not"
+            raise ApiError("Conflict", message, "leave it as it is, and back it up")
         self._seats.forget(CENTRE)
         keep_copying(self._place.folder, Copying(to, alone=True))
         await member.tenure.settled()
