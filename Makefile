@@ -21,8 +21,8 @@ BENCHES := cost latency fanout durable forwarding restart reduction snapshot aud
   flipping child_flood singletons plan removal rollout commands kubefleet tls keys sealing enrolment \
   reconnect claims change backup trios trio_region soak
 
-# What `make check` runs of the suite: everything that needs no server.
-FAST = -m 'not nats and not slow and not docker and not long' $(FAST_TESTS)
+# What `make check` runs of the suite: everything that needs no server, with fewer examples.
+FAST = --hypothesis-profile brief -m 'not nats and not slow and not docker and not long' $(FAST_TESTS)
 FAST_TESTS := $(wildcard tests/unit tests/property tests/contract tests/conformance)
 
 .PHONY: help setup demo test long check coverage simulate fuzz bench kube docs

@@ -19,6 +19,8 @@ from tests import left_behind, run_times, sharing
 settings.register_profile(
     "unhurried", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
+# `make check` tries fewer examples where a test says no number, and `make test` all of them.
+settings.register_profile("brief", settings.get_profile("unhurried"), max_examples=30)
 settings.load_profile("unhurried")
 
 # Asserts of their helpers say what they compared. Those of the simulation are met too often.
