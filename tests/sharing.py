@@ -29,9 +29,9 @@ LONGEST = (
     *(
         f"{OF_KUBE}test_{name}.py"
         for name in (
-            *("end_to_end", "applying_faults", "up", "customization", "lost_stores", "claims"),
-            *("documents", "edge_faults", "kubernetes_faults", "placement_finalizer", "bed"),
-            *("install", "recreated_and_moved", "live_health"),
+            *("end_to_end", "documents", "placement_finalizer", "applying_faults", "up", "claims"),
+            *("install", "edge_faults", "customization", "kubernetes_faults", "bed"),
+            *("lost_stores", "recreated_and_moved", "one_centre", "live_health"),
         )
     ),
     *(
