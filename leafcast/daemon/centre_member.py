@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping
-from typing import Protocol
+from typing import Any, Protocol
 
 from leafcast.ask.session import API_PREFIX, STANDING
 from leafcast.backups.backup_settings import FILE as BACKUP_FILE
@@ -94,6 +94,12 @@ class CentreMember:
             return "it waits for the state of its node"
         copying = kept_copying(self.folder)
         return copying.why_not(self._settings.name) if copying is not None else ""
+
+    def facts(self) -> Mapping[str, Any]:
+        return {}
+
+    def why_others(self) -> str:
+        return ""
 
     async def stand(
         self, server: EmbeddedServer, seeds: AccountSeeds, standing: Callable[[], Standing]

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
+from typing import Any
 
 from leafcast.join.folder import GRANT_FILE
 from leafcast.join.joined_node import AUTHORITIES_FILE
@@ -27,6 +28,9 @@ from leafcast.node.options import (
     ParentAccess,
 )
 from leafcast.node.runtime import NodeRuntime
+from relay.adapters.jetstream.connection import Connection
+from relay.adapters.jetstream.member_presence import MEMBER, MemberPresence
+from relay.adapters.jetstream.uplink import PROBE_SECONDS
 from relay.adapters.server.guard import ProcessGuard
 from relay.adapters.server.logged_process import ServerFailed
 from relay.adapters.server.nats_config import AccountSeeds, Neighbours, ParentRemote
@@ -34,11 +38,15 @@ from relay.adapters.server.nats_server import EmbeddedServer
 from relay.adapters.server.nkey_pairs import entrance_pair
 from relay.atomic_file import atomic_write
 from relay.core.effects import Noted
-from relay.ports import Clock, Dice
+from relay.members.parent_reach import ParentReach
+from relay.ports import BusBroken, Clock, Dice
 from schemas.values.identity import NodePath
 
 _HOME_BYTES = 16
 LEARN_SECONDS = 1.0
+REACH_LOOK_SECONDS = 3.0
+REACHES = "reachesParentSeconds"
+"""What a member of a relay says of itself: for how long its own server has reached the parent."""
 
 log = logging.getLogger("leafcast")
 
@@ -63,6 +71,7 @@ class RelayMember:
         self._runtime: NodeRuntime | None = None
         # What this run wrote into the file of whom to believe at the parent.
         self._believed = ""
+        self._reach = ParentReach(clock.now().seconds)
 
     @property
     def _grant(self) -> KeptGrant:
@@ -93,7 +102,46 @@ class RelayMember:
     async def stand(
         self, server: EmbeddedServer, seeds: AccountSeeds, standing: Callable[[], Standing]
     ) -> None:
-        """No command asks at a relay's server."""
+        """Ask the parent by this member's own server: who stands by knows no other way."""
+        del standing
+        label = f"leafcast {self._settings.path} {self._settings.name} reach"
+        asking = Connection(server.url, seeds.uplink, label, "_INBOX.reach")
+        await asking.open()
+        try:
+            while True:
+                is_answered = await asking.request("up.info", seconds=PROBE_SECONDS) is not None
+                self._reach.asked(self._clock.now().seconds, is_answered=is_answered)
+                await self._clock.sleep(REACH_LOOK_SECONDS)
+        finally:
+            await asking.close()
+
+    def facts(self) -> Mapping[str, Any]:
+        return {REACHES: self._reach.seconds(self._clock.now().seconds)}
+
+    def why_others(self) -> str:
+        if not self._reach.is_aside(self._clock.now().seconds):
+            return ""
+        return f"it does not reach the parent {self._settings.path.parent}, and another one does"
+
+    async def _step_aside(self, runtime: NodeRuntime, presence: MemberPresence) -> None:
+        """Raise BusBroken once the parent is reached by another member's server alone."""
+        while True:
+            await self._clock.sleep(REACH_LOOK_SECONDS)
+            # On one machine it may hear the parent by the server of another member.
+            if self._settings.others and runtime.is_linked:
+                continue
+            others = {
+                str(it[MEMBER]): seconds
+                for it in await presence.look_at_others()
+                if isinstance(seconds := it.get(REACHES), float)
+            }
+            now = self._clock.now().seconds
+            if name := self._reach.better_one(now, others):
+                self._reach.step_aside(now)
+                raise BusBroken(
+                    f"this one alone does not reach the parent {self._settings.path.parent}, and "
+                    f"member {name} does: look at the network of this machine"
+                )
 
     def _link(self, grant: KeptGrant) -> ParentRemote:
         """The way to the parent; whom to believe there lies in a file for the server."""
@@ -129,6 +177,7 @@ class RelayMember:
                 group.create_task(
                     self._learn(runtime, member.server, grant.dialled), name="addresses"
                 )
+                group.create_task(self._step_aside(runtime, member.presence), name="aside")
 
     def unready(self) -> Mapping[str, str]:
         return self._runtime.unready() if self._runtime is not None else {}

@@ -92,6 +92,14 @@ class MemberNode(Protocol):
         """Why this member may not be active, by the files as they are now; "" if it may."""
         ...
 
+    def facts(self) -> Mapping[str, Any]:
+        """What this member says to the others of it, beside how it stands."""
+        ...
+
+    def why_others(self) -> str:
+        """Why another member is to be active rather than this one, "" if none is."""
+        ...
+
     async def stand(
         self, server: EmbeddedServer, seeds: AccountSeeds, standing: Callable[[], Standing]
     ) -> None:
@@ -173,6 +181,7 @@ class Member:
     ) -> None:
         self._settings, self._node, self._health = settings, node, health
         self._clock, self._dice = clock, dice
+        self._release = version("leafcast")
         self._settling = asyncio.Lock()
         self._laid = asyncio.Event()
         self._lease: MemberLease | None = None
@@ -211,19 +220,12 @@ class Member:
             servers = ServerWatch(system, self._clock, MEMBERS)
             servers.when_ended.append(lambda _: connection.read_anew())
             await servers.start()
-            release = version("leafcast")
             presence = MemberPresence(
                 connection,
                 settings.path,
                 settings.name,
                 self._clock,
-                lambda: {
-                    **self._standing(server).facts(),
-                    HEARD: self._heard_seconds(),
-                    CHILDREN: server.served,
-                    STORE_FULL: server.store_failed,
-                    VERSION: release,
-                },
+                lambda: self._facts(server),
             )
             await presence.start()
             async with asyncio.TaskGroup() as group:
@@ -244,6 +246,17 @@ class Member:
                     is_short = clock.now().seconds - began < AGAIN_SECONDS_MAX
                     pause = min(2 * pause, AGAIN_SECONDS_MAX) if is_short else AGAIN_SECONDS
                     await clock.sleep(pause)
+
+    def _facts(self, server: EmbeddedServer) -> dict[str, Any]:
+        """What this member says to the others of it."""
+        return {
+            **self._node.facts(),
+            **self._standing(server).facts(),
+            HEARD: self._heard_seconds(),
+            CHILDREN: server.served,
+            STORE_FULL: server.store_failed,
+            VERSION: self._release,
+        }
 
     async def _answer_health(self, server: EmbeddedServer) -> None:
         if (health := self._health) is not None:
@@ -322,7 +335,7 @@ class Member:
         run = random_id(self._dice.entropy(16))
         lease = self._lease = MemberLease(self._settings.name, run)
         leases = LeaseStream(connection, path, MEMBERS)
-        keeper = LeaseKeeper(leases, lease, clock, machine.presence)
+        keeper = LeaseKeeper(leases, lease, clock, machine.presence, self._node.why_others)
         stream = StateStream(connection, clock, path, MEMBERS)
         state = _State(stream, StateFiles(self._node.folder, self._node.state))
         try:

@@ -211,11 +211,13 @@ class NodeRuntime:
         # Nothing hangs below an edge.
         async with self.hosted.serving(link, lets_in=not self.attached) as group:
             group.create_task(self._key.change_over(lambda: self.server), name=f"key {self.path}")
-            looking = self.hosted.look_for_parent(self._is_linked, self._is_parent_silent)
+            looking = self.hosted.look_for_parent(lambda: self.is_linked, self._is_parent_silent)
             group.create_task(looking, name="redialling")
             await self._run_relay()
 
-    def _is_linked(self) -> bool:
+    @property
+    def is_linked(self) -> bool:
+        """Whether its parent answers it; the centre has none, and lacks none."""
         return self._uplink is None or (self._run is not None and self._run.bus.linked)
 
     def _is_parent_silent(self) -> bool:

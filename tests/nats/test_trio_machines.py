@@ -124,3 +124,27 @@ def test_a_region_on_three_machines_goes_on_without_the_one_its_edge_dials(tmp_p
         )
         region.deliver("after")
         assert region.roles()[lost] == "silent"
+
+
+def test_a_region_goes_on_at_another_machine_where_its_active_one_alone_is_cut_off(
+    tmp_path,
+):
+    with ExitStack() as stack:
+        region = Region(tmp_path, stack)
+        region.begin()
+        (cut_off,) = [name for name, role in region.roles().items() if role == "active"]
+        machine, way = region.members[cut_off], f"{region.centre.address}/32"
+        machine.run("ip", "route", "add", "blackhole", way)
+        others = [it for it in NAMES if it != cut_off]
+
+        def is_moved() -> bool:
+            roles = region.roles()
+            return "active" in (roles.get(it) for it in others) and roles[cut_off] == "standby"
+
+        until(is_moved, region.told[cut_off].read_text, seconds=180)
+        region.deliver("elsewhere")
+        assert "look at the network of this machine" in region.told[cut_off].read_text()
+        # Back again, it stands by, and nothing moves.
+        machine.run("ip", "route", "delete", "blackhole", way)
+        region.deliver("again")
+        assert is_moved()

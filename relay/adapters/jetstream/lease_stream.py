@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 from base64 import b64decode
+from collections.abc import Callable
 
 from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
@@ -164,9 +165,16 @@ class LeaseKeeper:
     """Takes the lease for one run of a member, and renews it; one hold ends before the next."""
 
     def __init__(
-        self, stream: LeaseStream, lease: MemberLease, clock: Clock, presence: MemberPresence
+        self,
+        stream: LeaseStream,
+        lease: MemberLease,
+        clock: Clock,
+        presence: MemberPresence,
+        why_others: Callable[[], str] = lambda: "",
     ) -> None:
+        """`why_others` says why another member is to take it as long as one may; "" if none is."""
         self.lease = lease
+        self._why_others = why_others
         self._stream = stream
         self._clock = clock
         self._presence, self._hindrance = presence, ""
@@ -263,7 +271,7 @@ class LeaseKeeper:
 
     def _is_fit(self) -> bool:
         """Whether this member may be active; why not is said once."""
-        hindrance = self._presence.clock_trouble()
+        hindrance = self._presence.clock_trouble() or self._why_others()
         if hindrance and hindrance != self._hindrance:
             logger.warning("member %s: %s", self.lease.member, hindrance)
         self._hindrance = hindrance
