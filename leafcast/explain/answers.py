@@ -98,7 +98,8 @@ def samples_said(placement: str, path: str, form: Form) -> Iterator[FaultSample]
 
 
 def _first(form: Form, name: str) -> str:
-    return str(next(iter(form_of(form.get(name))), ""))
+    word = str(next(iter(form_of(form.get(name))), ""))
+    return word if len(word) <= TEXT_MAX_CHARACTERS else ""
 
 
 def _text(form: Form, name: str) -> str:

@@ -32,6 +32,7 @@ from schemas.records.hold_reasons import (
 from schemas.records.maintenance import maintenance_of
 from schemas.records.placements import short_title, title
 from schemas.records.records import LocationRecord, Profile
+from schemas.records.windows import zone_fault
 from schemas.values.faults import Fault
 
 Form = Mapping[str, Any]
@@ -136,8 +137,14 @@ def of_rollout(
         held = reasons.waiting(profile, locations)
     else:
         held = reasons.at(profile, locations) or reasons.going or HeldBack("", _NOT_YET)
-    if held is not None:
-        yield _with_message(_of_held(held, forms), steered)
+    if held is None:
+        return
+    windows = gate.windows if gate.arm == want else ()
+    if fault := zone_fault(windows, profile.labels):
+        said, _, remedy = fault.partition("; ")
+        said = f"its windows open at times of the place, and {said}"
+        yield Explanation(CopyStage.WINDOW, said, remedy, at=str(profile.path))
+    yield _with_message(_of_held(held, forms), steered)
 
 
 _REJECTED = frozenset({"RolloutAborted", "Undone"})

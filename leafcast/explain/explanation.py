@@ -29,6 +29,8 @@ def explained(facts: CopyFacts) -> Explanation:
 
 def _stops(facts: CopyFacts) -> Iterator[Explanation]:
     if not facts.meant:
+        if not facts.object or (facts.copy is not None and facts.copy.wanted):
+            yield from (it for it in facts.decided if it.stage is CopyStage.LEAVING)
         yield from why_there(facts)
         yield from facts.decided
         return

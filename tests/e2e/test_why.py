@@ -85,7 +85,7 @@ def until_explained(tree, stage, *words, at=HERE):
     return explained(tree, *words, at=at)[1:]
 
 
-def test_what_arrives_and_what_is_meant_for_others(tree, apply):
+def test_what_arrives_and_what_is_meant_for_others(tree, apply, tmp_path):
     only = "{matchLabels: {id: region-1-site-1}}"
     apply(PLACED.format(name="only", value=1, where=only))
     did(tree, "wait", "only", "--for", "healthy")
@@ -101,6 +101,16 @@ def test_what_arrives_and_what_is_meant_for_others(tree, apply):
         'the placement wants "region-1-site-1"'
     )
     assert remedy.startswith("leafcast label location region-1-site-2 id=region-1-site-1 ")
+    # What a change would alter there is told before it is made.
+    everywhere = tmp_path / "everywhere.yaml"
+    everywhere.write_text(PLACED.format(name="only", value=2, where="{}"))
+    compared = ("why", "cm/settings", "-n", "only", "--before-after", "-f", str(everywhere))
+    news = did(tree, *compared, "--at", THERE, code=1).stdout
+    assert "locationSelectors of edgeplacement/only match it now" in news
+    form = json.loads(did(tree, *compared, "--at", HERE, "-o", "json", code=1).stdout)
+    assert [(row["action"], row["fields"]) for row in form["rows"]] == [("update", ["data.a"])]
+    assert form["before"]["ok"]
+    assert "goes with -f" in did(tree, "why", "--before-after", "--at", HERE, code=2).stderr
     # What it says to do does it.
     command = remedy.partition(",")[0].split()[1:]
     did(tree, *command)

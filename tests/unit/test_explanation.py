@@ -4,6 +4,14 @@ from dataclasses import replace
 
 import pytest
 
+from leafcast.explain.answers import (
+    child_on_the_way,
+    copy_said,
+    form_of,
+    node_on_the_way,
+    samples_said,
+    words_said,
+)
 from leafcast.explain.explanation import explained
 from leafcast.explain.facts import CopyFacts, CopySaid, Explanation, NodeOnTheWay
 from leafcast.show.explanations import explanation_lines
@@ -224,3 +232,28 @@ def test_what_to_do_stands_behind_what_is_so_where_there_is_room(width):
 def test_what_an_edge_reports_has_its_stage(reason, severity, stage):
     [group] = faults([says(reason, severity, WEB)])
     assert stage_of(group.kind, group.severity) is stage
+
+
+JUNK = [None, 7, "x", [], {"a": 1}, -1, True, "x" * 10_000, float("nan")]
+WORDS = ("here", "generation", "known", "states", "health", "exceptions")
+INSIDE = ("nowMs", "missing", "missingCount", "refusedMs", "unclaimed", "child", "copy", "stale")
+
+
+@pytest.mark.parametrize("junk", JUNK, ids=lambda junk: str(junk)[:8])
+def test_what_a_node_answers_otherwise_than_it_should_counts_as_not_said(junk):
+    whole = dict.fromkeys(WORDS, junk)
+    inside = {"here": dict.fromkeys(INSIDE, junk), "exceptions": [junk, {"reason": junk}]}
+    deep = {"here": {"copy": dict.fromkeys(("state", "claimers", "wanted"), junk), "child": {}}}
+    for answer in (whole, inside, deep, {"states": {1: junk}}):
+        form = form_of(answer)
+        node = node_on_the_way("/r1", form, child_on_the_way("/r1", form), NOW_MS)
+        facts = replace(
+            FINE,
+            nodes=(ROOT, node),
+            state=words_said(form)[0],
+            samples=tuple(samples_said("epl/shop", EDGE, form)),
+            copy=copy_said(form),
+        )
+        found = explained(facts)
+        assert len(found.said) < 2_000
+        assert found.stage in Stage

@@ -2,6 +2,7 @@
 
 import json
 import random
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -11,10 +12,11 @@ from relay.core.upstream import Upstream
 from relay.shell.publisher import CARRIED_MAX_BYTES
 from relay.space_errors import SpaceError
 from schemas.objects.objects import ObjectKey
+from schemas.records.placements import placement_key
 from schemas.values.identity import NodePath
 from tests.awaiting import eventually
 from tests.doubles.memory_space import MemorySpace
-from tests.memory_tree import config_map, memory_tree, placement
+from tests.memory_tree import MANAGER, config_map, inventory, memory_tree, placement
 
 REGION, ONE, TWO = (NodePath.parse(path) for path in ("/r1", "/r1/s1", "/r1/s2"))
 PATHS = ["/r1", "/r1/s1", "/r1/s2"]
@@ -162,3 +164,115 @@ async def test_who_asks_of_what_is_not_there_is_told_what_there_is(tree):
     assert relay["remedy"] == "name one below it, such as /r1/s1"
     nobody = (await why(tree, NodePath.parse("/r9"), placement="shop"))["error"]
     assert nobody["message"] == "no destination hangs at /r9"
+
+
+async def test_what_a_rollout_has_not_come_to_waits_for_its_wave(tree):
+    await tree.apply(placement("rolled", "rolled"), config_map("a", "rolled", a="1"))
+    await tree.until("rolled", lambda c: c.exact and c.summary.states == {"synced": 2})
+    waves = [
+        {"name": "first", "selector": {"matchLabels": {"id": "r1-s1"}}, "soak": "1h"},
+        {"name": "rest", "percent": 100},
+    ]
+    await tree.apply(rollout("rolled", waves))
+    await until_rolled(tree, "rolled")
+    await tree.apply(config_map("a", "rolled", a="2"))
+
+    await eventually_stage(tree, "gate", TWO, placement="rolled")
+    [found] = (await why(tree, TWO, placement="rolled"))["result"]["explanations"]
+    assert found["said"].startswith('it goes out by the waves of rollout "rolled": ')
+    assert found["remedy"] == "leafcast rollout status rolled"
+    await eventually_stage(tree, "as-meant", ONE, placement="rolled")
+
+
+async def test_what_a_window_keeps_back_says_when_it_opens(tree):
+    await tree.apply(placement("windows", "windows"), config_map("a", "windows", a="1"))
+    await tree.until("windows", lambda c: c.exact and c.summary.states == {"synced": 2})
+    # Open for a minute a year, in a month that is half a year away.
+    month = (datetime.now(UTC).month + 5) % 12 + 1
+    shut = [{"cron": f"0 2 1 {month} *", "duration": "1m", "zone": "UTC"}]
+    await tree.apply(rollout("windows", [{"name": "all", "percent": 100}], windows=shut))
+    await until_rolled(tree, "windows")
+    await tree.apply(config_map("a", "windows", a="2"))
+
+    await eventually_stage(tree, "window", ONE, placement="windows")
+    said = (await stage(tree, placement="windows"))[1]
+    assert said.startswith('the window of rollout "windows" opens at ')
+
+
+async def test_a_place_without_a_zone_is_told_where_windows_go_by_it(tree):
+    await tree.apply(placement("zoned", "zoned"), config_map("a", "zoned", a="1"))
+    await tree.until("zoned", lambda c: c.exact and c.summary.states == {"synced": 2})
+    shut = [{"cron": "0 2 * * *", "duration": "1m", "zone": "destination"}]
+    await tree.apply(rollout("zoned", [{"name": "all", "percent": 100}], windows=shut))
+    await until_rolled(tree, "zoned")
+    await tree.apply(config_map("a", "zoned", a="2"))
+
+    await eventually_stage(tree, "window", ONE, placement="zoned")
+    [found] = (await why(tree, placement="zoned"))["result"]["explanations"]
+    assert found["said"].endswith("it has no label zone")
+    assert found["remedy"] == "label it with a time zone, such as Europe.Berlin"
+
+
+async def test_a_removal_that_is_held_says_so_of_what_is_still_there(tree):
+    await tree.stop_controllers()
+    await tree.workloads.delete(ObjectKey(*SETTINGS))
+    await tree.workloads.delete(placement_key("shop"))
+    await tree.control(tree.group)
+    await tree.controllers.caught_up()
+
+    for said in ({"placement": "shop"}, {"object": SETTINGS}):
+        [found] = (await why(tree, **said))["result"]["explanations"]
+        assert found["stage"] == "leaving", found
+        assert found["said"].startswith("RemovalHeld: ")
+        assert found["remedy"] == "leafcast accept epl/shop"
+
+
+async def test_a_hub_that_the_centre_may_not_work_on_comes_first(tree):
+    troubled = Tree(tree)
+    troubled.hub_troubles = lambda: {"workloads: https://hub": "another centre has it"}
+    api = Api()
+    api.serve(WhyVerbs(troubled, tree.asks, tree.clock))
+    question = json.dumps({"path": str(ONE), "placement": "shop"}).encode()
+    [found] = json.loads(await api.answer("leafcast.api.why", question))["result"]["explanations"]
+    assert (found["stage"], found["remedy"]) == ("space", "leafcast doctor")
+    assert "another centre has it" in found["said"]
+
+
+async def test_a_person_who_works_there_holds_it(tree):
+    until = f"{datetime.now(UTC) + timedelta(days=1):%Y-%m-%dT%H:%M:%SZ}"
+    target = inventory([ONE])[0]
+    target["metadata"]["annotations"]["leafcast.io/maintenance"] = until
+    await tree.inventory.apply(target, MANAGER)
+    await eventually_stage(tree, "held", placement="shop")
+    assert until in (await stage(tree, placement="shop"))[1]
+
+
+def rollout(name, waves, **spec):
+    placed = {"kind": "EdgePlacement", "name": name}
+    return {
+        "apiVersion": "leafcast.io/v1alpha1",
+        "kind": "Rollout",
+        "metadata": {"name": name},
+        "spec": {"placement": placed, "success": {"of": "synced"}, "waves": waves, **spec},
+    }
+
+
+async def until_rolled(tree, name):
+    """Wait until a Rollout steers its placement, and is done."""
+    key = ObjectKey("leafcast.io", "rollouts", "", name)
+
+    async def complete():
+        obj = await tree.workloads.get(key)
+        return (obj.get("status") or {}).get("phase") == "Complete"
+
+    await eventually(complete)
+
+
+async def eventually_stage(tree, wanted, path=ONE, **said):
+    last = []
+
+    async def there():
+        last[:] = (await why(tree, path, **said))["result"]["explanations"]
+        return [each["stage"] for each in last] == [wanted]
+
+    await eventually(there, lambda: str(last))

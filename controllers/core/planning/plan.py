@@ -81,6 +81,10 @@ class Plan:
         yield from self._survey.rows(REMOVALS)
         yield from self._survey.rows(frozenset(ACTIONS) - REMOVALS)
 
+    def rows_at(self, path: NodePath) -> Iterator[PlanRow]:
+        """The rows of one destination."""
+        return self._survey.rows_at(path)
+
     def objects(self, path: NodePath) -> Iterator[Objects]:
         """What the rows at a destination are about."""
         return self._survey.objects(path)
@@ -211,11 +215,13 @@ class _Survey:
                 if verdict.action in actions:
                     yield self._row(pair, verdict)
 
+    def rows_at(self, path: NodePath) -> Iterator[PlanRow]:
+        for pair in self._pairs_at(path):
+            for verdict in self._verdicts(pair):
+                yield self._row(pair, verdict)
+
     def objects(self, path: NodePath) -> Iterator[Objects]:
-        first = bisect_left(self._told, path.names, key=lambda told: told.names)
-        following = range(first, len(self._told))
-        for at in takewhile(lambda at: self._told[at].names == path.names, following):
-            pair = self._pair(self._told[at])
+        for pair in self._pairs_at(path):
             for verdict in self._verdicts(pair):
                 yield Objects(
                     verdict.key,
@@ -223,6 +229,13 @@ class _Survey:
                     self._copies.at_place(verdict.key, verdict.after, pair.now),
                     self._judge.is_kept(verdict),
                 )
+
+    def _pairs_at(self, path: NodePath) -> Iterator[_Pair]:
+        """Who hangs at a place where something is to be told."""
+        first = bisect_left(self._told, path.names, key=lambda told: told.names)
+        following = range(first, len(self._told))
+        for at in takewhile(lambda at: self._told[at].names == path.names, following):
+            yield self._pair(self._told[at])
 
     def _pairs(self) -> Iterator[_Pair]:
         before, after = self._before.profiles, self._after.profiles

@@ -33,6 +33,10 @@ class PlannedChange:
             if not answer["rows"]:
                 return
 
+    async def rows_at(self, path: str) -> list[Form]:
+        """The rows of one destination; raises CallFailed."""
+        return list((await self._call("plan-rows-at", path=path))["rows"])
+
     async def objects(self, path: str) -> dict[ObjectKey, Form]:
         """Of each row at a destination, by its key: the object `before`, `after`, if it is `kept`.
 

@@ -11,10 +11,9 @@ from typing import Any
 import click
 
 from leafcast.ask.session import Session
-from leafcast.changes.forms import ApplyBatch, Placing, Written
-from leafcast.cli.apply.batch import judged
+from leafcast.changes.forms import ApplyBatch, Placing
+from leafcast.cli.apply.intents import ChangeIntent, applied_intent
 from leafcast.cli.apply.plans import PlannedChange, planned
-from leafcast.cli.apply.warnings import warnings
 from leafcast.cli.commands.delete import DeleteRequest, judged_deletion
 from leafcast.cli.live_copies import LiveCopies
 from leafcast.cli.options.common import data_dir_option
@@ -29,7 +28,6 @@ from leafcast.cli.session_calls import exit_code_two, in_session
 from leafcast.show.plans import PlanTable, at_the_centre, blast_radius, object_name, waves_lines
 from leafcast.show.sanitize import sanitize
 from schemas.objects.manifest_files import LoadedObject
-from schemas.objects.objects import ObjectKey
 from schemas.values.wording import namespace_first
 
 ROWS_AT_ONCE = 200
@@ -81,7 +79,7 @@ def plan(  # noqa: PLR0913 - click passes options by name
                 asked = ApplyBatch(
                     loaded, namespace, placing=placing, create_namespaces=create_namespaces
                 )
-                intent = await _application(session, asked)
+                intent = await applied_intent(session, asked)
             async with planned(session, intent.written, intent.named) as made:
                 shown = _Shown(made, intent, LiveCopies(made) if live else None, every=every)
                 await (shown.as_json() if output == "json" else shown.as_table())
@@ -92,37 +90,14 @@ def plan(  # noqa: PLR0913 - click passes options by name
         raise click.exceptions.Exit(1)
 
 
-@dataclass(frozen=True, slots=True)
-class _Intent:
-    """What would be written at the centre, with a word for each object."""
-
-    written: Written
-    named: Sequence[ObjectKey]
-    verbs: dict[ObjectKey, str]
-    # What the objects themselves are to be warned of.
-    warnings: Sequence[str] = ()
-
-
-async def _application(session: Session, asked: ApplyBatch) -> _Intent:
-    """What `apply` would write; raises BadManifests with all that is wrong."""
-    async with judged(session, asked) as batch:
-        changes = batch.writes
-    news = {change.wish.key: change.after for change in changes if change.verb != "unchanged"}
-    verbs = {change.wish.key: change.verb for change in changes}
-    named = list(dict.fromkeys(change.wish.key for change in changes))
-    return _Intent(
-        news, named, verbs, await warnings(session, changes, dry=True, placing=asked.placing)
-    )
-
-
 async def _deletion(
     session: Session, loaded: Sequence[LoadedObject], namespace: str | None
-) -> _Intent:
+) -> ChangeIntent:
     """What `delete` would delete; raises BadManifests with all that is wrong."""
     request = DeleteRequest(loaded=tuple(loaded), namespace=namespace, dry=True)
     async with judged_deletion(session, request, force=True) as deletion:
         keys = [target.key for target in deletion.targets]
-    return _Intent(dict.fromkeys(keys), (), dict.fromkeys(keys, "deleted"))
+    return ChangeIntent(dict.fromkeys(keys), (), dict.fromkeys(keys, "deleted"))
 
 
 @dataclass(slots=True)
@@ -130,7 +105,7 @@ class _Shown:
     """A plan on its way to a reader."""
 
     plan: PlannedChange
-    intent: _Intent
+    intent: ChangeIntent
     live: LiveCopies | None
     every: bool
     told: int = field(default=0, init=False)

@@ -140,6 +140,9 @@ class WhyVerbs:
         meaning = [name for name in selecting if not _place_unmet(controllers, name, asked)]
         if meaning or selecting:
             return (meaning or selecting)[:EXPLAINED_MAX]
+        if sent := controllers.translator.placements.holding(asked.object):
+            # It is out, and its removal may be held.
+            return sent[:EXPLAINED_MAX]
         if asked.there is None:
             return []
         names = sorted(workloads.placements)

@@ -27,6 +27,7 @@ from schemas.values.identity import NodePath
 
 PLANS_MAX = 3
 ROWS_MAX = 500
+ROWS_AT_MAX = 5_000
 CAUGHT_UP_SECONDS_MAX = 5.0
 
 
@@ -88,6 +89,16 @@ class PlanVerbs:
         kept = self._of(plan)
         async with kept.lock:
             found = await asyncio.to_thread(lambda: list(islice(kept.rows, ROWS_MAX)))
+        return {"rows": [_row_form(row) for row in found]}
+
+    @verb("plan-rows-at")
+    async def rows_at(self, plan: int, path: str) -> dict[str, Any]:
+        """The rows of one destination, some of them if they are very many."""
+        kept, where = self._of(plan), NodePath.parse(path)
+        async with kept.lock:
+            found = await asyncio.to_thread(
+                lambda: list(islice(kept.plan.rows_at(where), ROWS_AT_MAX))
+            )
         return {"rows": [_row_form(row) for row in found]}
 
     @verb("plan-objects")
