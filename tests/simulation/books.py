@@ -97,7 +97,9 @@ class Books:
         said = {key: value for key, value in located.labels if not key.startswith(HOLDS)}
         said |= {key: value for key, value in record.labels.items() if key.startswith(HOLDS)}
         if said != dict(located.labels):
+            self.world.watcher.model_changed()
             self.model.locations[name] = replace(located, labels=tuple(sorted(said.items())))
+            self.world.watcher.model_changed()
 
     def _planted(self, signed: SignedRecord) -> SignedRecord:
         """What a planted fault says in place of a record."""

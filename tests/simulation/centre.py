@@ -1,522 +1,283 @@
-"""The centre of a simulated tree: the real issuer and mailbox controller, on the root's publisher.
+"""A simulated centre whose users write all into its spaces: the controllers say what follows.
 
-A start of the process is a new term. Inventory is written into a space, and registered from there.
-For placements the model stands in for their space: what it wants otherwise than the ledger is
-issued, and what it does not say any more is held until people let it go.
+The model is what they wrote. What the controllers make of it is read from the ledger.
 """
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Coroutine, Iterable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from controllers.core.access.keys import KeyChange, KeyRing
-from controllers.core.inventory.label_brakes import LabelBrakes, Weights
-from controllers.core.ledger.ledger import Draft, same, values_of
-from controllers.inventory.mailbox_controller import InventoryKey, MailboxController
-from controllers.issuing.issuer import Issuer, open_issuer
-from controllers.issuing.nodes import node_record
-from controllers.work_queue import WorkQueue
-from relay.ports import BusBroken
-from schemas.content.blobs import Reference, StoredBlob
-from schemas.content.manifest import build_manifest
+from controllers.core.inventory.make_before_break import is_hold
+from controllers.core.translation.reading import read_arm
+from relay.space_port import Object
+from schemas.content import blobs
+from schemas.content.blobs import MANIFEST, Reference
+from schemas.content.manifest import ManifestEntry
 from schemas.objects.objects import ObjectKey
-from schemas.records.placements import placement_of
-from schemas.records.records import DeltaHead, LocationRecord, NodeRecord, Record
-from schemas.records.signing import Signer
+from schemas.records.placements import bare_name, placement_of
+from schemas.records.records import DeltaBody, DeltaHead
+from schemas.records.signed_records import SignedRecord
 from schemas.values import codec
-from schemas.values.identity import ContentHash, KeyId, MailKey, NodePath, random_id
-from tests.simulation.books import Books
-from tests.simulation.clocks import HostClock
+from schemas.values.identity import ContentHash, MailKey
+from tests.simulation.content import reachable, read_stored
 from tests.simulation.customizing import form_of, kind_of
-from tests.simulation.inventory import InventorySpace
-from tests.simulation.issuing import BookedPublisher
-from tests.simulation.keys import first_ring
-from tests.simulation.model import (
-    ROOT_KEY,
-    SCOPED,
-    SIGNING_KEY,
-    TIERS,
-    TREE,
-    WORKLOADS,
-    Arm,
-    Content,
-    Located,
-    Placed,
-    Target,
-    all_drafts,
-    arms_of,
-    keys_of,
-    location_key,
-    manifest_entry,
-    node_draft,
-    placement_draft,
-    placement_key,
-    programs_of,
-)
-from tests.simulation.sealing import content_key, nkey_of, ring_of
-from tests.simulation.signatures import public_key_of
-from tests.simulation.space import written
-from tests.simulation.world import World
+from tests.simulation.issuing import NONE
+from tests.simulation.laws import ONLY_SIGNED
+from tests.simulation.model import TIERS, WORKLOADS, Arm, Content, Placed, Rung, placement_key
+from tests.simulation.process import CentreProcess
+from tests.simulation.sealing import content_key, marked
+from tests.simulation.space import now, written
+from tests.simulation.world import LawBroken, World
 
-ANNOUNCED_SECONDS = 5.0
-CAUGHT_UP_SECONDS = 0.5
-"""So long after it was written inventory is registered, however much comes at once."""
+if TYPE_CHECKING:
+    from tests.simulation.steering import Steered
 
 
-def _no_rival(reason: str, about: str, detail: str) -> None:
-    raise AssertionError(f"there is one centre: {reason} {about} {detail}")
-
-
-class Weightless:
-    """No removal weighs anything, so that none is held."""
-
-    def objects_of(self, _placement: MailKey) -> frozenset[ObjectKey]:
-        return frozenset()
-
-    def grace_of(self, _placement: MailKey) -> float | None:
-        return None
-
-    def brakes_changed(self, _placements: AbstractSet[MailKey]) -> None:
-        """Nothing is held."""
-
-
-class Centre(Books):
-    """Changes the model, and issues what follows."""
+class Centre(CentreProcess):
+    """Users write objects, placements and Rollouts, too."""
 
     def __init__(self, world: World) -> None:
-        instant = world.root.instant()
-        first = KeyRing(TREE, SIGNING_KEY, (ROOT_KEY,))
-        super().__init__(world, first_ring(first, SCOPED, instant.wall_ms))
-        # What the ledger holds and the model does not say, since the start.
-        self.held: dict[MailKey, None] = {}
-        self.terms: list[str] = []
-        self._values: dict[str, Mapping[ContentHash, bytes]] = {}
+        # How many contents there were, and what each of them says.
+        self._contents = 0
         self._plains: dict[ContentHash, bytes] = {}
-        # By address in clear, and after how many changes of the key.
-        self._seals: dict[tuple[ContentHash, int], Reference] = {}
-        self._revision = 0
-        self._issuer: Issuer
-        self._issuing = False
-        # How often the fleet key changed, and places of which the nkey is not known.
-        self._announced, self._keyless = 0, dict[NodePath, None]()
-        self.inventory = InventorySpace(HostClock(world.root), world.dice)
-        # Knows what removals weigh, from the next start on: without it none is held.
-        self.weights: Weights | None = None
-        self._mailboxes: MailboxController
-        self._registrations: WorkQueue[InventoryKey]
-        # How often people wrote inventory, and how much of that the ledger says.
-        self._written = self._registered = 0
-        # Where the process is to crash that changes keys; "" is nowhere.
-        self._ends_at = ""
-        world.centre_started = self.begin
-        self.begin()
-
-    # A start, and what it makes of the ledger.
+        # The newest version of each object that a placement has, or had, and each by its mark.
+        self._newest: dict[ObjectKey, Content] = {}
+        self._marked: dict[tuple[ObjectKey, str], Content] = {}
+        # What the space wants of each placement; what the model has may be less far.
+        self.wishes: dict[str, Placed] = {}
+        self._steered: dict[str, Steered] = {}
+        super().__init__(world)
 
     def begin(self) -> None:
-        """Begin a new term on what the disk holds, and issue what the model wants otherwise."""
-        root = self.world.root
-        publisher = root.driver.publisher
-        publisher.books = self
-        self.world.finish(self._open(publisher, HostClock(root)))
-        self.terms.append(self._issuer.ledger.term)
-        root.run_beside(self._run(), "controllers")
-        self._wrote()
-        self._reconcile()
-
-    async def _open(self, publisher: BookedPublisher, clock: HostClock) -> None:
-        self._registrations = WorkQueue(clock)
-        self._issuer = await open_issuer(
-            publisher, self.keys, clock, self.world.dice, self._changed, _no_rival
-        )
-        await self._issuer.begin()
-        self._mailboxes = MailboxController(
-            self._issuer,
-            self.inventory,
-            clock,
-            self._registrations,
-            set(),
-            placements=(),
-            weights=self.weights or Weightless(),
-        )
-
-    async def _run(self) -> None:
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self._issuer.run(), name="issuer")
-            group.create_task(self._mailboxes.run(), name="mailbox controller")
-
-    def _changed(self, records: Sequence[Record]) -> None:
-        """Have who hangs at nodes that changed registered anew."""
-        self._registrations.add(it.path for it in records if isinstance(it, NodeRecord))
-
-    def _wrote(self) -> None:
-        """It goes out now, or in a moment if much comes at once; or once the process runs."""
-        self._written += 1
-        if self.ready:
-            catching_up = self._catch_up(self._written)
-            self.world.loop.run_ready(self.world.root.begin(catching_up, "catch up"))
-
-    async def _catch_up(self, written: int) -> None:
-        await self._caught_up()
-        self._registered = max(self._registered, written)
-
-    async def _caught_up(self) -> None:
-        await self._mailboxes.caught_up()
-
-    @property
-    def behind(self) -> bool:
-        """Whether people wrote what the ledger does not say yet."""
-        return self._registered < self._written or self._has_deferred
-
-    @property
-    def _has_deferred(self) -> bool:
-        """Whether a Location waits for a placement that is to hold it first."""
-        if self.weights is None:
-            return False
-        records = (self.in_force.get(location_key(name)) for name in self.model.locations)
-        said = [dict(it.labels) for it in records if isinstance(it, LocationRecord)]
-        return said != [dict(it.labels) for it in self.model.locations.values()]
-
-    @property
-    def brakes(self) -> LabelBrakes:
-        """What holds what edits of labels take."""
-        return self._issuer.brakes
-
-    @property
-    def highest(self) -> int:
-        """The highest generation that the ledger knows."""
-        return self._issuer.ledger.highest
-
-    @property
-    def in_force(self) -> Mapping[MailKey, Record]:
-        """What the ledger says."""
-        return self._issuer.records
-
-    def has_left(self, path: NodePath) -> bool:
-        """Whether the ledger has no node at a path any more."""
-        return node_record(self._issuer, path) is None
-
-    def run_ahead(self, milliseconds: int) -> None:
-        """Generations run ahead of the clock from now on, as after very many registrations."""
-        self._issuer.ledger.raise_to(self.world.root.instant().wall_ms + milliseconds)
-
-    def _reconcile(self) -> None:
-        """Nodes and placements: inventory is registered by who follows its space."""
-        ledger, wanted = self._issuer.ledger, {d.slot: d for d in self._wanted()}
-        for key, draft in wanted.items():
-            held = ledger.records.get(key)
-            if not same(draft.record, held) or ledger.bodies.get(key) != draft.body:
-                self._issue([draft])
-        ours = (key for key, it in ledger.records.items() if self._is_ours(it))
-        self.held = {key: None for key in ours if key not in wanted}
-
-    def _wanted(self) -> Iterable[Draft]:
-        return all_drafts(self.model)
-
-    def _is_ours(self, record: Record) -> bool:
-        """Whether what says it goes out by this centre's own hand."""
-        return isinstance(record, DeltaHead | NodeRecord)
-
-    @property
-    def deleting(self) -> bool:
-        """Whether snapshots list what people deleted, or the ledger is not what they wrote yet."""
-        ledger = self._issuer.ledger
-        unsaid = self._issuing or self.behind or ledger.deleted
-        return bool(unsaid or self._issuer.lost or self.holds)
-
-    @property
-    def holds(self) -> bool:
-        """Whether something stays that nothing says any more, until people let it go."""
-        return bool(self.held) or any("RemovalHeld" in it for it in self._mailboxes.registry.errors)
-
-    def accept(self) -> None:
-        """People let go of what the model does not say any more, and of what the ledger lost."""
-        self._do(self._issuer.delete(sorted(self.held)))
-        self.held = {}
-        self._issuer.forget_lost()
-        self._mailboxes.accept_removals()
-        self._wrote()
-
-    def withdraw(self, term: str) -> None:
-        """People let go of what a lost term issued."""
-        self._issuer.withdraw(term)
+        for steered in self._steered.values():
+            steered.slept()
+        super().begin()
 
     # What users do.
 
-    def relapse(self) -> None:
-        """Users do something by which destinations may go back to what they had."""
-        self.relapsed = self._revision
-
-    def admit_keys(self, path: NodePath, *numbers: int) -> None:
-        """A node may come by any of these keys of its own, and by no other."""
-        nkeys = " ".join(nkey_of(path, number) for number in numbers)
-        self.model.nodes[path] = nkeys
-        self._issue([node_draft(path, nkeys)])
-
-    def put_node(self, path: NodePath, *, deleted: bool = False) -> None:
-        nkey = nkey_of(path)
-        self.model.nodes.pop(path, None)
-        if deleted:
-            self._delete(node_draft(path, nkey).slot)
-        else:
-            self.model.nodes[path] = nkey
-            self._issue([node_draft(path, nkey)])
-
-    def put_target(self, target: Target, *, deleted: bool = False) -> None:
-        """A destination, or none any more; where it hung with all, its node goes in the same."""
-        before = self.model.targets.pop(target.name, None)
-        if deleted:
-            self.inventory.remove("synctargets", target.name)
-            self._wrote()
-            return
-        target = replace(target, uid=self.inventory.put_target(target))
-        self.model.targets[target.name] = target
-        self.past.targets.setdefault(target.path, []).append(target)
-        left = before.path if before and before.path != target.path else None
-        carried = before is not None and target.moved_from != before.moved_from
-        if left is not None and carried:
-            self.model.nodes.pop(left, None)
-        self._wrote()
-
-    def put_location(self, name: str, located: Located | None) -> None:
-        former = self.model.locations.pop(name, None)
-        if located is None:
-            self._unlocated(former)
-            self.inventory.remove("locations", name)
-            self._wrote()
-            return
-        self.model.locations[name] = located
-        self.past.locations.setdefault(name, []).append(located)
-        self.inventory.put_location(name, located)
-        self._wrote()
-
-    def lose_inventory(self) -> None:
-        """Another space is in its place, and it is empty."""
-        self.model.targets.clear()
-        self.model.locations.clear()
-        self.inventory = InventorySpace(HostClock(self.world.root), self.world.dice)
-
-    def release_hold(self, slot: MailKey, placement: MailKey) -> None:
-        """Let go of what a record holds for a placement, as who follows its moves does."""
-        self._mailboxes.release(slot, placement)
-
-    def _unlocated(self, former: Located | None) -> None:
-        """That a Location goes is no mail, so nobody waits for what it said of its destinations."""
-        if former is not None and former.instances is not None and "tier" in dict(former.labels):
-            for target in self.model.targets.values():
-                if target.path in self.world.hosts:
-                    self.world.watcher.drifted(self.world.hosts[target.path])
-
     def content(self, text: str, space: str = WORKLOADS) -> Content:
         """A new version of some object."""
-        self._revision += 1
-        plain = codec.canonical(written(text, self._revision))
+        self._contents += 1
+        plain = codec.canonical(written(text, self._contents))
         kind = kind_of(text)
         clear = Reference(kind, codec.address(kind, plain), len(plain))
         self._plains[clear.address] = plain
-        return Content(space, self._revision, clear, self._sealed(clear, 0))
-
-    def arm(self, contents: Mapping[ObjectKey, Content], changes: int = 0) -> Arm:
-        """A manifest of these, all sealed under the key after so many changes."""
-        held = tuple(
-            (key, replace(it, sealed=self._sealed(it.reference, changes)))
-            for key, it in sorted(contents.items())
-        )
-        stored = _manifest(held, changes)
-        return Arm(stored[0].reference, held, changes)
-
-    def root_of(self, _name: str, arm: Arm) -> str:
-        """Where the manifest lies that gives a placement's destinations an arm."""
-        return arm.root.address
-
-    def is_collected(self, _placed: Placed) -> bool:
-        """Whether it is known over which content collectors are."""
-        return True
-
-    def leads_to(self, _name: str, arm: Arm) -> set[str]:
-        """The blobs of all that an arm gives."""
-        return {arm.root.address, *(content.sealed.address for _, content in arm.contents)}
+        return Content(space, self._contents, clear)
 
     def plain(self, content: Content) -> bytes:
         """What a content says."""
         return self._plains[content.reference.address]
 
-    def _sealed(self, clear: Reference, changes: int) -> Reference:
-        found = self._seals.get((clear.address, changes))
-        if found is None:
-            stored = content_key(changes).store(clear.kind, self._plains[clear.address])
-            found = self._seals[clear.address, changes] = stored.reference
-            self._values[found.address] = stored.values
-        return found
+    def lies_at(self, content: Content) -> ContentHash:
+        """Where a content lies that is sealed under the first key of its placement."""
+        kind = content.reference.kind
+        return content_key(0).store(kind, self.plain(content)).reference.address
+
+    def arm(self, contents: Mapping[ObjectKey, Content]) -> Arm:
+        """What a placement of these objects gives."""
+        listed = sorted(contents.items())
+        named = codec.canonical([[str(key), it.reference.address] for key, it in listed])
+        return Arm(Reference(MANIFEST, codec.address(MANIFEST, named), 0), tuple(listed))
 
     def put_placement(self, name: str, placed: Placed | None) -> None:
-        """Put a placement in force, or delete it."""
+        """Write a placement and its objects, or delete it."""
         self.put_together({name: placed})
 
     def put_together(self, placements: Mapping[str, Placed | None]) -> None:
         """The same of several, in this order, as one `apply` says them."""
-        for name, wanted in placements.items():
-            key, before = placement_key(name), self.model.placements.pop(name, None)
-            if wanted is None:
-                self._delete(key)
+        for name, placed in placements.items():
+            if name not in self._steered:
+                self.model.placements.pop(name, None)
+            self.wishes.pop(name, None)
+            if placed is None:
+                self.workloads.remove_placement(name)
                 continue
-            placed = self._sealed_anew(name, wanted)
-            placed = replace(placed, rollout_since=self._steady(key)) if wanted.wave else placed
-            self.model.placements[name] = placed
-            self.past.placements.setdefault(key, []).append(placed)
-            for arm in arms_of(placed):
-                for object_key, content in arm.contents:
-                    for tier in TIERS:
-                        form = form_of(content.reference, tier)
-                        self.contents[key, object_key, form] = None
-                        self.revisions[object_key, form] = content.revision
-            held = self._issuer.ledger.records.get(key)
-            last_loss = held.last_loss if isinstance(held, DeltaHead) else 0
-            loses = bool(keys_of(before) - keys_of(placed, common=True)) or (
-                before is not None and before.alternatives != placed.alternatives
-            )
-            self._issue(
-                [placement_draft(name, placed, self.model, loses=loses, last_loss=last_loss)]
-            )
+            for key, content in placed.arm.contents:
+                self._write(key, content)
+            contents = {key: self._newest[key] for key, _ in placed.arm.contents}
+            self._wish(name, replace(placed, arm=self.arm(contents)))
+            self.workloads.put_placement(name, placed)
+        self._wrote()
 
-    def _sealed_anew(self, name: str, placed: Placed) -> Placed:
-        """All of it under the newest key; what a rollout lets out stays under the one it has."""
-        changes = self.model.key_changes.get(name, 0)
-        if placed.wave or all(arm.changes == changes for arm in arms_of(placed)):
-            return placed
-        return replace(placed, arm=self.arm(dict(placed.arm.contents), changes))
+    def put_object(self, key: ObjectKey, content: Content) -> None:
+        """An object is another in its space, whoever has it."""
+        self._write(key, content)
+        self._wrote()
 
-    def _steady(self, key: MailKey) -> int:
-        """With which generation a placement's rollout began."""
-        held = self._issuer.ledger.records.get(key)
-        return (held.rollout_since or held.generation) if isinstance(held, DeltaHead) else 1
+    def _write(self, key: ObjectKey, content: Content) -> None:
+        """All placements that have the object have this version of it."""
+        newest = self._newest.get(key)
+        if newest is not None and newest.reference == content.reference:
+            return
+        obj = codec.unpack(self.plain(content), blobs.OBJECT_MAX_BYTES)
+        content = self._newest[key] = replace(content, revision=self.workloads.put_object(obj))
+        self._marked[key, marked(content.reference)] = content
+        for name, placed in self.wishes.items():
+            contents = dict(placed.arm.contents)
+            if key in contents:
+                self._wish(name, replace(placed, arm=self.arm({**contents, key: content})))
 
-    def hold(self, name: str) -> None:
-        """An `apply` begins: nothing is settled before it is released, for 60 s at most."""
-        if self.world.ports.holds():
-            self._issuer.pause(name)
-
-    def release(self, name: str) -> None:
-        self._issuer.resume(name)
-
-    # Issuing.
-
-    def _with_content(self, draft: Draft) -> Draft:
-        """All that a placement needs goes with it, also what was swept since it was said last."""
-        placed = self.model.placements.get(placement_of(draft.record.source) or "")
-        if draft.kind != "delta" or placed is None:
-            return draft
-        blobs: dict[ContentHash, bytes] = {}
-        for arm in arms_of(placed):
-            for _, content in arm.contents:
-                blobs |= self._values[content.sealed.address]
-            blobs |= values_of(*_manifest(arm.contents, arm.changes))
-        if (programs := programs_of(placed)) is not None:
-            blobs |= programs.values
-        return replace(draft, blobs=blobs)
-
-    def _issue(self, drafts: Sequence[Draft], delete: Iterable[MailKey] = ()) -> None:
-        """What the process is ended amid is issued at its next start, if it is still wanted."""
-        gone = list(delete)
-        said = [self._with_content(draft) for draft in drafts]
-        for key in (*gone, *(draft.slot for draft in said)):
-            self.held.pop(key, None)
-        if self.ready:
-            self._do(self._issuer.issue(said, gone))
-
-    def _do(self, coro: Coroutine[object, object, object]) -> None:
-        """Have the centre's process do something; perhaps it ends amid that."""
-        self._issuing = True
-        with suppress(asyncio.CancelledError, BusBroken):
-            self.world.finish(coro)
-            self._issuer.assert_invariants()
-        self._issuing = False
-
-    # Sealing.
-
-    def rotate_fleet(self) -> None:
-        """People change the fleet key: profiles bring it, and then deltas need it."""
-        self._announced += 1
-        if self.world.ports.announces_first():
-            self._announce()
-            self.world.run(ANNOUNCED_SECONDS)
+    def _wish(self, name: str, placed: Placed) -> None:
+        """Enter what a space wants of a placement: without a rollout it is in force."""
+        self.wishes[name] = placed
+        key, steered = placement_key(name), self._steered.get(name)
+        for object_key, content in placed.arm.contents:
+            for tier in TIERS:
+                form = form_of(content.reference, tier)
+                self.contents[key, object_key, form] = None
+                self.revisions[object_key, form] = content.revision
+        if steered is None:
+            self._in_force(name, placed)
         else:
-            self.world.after(ANNOUNCED_SECONDS, self._announce)
-        self.model.rotations = self._announced
-        for name, placed in self.model.placements.items():
-            held = self._issuer.ledger.records[placement_key(name)]
-            last_loss = held.last_loss if isinstance(held, DeltaHead) else 0
-            self._issue([placement_draft(name, placed, self.model, last_loss=last_loss)])
+            steered.wished()
+
+    def _in_force(self, name: str, placed: Placed) -> None:
+        self.model.placements[name] = placed
+        self.past.placements.setdefault(placement_key(name), []).append(placed)
+
+    def relapse(self) -> None:
+        """Users do something by which destinations may go back to what they had."""
+        self.relapsed = int(now(self.workloads.revision()))
 
     def change_placement_key(self, name: str, *, crash: bool = False) -> None:
         """People give a placement another key; the process may crash once its file holds that."""
         self.model.key_changes[name] = self.model.key_changes.get(name, 0) + 1
-        placed = self.model.placements[name]
-        if not crash:
-            self.put_placement(name, placed)
+        if crash:
+            self.keys.sealing.renew(placement_key(name))
+            self.world.root.stop(server_too=True)
+            self.world.root.start()
             return
-        self.model.placements[name] = self._sealed_anew(name, placed)
-        self.world.root.stop(server_too=True)
+        self._controllers.translator.rotate_key(name)
+        self._wrote()
+
+    def copied(self) -> Callable[[], None]:
+        """A copy of what people wrote of workloads; called, it is all that they wrote."""
+        held, placements = self.workloads.copied(), dict(self.model.placements)
+        wishes, newest = dict(self.wishes), dict(self._newest)
+
+        def put_back() -> None:
+            self.workloads.fall_back_to(held)
+            self.model.placements = placements
+            self.wishes, self._newest = wishes, newest
+
+        return put_back
+
+    def lose_spaces(self) -> None:
+        super().lose_spaces()
+        self.wishes.clear()
+        self._newest.clear()
+
+    # Rollouts.
+
+    def steer(self, name: str, steered: Steered, spec: Object) -> None:
+        """A Rollout has a placement from now on."""
+        self._steered[name] = steered
+        self.ask(name, spec)
+
+    def ask(self, name: str, spec: Object, request: str = "") -> None:
+        """Write a Rollout, and what is asked of it."""
+        self.workloads.put_rollout(bare_name(name), spec, request)
+        self._wrote()
+
+    def lose_status(self, name: str) -> None:
+        """A Rollout, and the centre, do not know any more how far it was."""
+        self.world.root.stop()
+        self.workloads.lose_status(bare_name(name))
         self.world.root.start()
 
-    def forget_key(self, path: NodePath, *, known: bool = False) -> None:
-        """The key of who hangs at a path is not known, or is again."""
-        self._keyless.pop(path, None)
-        if not known:
-            self._keyless[path] = None
-        self._announce()
+    def rollout_written(self, rollout: str, status: Object) -> None:
+        for name, steered in self._steered.items():
+            if bare_name(name) == rollout and status.get("phase"):
+                steered.wrote(status)
 
-    def _announce(self) -> None:
-        """Have profiles bring the fleet key to all whose own keys are known."""
-        self.keys.sealing.announced = ring_of(self._announced, map(nkey_of, self._keyless))
-        if self.ready:
-            self._mailboxes.look_at_all()
-            self._wrote()
+    def counted(self, key: MailKey) -> None:
+        for name, steered in self._steered.items():
+            if placement_key(name) == key:
+                steered.look()
 
-    # Keys.
+    # What goes out.
 
-    def change_keys(self, change: KeyChange, crash: str = "") -> None:
-        """What people change of the keys; the process may crash once they are `kept` or `told`."""
-        self._roots |= {root.key_id: root for root in change.made}
-        self._ends_at = crash
-        self._do(self._issuer.change_keys(change))
-        self._ends_at = ""
-        if not self.ready:
-            self.world.root.start()
+    def publishing(
+        self, signed: SignedRecord, brought: Mapping[ContentHash, bytes]
+    ) -> SignedRecord:
+        name, record = placement_of(signed.record.source) or "", signed.record
+        if name in self._steered and isinstance(record, DeltaHead) and signed.body is not None:
+            self.world.watcher.model_changed()
+            self._in_force(name, self._gated(name, record, signed.body, brought))
+            self.world.watcher.model_changed()
+            self._steered[name].went_out()
+        elif name in self.wishes and isinstance(record, DeltaHead):
+            self._enter_holders(name, record)
+        return super().publishing(signed, brought)
 
-    def kept_keys(self, where: str) -> None:
-        """End the process if it is to crash just here."""
-        if self._ends_at == where:
-            self.world.root.stop(server_too=True)
-            raise asyncio.CancelledError
+    def _enter_holders(self, name: str, head: DeltaHead) -> None:
+        """A placement is meant for who holds it, too."""
+        placed = self.model.placements[name]
+        holders = tuple(each for each in head.alternatives if is_hold(each))
+        meant = (*self.wishes[name].alternatives, *holders)
+        if meant != placed.alternatives:
+            self.world.watcher.model_changed()
+            self._in_force(name, replace(placed, alternatives=meant))
+            self.world.watcher.model_changed()
 
-    def new_key(self) -> Signer:
-        """A key that nobody had before."""
-        random = self.world.random
-        return Signer(TREE, KeyId(random_id(random.randbytes(16))), random.randbytes(32))
+    def _gated(
+        self, name: str, head: DeltaHead, body: DeltaBody, brought: Mapping[ContentHash, bytes]
+    ) -> Placed:
+        """What a delta that a rollout steers gives to whom."""
+        *newer, last = body.gates
+        rungs = tuple(
+            Rung(self.arm_at(name, it.arm, brought), it.name, it.below, it.selector, it.path)
+            for it in newer
+        )
+        return Placed(
+            head.alternatives,
+            self.arm_at(name, last.arm, brought),
+            salt=next((gate.salt for gate in newer if gate.salt), ""),
+            rungs=rungs,
+            wave=last.name,
+            rollout_since=head.rollout_since,
+        )
 
-    def _delete(self, key: MailKey) -> None:
-        if self.ready:
-            self._do(self._issuer.delete([key]))
+    def arm_at(
+        self, name: str, root: Reference | None, brought: Mapping[ContentHash, bytes] = NONE
+    ) -> Arm:
+        """The content that lies there, in the store or in what is about to be."""
+        assert root is not None
+        stored = {**self.world.root.streams.blobs, **brought}
+        keys = self.keys.sealing.ring.keys(placement_key(name))
+        arm = read_stored(read_arm(root, keys), stored)
+        assert arm is not None, f"{name}: nobody can read {root}"
+        return Arm(root, tuple(self._contents_of(arm.entries)))
 
+    def _contents_of(
+        self, entries: Mapping[ObjectKey, ManifestEntry]
+    ) -> Iterator[tuple[ObjectKey, Content]]:
+        for key, entry in sorted(entries.items()):
+            content = self._marked.get((key, entry.mark))
+            if content is None:
+                raise LawBroken(ONLY_SIGNED, f"{key} goes out as nobody ever wrote it")
+            yield key, replace(content, revision=entry.revision)
 
-def change_keys(centre: Centre, what: str, crash: str = "") -> None:
-    """Rotate the signing key or the root, or revoke the signing key."""
-    made = centre.new_key()
-    match what:
-        case "root":
-            change = KeyChange(roots={made.key_id: public_key_of(made)}, made=(made,))
-        case "revoke":
-            change = KeyChange(signing=made, revoked=centre.ring.signing.key_id)
-        case _:
-            change = KeyChange(signing=made)
-    centre.change_keys(change, crash)
+    # What the ledger says.
 
+    def root_of(self, name: str, arm: Arm) -> str:
+        """Where the manifest lies that gives a placement's destinations an arm."""
+        root = self._root_of(name, arm)
+        return root.address if root is not None else ""
 
-def _manifest(contents: Iterable[tuple[ObjectKey, Content]], changes: int) -> list[StoredBlob]:
-    entries = [manifest_entry(key, content) for key, content in contents]
-    return build_manifest(entries, key=content_key(changes))
+    def leads_to(self, name: str, arm: Arm) -> set[str]:
+        """The blobs of all that an arm gives."""
+        root = self._root_of(name, arm)
+        return reachable(self.world.root.streams.blobs, root) if root is not None else set()
+
+    def is_collected(self, placed: Placed) -> bool:
+        """Whether it is known over which content collectors are."""
+        return not placed.is_rolled
+
+    def _root_of(self, name: str, arm: Arm) -> Reference | None:
+        if name in self._steered:
+            return arm.root
+        body = self._controllers.issuer.ledger.bodies.get(placement_key(name))
+        return body.value.gates[-1].arm if body is not None else None

@@ -15,9 +15,10 @@ from schemas.records.snapshots import encode, read_snapshot
 from schemas.values import wire
 from schemas.values.identity import MailKey, NodePath
 from tests.doubles.memory.streams import Kept, MemoryStreams
-from tests.simulation.centre import Centre, change_keys
+from tests.simulation.centre import Centre
 from tests.simulation.host import Host
 from tests.simulation.model import INVENTORY_KEY, OTHER_TREE, SIGNING_KEY, TREE
+from tests.simulation.process import change_keys
 from tests.simulation.sealing import CHANGES_MAX
 from tests.simulation.world import World
 

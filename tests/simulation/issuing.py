@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from relay.shell.publisher import CentrePublisher
+from schemas.content.blobs import Reference
 from schemas.records.signed_records import SignedRecord
 from schemas.records.signing import Envelope
 from schemas.records.snapshots import SnapshotRecord
@@ -15,6 +17,9 @@ from schemas.values.identity import KEYS_KEY, ContentHash, MailKey
 if TYPE_CHECKING:
     from tests.simulation.books import Books
     from tests.simulation.host import Host
+
+
+NONE: Mapping[ContentHash, bytes] = MappingProxyType({})
 
 
 class BookedPublisher(CentrePublisher):
@@ -32,6 +37,16 @@ class BookedPublisher(CentrePublisher):
         self.host.performed(run)
         if any(signed.slot == KEYS_KEY for signed in said):
             self.books.kept_keys("told")
+
+    async def keep_history(
+        self,
+        key: MailKey,
+        references: Sequence[Reference],
+        blobs: Mapping[ContentHash, bytes] = NONE,
+        rejected: Sequence[Reference] = (),
+    ) -> None:
+        kept = self.host.world.ports.history(references)
+        await super().keep_history(key, kept, blobs, rejected)
 
     def count(self, key: MailKey) -> Count | None:
         honest = super().count(key)

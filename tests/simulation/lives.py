@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from schemas.records.placements import BINDING_POLICIES, EDGE_PLACEMENTS
 from tests.simulation import (
     lives_centre,
     lives_customizing,
@@ -27,7 +26,7 @@ from tests.simulation import (
 from tests.simulation.faults import NO_FAULTS
 from tests.simulation.ports import HONEST, Ports
 from tests.simulation.run import Outcome, Run, broken_by
-from tests.simulation.scenes import A, B, C, everywhere, put
+from tests.simulation.scenes import P1, P2, A, B, C, everywhere, put
 from tests.simulation.signatures import cheap_signatures
 from tests.simulation.sizes import SMALL
 
@@ -49,8 +48,6 @@ ROOMS = (
 LIVES: dict[str, Callable[[Run], None]] = {
     life.__name__: life for room in ROOMS for life in room.LIVES
 }
-DESCRIBED = frozenset(life.__name__ for life in lives_decided.LIVES)
-"""Those in which the centre's controllers read all from its spaces."""
 TREE = replace(SMALL, edges=(2, 3), edges_max=4)
 """One region, and at least two edges below it."""
 
@@ -59,9 +56,7 @@ def play(name: str, *, story: bool = False, ports: Ports = HONEST) -> Outcome:
     """Play a life on the tree of a seed: `life:seed`."""
     life, _, seed = name.partition(":")
     with cheap_signatures():
-        one = Run(
-            f"life {seed}", NO_FAULTS, TREE, story=story, ports=ports, described=life in DESCRIBED
-        )
+        one = Run(f"life {seed}", NO_FAULTS, TREE, story=story, ports=ports)
         law, what = broken_by(lambda: _play(one, LIVES[life]))
         one.close()
     told, trace = one.world.story or [], one.world.trace()
@@ -77,9 +72,8 @@ def _play(one: Run, life: Callable[[Run], None]) -> None:
     one.build()
     for name in list(one.centre.model.placements):
         put(one, name, None)
-    of = BINDING_POLICIES if life.__name__ in DESCRIBED else EDGE_PLACEMENTS
-    everywhere(one, of.named("p1"), A, B)
-    everywhere(one, of.named("p2"), C)
+    everywhere(one, P1, A, B)
+    everywhere(one, P2, C)
     one.settle()
     life(one)
     one.world.heal_all()

@@ -10,6 +10,9 @@ from tests.simulation.laws import CONVERGENCE, EXACTLY_ONCE, NO_IGNORANCE, NO_RE
 from tests.simulation.model import placement_key
 from tests.simulation.run import Run
 from tests.simulation.scenes import (
+    P1,
+    P2,
+    P3,
     A,
     B,
     C,
@@ -46,11 +49,9 @@ def ledger_lost(one: Run) -> None:
 
 def ledger_lost_twice(one: Run) -> None:
     """Lost, and lost again; of each loss something is orphaned until a person withdraws it."""
-    for name, key in (("p2", C), ("p1", B)):
+    for name, key in ((P2, C), (P1, B)):
         term = one.centre.terms[-1]
-        one.oracle.model_changed()
-        one.centre.model.placements.pop(name)
-        lose_ledger(one)
+        lose_ledger(one, name)
         one.world.run(3 * MINUTE)
         require(len(holding(one, key)) == len(edges_of(one)), NO_IGNORANCE, f"{name} was pruned")
         require(bool(sum(_orphans(one).values())), CONVERGENCE, "no one tells of orphans")
@@ -64,10 +65,11 @@ def ledger_lost_twice(one: Run) -> None:
 def disk_rolled_back(one: Run) -> None:
     """The machine of the centre goes back an hour, and nobody notices; its space with it."""
     copy = one.world.root.streams.copy()
-    everywhere(one, "p3", D)
+    everywhere(one, P3, D)
     one.settle()
     one.world.run(60 * MINUTE)
-    one.centre.model.placements.pop("p3")
+    one.world.root.stop()
+    put(one, P3, None)
     put_back(one.world.root, copy)
     one.world.run(15 * MINUTE)
     require(len(holding(one, D)) == len(edges_of(one)), NO_IGNORANCE, "what it forgot is pruned")
@@ -85,9 +87,9 @@ def restored_from_backup(one: Run) -> None:
     Content that is not used was swept since. By night the machines below are off.
     """
     copy = one.world.root.streams.copy()
-    everywhere(one, "p3", D)
-    everywhere(one, "p1", A, B)
-    put(one, "p2", None)
+    everywhere(one, P3, D)
+    everywhere(one, P1, A, B)
+    put(one, P2, None)
     one.settle()
     one.world.run(3 * HOUR)
     below = [region_of(one), *edges_of(one)]
@@ -107,21 +109,19 @@ def restored_from_backup(one: Run) -> None:
 def million_registered(one: Run) -> None:
     """Generations run 20 minutes ahead of the clock, and then the ledger is lost."""
     one.centre.run_ahead(22 * 60 * 1000)
-    everywhere(one, "p1", A, B)
-    everywhere(one, "p3", D)
+    everywhere(one, P1, A, B)
+    everywhere(one, P3, D)
     one.settle()
     # Nobody is connected while it starts.
     region = region_of(one)
     one.world.cut(region.path)
-    one.oracle.model_changed()
-    one.centre.model.placements.pop("p3")
     lost = one.centre.terms[-1]
-    lose_ledger(one)
+    lose_ledger(one, P3)
     one.world.run(25 * MINUTE)
     one.world.heal(region.path)
     one.world.run(25 * MINUTE)
     require(len(holding(one, D)) == len(edges_of(one)), NO_IGNORANCE, "what it forgot is pruned")
-    everywhere(one, "p2", C)
+    everywhere(one, P2, C)
     one.centre.withdraw(lost)
     one.oracle.model_changed()
     one.settle()
@@ -131,7 +131,7 @@ def erased_and_back(one: Run) -> None:
     """What was erased is in the centre's store again after a kill: by the snapshot it is gone."""
     root = one.world.root
     old = dict(root.streams.own)
-    put(one, "p2", None)
+    put(one, P2, None)
     one.settle()
     root.stop(server_too=True)
     for key, kept in old.items():
@@ -147,10 +147,9 @@ def removal_not_seen(one: Run) -> None:
     root = one.world.root
     # A snapshot lists it: what none ever listed is unknown, and not lost.
     one.world.run(11 * MINUTE)
-    key = next(k for k in root.streams.own if k in one.centre.records and _is(one, k, "p2"))
-    one.centre.model.placements.pop("p2")
     root.stop(server_too=True)
-    del root.streams.own[key]
+    put(one, P2, None)
+    del root.streams.own[placement_key(P2)]
     root.start()
     one.world.run(15 * MINUTE)
     require(len(holding(one, C)) == len(edges_of(one)), NO_IGNORANCE, "it is not held")
@@ -160,20 +159,16 @@ def removal_not_seen(one: Run) -> None:
     until(one, lambda: not holding(one, C), CONVERGENCE, "p2 stays", 25 * MINUTE)
 
 
-def _is(one: Run, key: str, name: str) -> bool:
-    return one.centre.records[key].source.name == name  # type: ignore[index]
-
-
 def shown_a_newer(one: Run) -> None:
     """The centre goes back, and a child shows a snapshot above all that it knows: it goes above."""
     copy = one.world.root.streams.copy()
     one.centre.run_ahead(3 * 3600 * 1000)
-    everywhere(one, "p1", A, B)
+    everywhere(one, P1, A, B)
     # A snapshot is signed that far ahead: without one nothing is shown.
     one.world.run(11 * MINUTE)
     one.settle()
     put_back(one.world.root, copy)
-    brought = everywhere(one, "p1", A, B)
+    brought = everywhere(one, P1, A, B)
     one.settle()
     held = {host.space.objects[A][0] for host in edges_of(one)}
     require(
@@ -186,7 +181,7 @@ def shown_a_newer(one: Run) -> None:
 def older_backup_changed(one: Run) -> None:
     """A restored centre forgot a change: nobody goes back, and the next change reaches everyone."""
     _restore_older(one)
-    brought = everywhere(one, "p1", A, B)
+    brought = everywhere(one, P1, A, B)
     form = form_of(brought[A].reference, None)
     until(one, lambda: _forms(one, A) == {form}, CONVERGENCE, "the change does not come", HOUR)
     one.centre.withdraw(one.centre.terms[0])
@@ -207,19 +202,16 @@ def older_backup_withdrawn(one: Run) -> None:
 
 def _restore_older(one: Run) -> None:
     """Put the centre back, its spaces too, to before a change of p1 that every edge holds."""
-    root, centre, key = one.world.root, one.centre, placement_key("p1")
+    root, centre, key = one.world.root, one.centre, placement_key(P1)
     one.settle()
-    copy, placements, record = (
-        root.streams.copy(),
-        dict(centre.model.placements),
-        centre.records[key],
-    )
+    copy, restore_spaces, record = root.streams.copy(), centre.copied(), centre.records[key]
     one.world.run(2 * MINUTE)
-    everywhere(one, "p1", A, B)
+    everywhere(one, P1, A, B)
     one.settle()
     before = {host.path: dict(host.space.objects) for host in edges_of(one)}
     one.oracle.model_changed()
-    centre.model.placements = placements
+    root.stop()
+    restore_spaces()
     centre.records[key] = record
     put_back(root, copy)
     one.world.run(15 * MINUTE)

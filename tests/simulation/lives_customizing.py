@@ -10,7 +10,7 @@ from tests.simulation.customizing import NEEDS, TIER, form_of
 from tests.simulation.host import Host
 from tests.simulation.laws import CONVERGENCE, NO_IGNORANCE
 from tests.simulation.run import Run
-from tests.simulation.scenes import A, B, C, D, edges_of, everywhere, require, says, until
+from tests.simulation.scenes import P1, A, B, C, D, edges_of, everywhere, require, says, until
 
 NEEDY = wire.replace(A, name=f"{NEEDS}-tier")
 
@@ -21,12 +21,12 @@ def frozen(one: Run) -> None:
     edge, *others = edges_of(one)
     for host in (edge, *others):
         _tier(one, host, "a")
-    before = everywhere(one, "p1", A, B, NEEDY)
+    before = everywhere(one, P1, A, B, NEEDY)
     one.settle()
     _tier(one, edge, None)
-    until(one, lambda: says(edge, "p1", "Frozen"), CONVERGENCE, "it is not said", 30.0)
+    until(one, lambda: says(edge, P1, "Frozen"), CONVERGENCE, "it is not said", 30.0)
     held = dict(edge.space.objects)
-    after = everywhere(one, "p1", A, D, NEEDY)
+    after = everywhere(one, P1, A, D, NEEDY)
     wanted = form_of(after[NEEDY].reference, "a")
     for host in others:
         until(one, _holds(host, NEEDY, wanted), CONVERGENCE, "others stay as they were", 30.0)
@@ -37,7 +37,7 @@ def frozen(one: Run) -> None:
     edge.start()
     one.world.run(120.0)
     _unchanged(edge, held)
-    until(one, lambda: says(edge, "p1", "Frozen"), CONVERGENCE, "it is not said again", 30.0)
+    until(one, lambda: says(edge, P1, "Frozen"), CONVERGENCE, "it is not said again", 30.0)
     require(form_of(before[NEEDY].reference, "a") == held[NEEDY][0], CONVERGENCE, "no old form")
     _tier(one, edge, "b")
     wanted = form_of(after[NEEDY].reference, "b")
@@ -49,7 +49,7 @@ def relabelled(one: Run) -> None:
     """An edge's tier changes, and no object does."""
     edge = edges_of(one)[0]
     _no_locations(one)
-    brought = everywhere(one, "p1", A, C)
+    brought = everywhere(one, P1, A, C)
     for tier in ("a", "b", "a"):
         _tier(one, edge, tier)
         wanted = form_of(brought[C].reference, tier)

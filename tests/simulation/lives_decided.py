@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from controllers.core.rollout.state import reference
 from schemas.api.rollout_status import RolloutStatus
-from schemas.records.placements import BINDING_POLICIES
 from tests.simulation.customizing import form_of
-from tests.simulation.described import DescribedCentre
 from tests.simulation.host import Host
 from tests.simulation.laws import CONVERGENCE, GATES
 from tests.simulation.model import Arm
 from tests.simulation.run import Run
-from tests.simulation.scenes import A, B, contents, edges_of, region_of, require
+from tests.simulation.scenes import P1, A, B, contents, edges_of, region_of, require
 from tests.simulation.steering import Steered
 
-NAME, STEP_SECONDS = BINDING_POLICIES.named("p1"), 0.5
+STEP_SECONDS = 0.5
 WAVES = [
     {"name": "half", "percent": 50, "soak": "60s"},
     {"name": "more", "percent": 90, "maxConcurrent": "50%"},
@@ -27,9 +25,8 @@ class Told:
 
     def __init__(self, one: Run) -> None:
         said = {"waves": WAVES, "offline": {"maximum": "60%"}}
-        assert isinstance(one.centre, DescribedCentre)
         self._one, self._centre = one, one.centre
-        self.steered = Steered(one.world, one.centre, NAME, said)
+        self.steered = Steered(one.world, one.centre, P1, said)
 
     def go_on(self, seconds: float) -> None:
         """Look again and again, as counts come in."""
@@ -53,7 +50,7 @@ class Told:
     def _look(self, wave: int) -> None:
         """A wave that was passed is truly where it was let: at all whom one can reach, but few."""
         newest, passed = self._state.layers[0], self._state.waves[wave]
-        arm = self._centre.arm_at(NAME, reference(newest.manifest, newest.size))
+        arm = self._centre.arm_at(P1, reference(newest.manifest, newest.size))
         having = sum(has(host, arm) for host in everyone(self._one))
         said = (passed.members or 0) - (passed.unreachable or 0)
         require(having >= said, GATES, f"wave {wave} passed with {said}, and {having} have it")
@@ -96,7 +93,7 @@ def decided_and_given_up(one: Run) -> None:
     """An abort in mid-wave gives back what there was, also to who comes back later."""
     told = Told(one)
     told.go_on(10)
-    old, new = one.centre.model.placements[NAME].arm, one.centre.arm(contents(one, A, B))
+    old, new = one.centre.model.placements[P1].arm, one.centre.arm(contents(one, A, B))
     told.steered.want(new)
     told.go_on(3)
     edge = edges_of(one)[0]

@@ -25,6 +25,9 @@ from tests.simulation.run import Run
 from tests.simulation.scenes import (
     NOBODY,
     NOWHERE,
+    P1,
+    P2,
+    P3,
     A,
     B,
     C,
@@ -63,13 +66,13 @@ def hostile_child(one: Run) -> None:
     """An edge reports what it likes of all: it speaks for one destination, its own."""
     liar, others = edges_of(one)[0], edges_of(one)[1:]
     region = region_of(one)
-    put(one, "p3", Placed(NOWHERE, one.centre.arm(contents(one, D))))
+    put(one, P3, Placed(NOWHERE, one.centre.arm(contents(one, D))))
     one.settle()
     run = _hello_of(region, liar).run
     held = {k: own.data for k, own in region.streams.own.items() if k[0] != "_"}
     box = _box_of_others(region, liar)
     arms = {f"{n:064x}": 1 for n in range(64)}
-    for name in ("p1", "p2", "p3"):
+    for name in (P1, P2, P3):
         key, generation = placement_key(name), one.centre.records[placement_key(name)].generation
         many = Summary({"synced": 500}, {"healthy": 500}, arms)
         for gone in (True, False):
@@ -86,7 +89,7 @@ def hostile_child(one: Run) -> None:
     kept = {k: own.data for k, own in region.streams.own.items() if k[0] != "_"}
     require(kept == held, LEAST_PRIVILEGE, f"{liar.path} moves what {region.path} holds")
     root = one.world.root.node
-    for name in ("p1", "p2"):
+    for name in (P1, P2):
         count = root.count(placement_key(name)) if root else None
         honest = (count is not None and not count.exact) or count is None
         total = sum(count.summary.states.values()) if count else 0
@@ -99,10 +102,10 @@ def hostile_child(one: Run) -> None:
 def curious_child(one: Run) -> None:
     """An edge asks for all keys there are: it gets what is its own, and heads at most."""
     liar, region = edges_of(one)[0], region_of(one)
-    put(one, "p3", Placed(NOWHERE, one.centre.arm(contents(one, D))))
+    put(one, P3, Placed(NOWHERE, one.centre.arm(contents(one, D))))
     one.centre.put_location("l9", Located((("secret", "yes"),), NOBODY))
     # What takes something away is followed by a snapshot, which lists the others as well.
-    put(one, "p2", None)
+    put(one, P2, None)
     one.settle()
     hello = _hello_of(region, liar)
     keys = tuple(sorted(one.centre.records))[:900]
@@ -111,7 +114,7 @@ def curious_child(one: Run) -> None:
         _say(region, liar, HELLO, encode(replace(hello, wants=keys)))
         one.world.run(5)
     for (child, key), kept in region.streams.mail.items():
-        if child == liar.path.name and key == placement_key("p3"):
+        if child == liar.path.name and key == placement_key(P3):
             full = kept.mail is not None and kept.mail.has_body
             require(not full, LEAST_PRIVILEGE, f"{liar.path} gets what p3 brings others")
 
@@ -143,7 +146,7 @@ class ShowsOldSnapshots(Hostile):
 def old_snapshots(one: Run) -> None:
     """A relay shows no newer snapshot: nothing is removed, and each edge says so in 20 minutes."""
     with behaving(one, ShowsOldSnapshots(region_of(one))):
-        put(one, "p2", None)
+        put(one, P2, None)
         one.world.run(35 * MINUTE)
         for edge in edges_of(one):
             require(C in edge.space.objects, NO_RESURRECTION, f"{edge.path} removes without cause")
@@ -165,8 +168,8 @@ class WithholdsLeaves(Hostile):
 def leaf_withheld(one: Run) -> None:
     """A relay withholds leaves: nothing is taken away; when it is honest again, all comes."""
     with behaving(one, WithholdsLeaves(region_of(one))):
-        put(one, "p2", None)
-        everywhere(one, "p1", A, B)
+        put(one, P2, None)
+        everywhere(one, P1, A, B)
         one.world.run(10 * MINUTE)
         for edge in edges_of(one):
             require(C in edge.space.objects, NO_RESURRECTION, f"{edge.path} removes unread")
@@ -194,8 +197,8 @@ class TellsAll(Hostile):
 def wants_in_full(one: Run) -> None:
     """A relay tells its children what is not meant for them, in full: they do nothing of it."""
     with behaving(one, TellsAll(region_of(one), one)):
-        put(one, "p3", Placed(NOWHERE, one.centre.arm(contents(one, D))))
-        everywhere(one, "p1", A)
+        put(one, P3, Placed(NOWHERE, one.centre.arm(contents(one, D))))
+        everywhere(one, P1, A)
         one.world.run(2 * MINUTE)
         for edge in edges_of(one):
             require(D not in edge.space.objects, LEAST_PRIVILEGE, f"{edge.path} holds p3's")
@@ -218,15 +221,15 @@ class Replays(Hostile):
 
 def replayed(one: Run) -> None:
     """A relay shows an edge without memory what was deleted: it is not listed, and not taken."""
-    old = [(key, data) for key, data in one.centre.history if key == placement_key("p2")]
-    put(one, "p2", None)
+    old = [(key, data) for key, data in one.centre.history if key == placement_key(P2)]
+    put(one, P2, None)
     one.settle()
     edge = edges_of(one)[0]
     with behaving(one, Replays(region_of(one), old)):
         edge.stop(keep_disk=False)
         edge.space.wipe()
         edge.start()
-        everywhere(one, "p1", A, B)
+        everywhere(one, P1, A, B)
         one.world.run(2 * MINUTE)
         require(C not in edge.space.objects, NO_RESURRECTION, f"{edge.path} applies p2 again")
     _restart(one)
@@ -246,14 +249,14 @@ class Withholds(Hostile):
 
 def withheld(one: Run) -> None:
     """A new version is withheld: the old one is enforced, and it is said."""
-    with behaving(one, Withholds(region_of(one), placement_key("p1"))):
-        everywhere(one, "p1", A, B)
-        put(one, "p2", None)
+    with behaving(one, Withholds(region_of(one), placement_key(P1))):
+        everywhere(one, P1, A, B)
+        put(one, P2, None)
         one.world.run(15 * MINUTE)
         for edge in edges_of(one):
             require(A in edge.space.objects, WITHHOLDING, f"{edge.path} dropped what it had")
             node = edge.node
-            exceptions = node.count(placement_key("p1")).summary.exceptions if node else ()
+            exceptions = node.count(placement_key(P1)).summary.exceptions if node else ()
             told = any(item.reason.startswith("Withheld") for item in exceptions)
             require(told, WITHHOLDING, f"{edge.path} does not say that p1 is withheld")
     _restart(one)
@@ -293,7 +296,7 @@ def both_forget(one: Run) -> None:
     What they had is newer than the last snapshot, which does not list it.
     """
     edge, region = edges_of(one)[0], region_of(one)
-    everywhere(one, "p3", D)
+    everywhere(one, P3, D)
     until(one, lambda: D in edge.space.objects, CONVERGENCE, "p3 is not there", MINUTE)
     before = dict(edge.space.objects)
     one.world.lying_blobs = lambda host, reference, value: (

@@ -10,13 +10,13 @@ from schemas.records.records import encode_payload
 from schemas.records.signing import Signer, decode_envelope
 from schemas.values import wire
 from schemas.values.identity import KEYS_KEY
-from tests.simulation import centre
+from tests.simulation import process
 from tests.simulation.chaos import put_back
 from tests.simulation.host import Host
 from tests.simulation.laws import CONVERGENCE, LEAST_PRIVILEGE, NO_IGNORANCE
 from tests.simulation.model import placement_key
 from tests.simulation.run import Run
-from tests.simulation.scenes import A, B, C, edges_of, everywhere, region_of, require
+from tests.simulation.scenes import P1, P2, A, B, C, edges_of, everywhere, region_of, require
 
 MINUTE = 60.0
 KINDS = ("signing", "root", "revoke")
@@ -24,7 +24,7 @@ KINDS = ("signing", "root", "revoke")
 
 def change_keys(one: Run, what: str, crash: str = "") -> None:
     one.oracle.model_changed()
-    centre.change_keys(one.centre, what, crash)
+    process.change_keys(one.centre, what, crash)
 
 
 def keys_away(one: Run) -> None:
@@ -34,7 +34,7 @@ def keys_away(one: Run) -> None:
     for turn in range(3):
         for what in ("root", "signing"):
             change_keys(one, what)
-        everywhere(one, "p1", A, B)
+        everywhere(one, P1, A, B)
         one.world.run(MINUTE)
         if turn == 1:
             _restart(region_of(one))
@@ -102,7 +102,7 @@ def key_revoked_away(one: Run) -> None:
     away.stop(server_too=True)
     stolen = one.centre.ring.signing
     change_keys(one, "revoke")
-    everywhere(one, "p2", C)
+    everywhere(one, P2, C)
     one.world.run(5 * MINUTE)
     away.start()
     _all_follow(one)
@@ -116,7 +116,7 @@ def keys_crashed(one: Run) -> None:
         for crash in ("kept", "told"):
             change_keys(one, what, crash)
             one.world.run(MINUTE)
-            everywhere(one, "p1", A, B)
+            everywhere(one, P1, A, B)
             _all_follow(one)
 
 
@@ -138,7 +138,7 @@ def restored_before_rotation(one: Run) -> None:
     root, ring = one.world.root, one.centre.ring
     copy = root.streams.copy()
     change_keys(one, "signing")
-    everywhere(one, "p1", A, B)
+    everywhere(one, P1, A, B)
     one.settle()
     before = {host.path: dict(host.space.objects) for host in edges_of(one)}
     one.centre.keys.ring = ring
@@ -146,7 +146,7 @@ def restored_before_rotation(one: Run) -> None:
     one.world.run(MINUTE)
     _untouched(one, before)
     change_keys(one, "revoke")
-    everywhere(one, "p1", A, B)
+    everywhere(one, P1, A, B)
     _all_follow(one)
 
 
@@ -172,7 +172,7 @@ def node_rekeyed(one: Run) -> None:
     changes meanwhile. The edge comes with the new one, opens all, and was cut off at no time.
     """
     edge = edges_of(one)[0]
-    everywhere(one, "p1", A, B)
+    everywhere(one, P1, A, B)
     one.settle()
     for step in (
         lambda: setattr(edge, "own_keys", (0, 1)),
@@ -183,12 +183,12 @@ def node_rekeyed(one: Run) -> None:
         _all_anew(one)
         require(one.world.linkable(edge.path), CONVERGENCE, f"{edge.path} is cut off")
         one.centre.rotate_fleet()
-        everywhere(one, "p1", A, B)
+        everywhere(one, P1, A, B)
         one.settle()
     edge.stop(server_too=True)
     one.centre.admit_keys(edge.path, 1)
     one.centre.rotate_fleet()
-    everywhere(one, "p1", A, C)
+    everywhere(one, P1, A, C)
     _all_anew(one, away=edge)
     edge.own_keys = (0,)
     edge.start()
@@ -233,7 +233,7 @@ def _untouched(one: Run, before: dict[object, dict[object, object]]) -> None:
 
 def _forged(one: Run, thief: Signer, told: Iterable[Host]) -> None:
     """A parent that was broken into tells its children what a thief signed just now."""
-    key = placement_key("p1")
+    key = placement_key(P1)
     envelope = decode_envelope(next(d for k, d in reversed(one.centre.history) if k == key))
     _, held = read_record(envelope.encode())
     generation = one.world.instant().wall_ms + 1

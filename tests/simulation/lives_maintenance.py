@@ -9,23 +9,23 @@ from tests.simulation.host import Host
 from tests.simulation.laws import CONVERGENCE, EXACTLY_ONCE, NO_IGNORANCE
 from tests.simulation.model import placement_key
 from tests.simulation.run import Run
-from tests.simulation.scenes import A, B, C, edges_of, everywhere, put, require, until
+from tests.simulation.scenes import P1, P2, A, B, C, edges_of, everywhere, put, require, until
 
 MINUTE = 60.0
 
 
 def worked_at(one: Run) -> None:
     """Content, drift, a removal, a restart, a cut link: nothing changes there until the end."""
-    everywhere(one, "p1", A, B)
-    everywhere(one, "p2", C)
+    everywhere(one, P1, A, B)
+    everywhere(one, P2, C)
     one.settle()
     edge, *others = edges_of(one)
     _say(one, edge, 20 * MINUTE)
     until(one, lambda: _is_on(edge), CONVERGENCE, "maintenance does not begin", MINUTE)
     edge.space.drift(A, delete=False)
     kept = dict(edge.space.objects)
-    everywhere(one, "p1", A)
-    put(one, "p2", None)
+    everywhere(one, P1, A)
+    put(one, P2, None)
     one.world.run(MINUTE)
     require(edge.space.objects == kept, NO_IGNORANCE, "something changes in maintenance")
     require(
@@ -49,12 +49,12 @@ def worked_at(one: Run) -> None:
 
 def called_off(one: Run) -> None:
     """Who says that it is over need not wait for its end."""
-    everywhere(one, "p1", A)
+    everywhere(one, P1, A)
     one.settle()
     edge = edges_of(one)[0]
     _say(one, edge, 1000 * MINUTE)
     until(one, lambda: _is_on(edge), CONVERGENCE, "maintenance does not begin", MINUTE)
-    everywhere(one, "p1", A, B)
+    everywhere(one, P1, A, B)
     one.world.run(MINUTE)
     require(B not in edge.space.objects, NO_IGNORANCE, "something comes in maintenance")
     _say(one, edge, 0.0)
@@ -83,7 +83,7 @@ def _require_counted(one: Run) -> None:
     """At the centre it counts once, as in maintenance, and all others are synced."""
     root = one.world.root.node
     assert root is not None
-    count = root.count(placement_key("p1"))
+    count = root.count(placement_key(P1))
     states = {state: number for state, number in count.summary.states.items() if number}
     edges = sum(1 for host in one.world.hosts.values() if host.attached)
     wanted = {MAINTAINED: 1, "synced": edges - 1}

@@ -12,23 +12,33 @@ from dataclasses import replace
 from relay.adapters.spaces.bucket import stream_of
 from relay.core.events import Event, MailArrived, Welcomed
 from relay.members.lease import CLOCK_SECONDS_MAX, VALID_SECONDS
-from schemas.records.placements import BINDING_POLICIES
 from schemas.reports.link import Repair
 from schemas.values.identity import NodePath
-from tests.simulation.centre import change_keys
 from tests.simulation.host import Host
 from tests.simulation.laws import CONVERGENCE, EXACTLY_ONCE, WELL_STAYS
 from tests.simulation.members import Member, MemberPorts
 from tests.simulation.model import WORKLOADS
+from tests.simulation.process import change_keys
 from tests.simulation.run import Outcome, broken_by
-from tests.simulation.scenes import A, B, C, edges_of, everywhere, put, region_of, require, until
+from tests.simulation.scenes import (
+    P1,
+    P2,
+    A,
+    B,
+    C,
+    edges_of,
+    everywhere,
+    put,
+    region_of,
+    require,
+    until,
+)
 from tests.simulation.signatures import cheap_signatures
 from tests.simulation.sizes import number_of
 from tests.simulation.space import now
 from tests.simulation.trios import CALM_SECONDS, COMPARED_SECONDS, TRIO, Trio, TrioRun, run_trio
 from tests.simulation.world import CENTRE
 
-P1, P2 = BINDING_POLICIES.named("p1"), BINDING_POLICIES.named("p2")
 STOPPED_SECONDS = 60.0
 TAKEN_SECONDS = 40.0
 """Whoever is stopped, somebody else is active after so long at most."""

@@ -21,6 +21,9 @@ from tests.simulation.laws import (
 from tests.simulation.model import placement_key
 from tests.simulation.run import Run
 from tests.simulation.scenes import (
+    P1,
+    P2,
+    P3,
     A,
     B,
     C,
@@ -40,8 +43,8 @@ def month_away(one: Run) -> None:
     """An edge is away for a month, and missed a deletion. Most of it everyone else is down, too."""
     edge, others = edges_of(one)[0], [one.world.root, region_of(one), *edges_of(one)[1:]]
     one.world.cut(edge.path)
-    put(one, "p2", None)
-    everywhere(one, "p1", A)
+    put(one, P2, None)
+    everywhere(one, P1, A)
     # By then all content that is not used was swept.
     one.world.run(3 * HOUR)
     for host in others:
@@ -60,7 +63,7 @@ def region_wiped(one: Run) -> None:
     edge, region = edges_of(one)[0], region_of(one)
     edge.stop(server_too=True)
     region.stop(keep_disk=False, server_too=True)
-    put(one, "p2", None)
+    put(one, P2, None)
     region.start()
     one.world.run(2 * MINUTE)
     edge.start()
@@ -74,7 +77,7 @@ def edge_forgot(one: Run) -> None:
     """
     for edge in edges_of(one):
         edge.stop(keep_disk=False, server_too=True)
-    put(one, "p2", None)
+    put(one, P2, None)
     for edge in edges_of(one):
         edge.start()
     one.settle()
@@ -85,12 +88,12 @@ def edge_forgot(one: Run) -> None:
 def old_relay(one: Run) -> None:
     """A relay is put back to an old copy of its disk: its children know better."""
     region, copy = region_of(one), region_of(one).streams.copy()
-    everywhere(one, "p3", D)
-    put(one, "p2", None)
+    everywhere(one, P3, D)
+    put(one, P2, None)
     one.settle()
-    everywhere(one, "p1", A)
-    put(one, "p3", None)
-    everywhere(one, "p2", B)
+    everywhere(one, P1, A)
+    put(one, P3, None)
+    everywhere(one, P2, B)
     one.settle()
     put_back(region, copy)
     one.settle()
@@ -100,7 +103,7 @@ def old_view(one: Run) -> None:
     """A relay is put back and cut off, and an edge of it starts again: that knows better."""
     edge, region = edges_of(one)[0], region_of(one)
     copy = region.streams.copy()
-    put(one, "p2", None)
+    put(one, P2, None)
     one.settle()
     one.world.cut(region.path)
     edge.stop()
@@ -113,8 +116,8 @@ def old_view(one: Run) -> None:
 def old_edge(one: Run) -> None:
     """An edge is put back to an old copy of its disk, beside a cluster of today."""
     edge, copy = edges_of(one)[0], edges_of(one)[0].streams.copy()
-    everywhere(one, "p3", D)
-    put(one, "p2", None)
+    everywhere(one, P3, D)
+    put(one, P2, None)
     one.settle()
     put_back(edge, copy)
     one.settle()
@@ -196,7 +199,7 @@ def refused(one: Run) -> None:
     """A cluster does not take an object: all else is there, and it is said why."""
     edge = edges_of(one)[0]
     edge.space.refused_for_good[D] = None
-    everywhere(one, "p3", D, B)
+    everywhere(one, P3, D, B)
     one.settle()
     require(D not in edge.space.objects, NO_LOSS, f"{edge.path} holds what it refused")
     edge.space.refused_for_good.clear()
@@ -204,15 +207,15 @@ def refused(one: Run) -> None:
 
 def lost_content(one: Run) -> None:
     """A region lost a blob that an edge needs again: others go on, and it is not asked in haste."""
-    held = everywhere(one, "p3", D)
+    held = everywhere(one, P3, D)
     one.settle()
     edge, region = edges_of(one)[0], region_of(one)
-    address = held[D].sealed.address
+    address = one.centre.lies_at(held[D])
     lost = region.streams.blobs.pop(address)
     edge.stop(keep_disk=False)
     edge.space.wipe()
     edge.start()
-    everywhere(one, "p1", A)
+    everywhere(one, P1, A)
     one.world.run(3 * MINUTE)
     require(A in edge.space.objects, NO_LOSS, f"one lost blob stops all at {edge.path}")
     region.streams.blobs[address] = lost
@@ -222,7 +225,7 @@ def lost_content(one: Run) -> None:
 def lost_reports(one: Run) -> None:
     """Reports that a child knows to be stored are gone from its parent's stream."""
     one.world.faults = replace(one.world.faults, report_loss=0.6)
-    everywhere(one, "p1", A)
+    everywhere(one, P1, A)
     one.world.run(30.0)
     one.world.faults = replace(one.world.faults, report_loss=0.0)
     one.settle()
@@ -230,11 +233,11 @@ def lost_reports(one: Run) -> None:
 
 def content_swept(one: Run) -> None:
     """The content of a former version leaves every store, not before an hour is over."""
-    old = everywhere(one, "p1", A, B)[A].sealed.address
+    old = one.centre.lies_at(everywhere(one, P1, A, B)[A])
     one.settle()
     holders = [host for host in one.world.hosts.values() if old in host.streams.blobs]
     require(len(holders) > 2, NO_LOSS, "the former version did not come to every store")
-    everywhere(one, "p1", A, B)
+    everywhere(one, P1, A, B)
     one.settle()
     one.world.run(6 * HOUR)
     for host in holders:
@@ -244,15 +247,15 @@ def content_swept(one: Run) -> None:
 def deaf_edge(one: Run) -> None:
     """One edge says hello and never reads: no other placement's count waits for it."""
     deaf, *others = edges_of(one)
-    put(one, "p3", None)
+    put(one, P3, None)
     deaf.deaf = True
-    everywhere(one, "p1", A, B)
+    everywhere(one, P1, A, B)
     one.world.run(4 * MINUTE)
     target = next(t for t in one.centre.model.targets.values() if t.path == others[0].path)
     one.oracle.model_changed()
     one.centre.put_target(replace(target, labels=(("only", "here"),)))
     one.oracle.model_changed()
-    root, key = one.world.root, placement_key("p1")
+    root, key = one.world.root, placement_key(P1)
 
     def exact() -> bool:
         count = root.node.count(key) if root.node is not None else None
@@ -270,8 +273,8 @@ def resurrected_mail(one: Run) -> None:
     """Old messages lie in a mailbox again, and the edge reads it from the start."""
     edge, region = edges_of(one)[0], region_of(one)
     old = {slot: kept for slot, kept in region.streams.mail.items() if slot[0] == edge.path.name}
-    put(one, "p2", None)
-    everywhere(one, "p1", A)
+    put(one, P2, None)
+    everywhere(one, P1, A)
     one.settle()
     region.stop(server_too=True)
     edge.stop(keep_disk=False)

@@ -7,22 +7,23 @@ from typing import Any
 
 from controllers.core.inventory.make_before_break import (
     GATHER_SECONDS,
-    hold_alternatives,
     holds_in,
 )
 from relay.core.events import BlobArrived, Event
 from schemas.objects.selectors import LabelSelector, Requirement
-from schemas.records.records import OVER_LOCATION, Alternative, Dependency
-from schemas.values.identity import MailKey
-from tests.simulation.centre import CAUGHT_UP_SECONDS
+from schemas.records.placements import EDGE_PLACEMENTS
+from schemas.records.records import OVER_LOCATION, Alternative
 from tests.simulation.customizing import form_of
 from tests.simulation.host import Host
 from tests.simulation.laws import CONVERGENCE, MADE_FIRST, WAITED
 from tests.simulation.model import Located, Placed, location_key, placement_key
 from tests.simulation.ports import Ports
+from tests.simulation.process import CAUGHT_UP_SECONDS
 from tests.simulation.run import Run
 from tests.simulation.scenes import (
     EVERYWHERE,
+    P1,
+    P2,
     A,
     B,
     D,
@@ -36,7 +37,8 @@ from tests.simulation.scenes import (
 )
 
 STEP_SECONDS = 0.05
-P1, LOW = placement_key("p1"), LabelSelector((Requirement("carbon", "In", ("low",)),))
+SOFT = EDGE_PLACEMENTS.named("p1")
+LOW = LabelSelector((Requirement("carbon", "In", ("low",)),))
 
 
 class Lacking(Ports):
@@ -57,13 +59,13 @@ class Lacking(Ports):
 
 def awaited(one: Run) -> None:
     """The one that is waited for changes with who waits, and its content comes later."""
-    put(one, "p2", Placed(EVERYWHERE, one.centre.arm(contents(one, D)), after=_after(one)))
+    put(one, P2, Placed(EVERYWHERE, one.centre.arm(contents(one, D)), after=("p1",)))
     one.settle()
-    new = everywhere(one, "p1", A, B)
+    new = everywhere(one, P1, A, B)
     honest = one.world.ports
-    one.world.ports = Lacking(honest, region_of(one), new[A].sealed.address)
+    one.world.ports = Lacking(honest, region_of(one), one.centre.lies_at(new[A]))
     waiting = contents(one, D)
-    put(one, "p2", Placed(EVERYWHERE, one.centre.arm(waiting), after=_after(one)))
+    put(one, P2, Placed(EVERYWHERE, one.centre.arm(waiting), after=("p1",)))
 
     def in_order(host: Host) -> None:
         if _has(host, D, form_of(waiting[D].reference, None)):
@@ -80,9 +82,9 @@ def awaited(one: Run) -> None:
 
 def forgotten(one: Run) -> None:
     """Both are deleted, the one that is waited for first: what waited for it goes first."""
-    put(one, "p2", Placed(EVERYWHERE, one.centre.arm(contents(one, D)), after=_after(one)))
+    put(one, P2, Placed(EVERYWHERE, one.centre.arm(contents(one, D)), after=("p1",)))
     one.settle()
-    for name in ("p1", "p2"):
+    for name in (P1, P2):
         put(one, name, None)
 
     def in_order(host: Host) -> None:
@@ -97,10 +99,10 @@ def nowhere_near(one: Run) -> None:
     edge, *others = edges_of(one)
     _site(one, edge, "here")
     there = (Alternative("synctarget", LabelSelector((Requirement("site", "Exists"),))),)
-    put(one, "p1", Placed(there, one.centre.arm(contents(one, A, B))))
+    put(one, P1, Placed(there, one.centre.arm(contents(one, A, B))))
     new = contents(one, D)
     edge.space.refusing[A] = None
-    put(one, "p2", Placed(EVERYWHERE, one.centre.arm(new), after=_after(one)))
+    put(one, P2, Placed(EVERYWHERE, one.centre.arm(new), after=("p1",)))
     address = form_of(new[D].reference, None)
     for host in others:
         until(one, lambda host=host: _has(host, D, address), CONVERGENCE, "it waits", 30.0)
@@ -115,9 +117,10 @@ def moved_softly(one: Run) -> None:
     for host, site in ((east, "east"), (west, "west")):
         _site(one, host, site)
         _label(one, site, "low" if host is east else "high")
-    meant = (Alternative(OVER_LOCATION, LOW), *hold_alternatives(P1))
-    put(one, "p1", Placed(meant, one.centre.arm(contents(one, A))))
-    put(one, "p2", None)
+    for name in (P1, P2):
+        put(one, name, None)
+    meant = (Alternative(OVER_LOCATION, LOW),)
+    put(one, SOFT, Placed(meant, one.centre.arm(contents(one, A)), moves=True))
     one.settle()
 
     def a_copy(_host: Host) -> None:
@@ -133,27 +136,18 @@ def moved_softly(one: Run) -> None:
     while not _is_well(one):
         require(one.world.now < begun + 300.0, CONVERGENCE, "who gains it is never well")
         _watch(one, 1.0, a_copy)
-    _watch(one, GATHER_SECONDS, a_copy)
-    _label(one, "east", "high", release=P1)
-    _watch(one, 30.0, a_copy)
+    _watch(one, 2 * GATHER_SECONDS + 30.0, a_copy)
+    require(not holds_in(one.centre.records[location_key("east")]), MADE_FIRST, "it is kept")
     require(A not in east.space.objects, CONVERGENCE, "who lost it keeps it for ever")
 
 
 def _is_well(one: Run) -> bool:
     root = one.world.root
     assert root.node is not None
-    count = one.world.ports.count(root, P1, root.node.count(P1))
+    key = placement_key(SOFT)
+    count = one.world.ports.count(root, key, root.node.count(key))
     summary = count.summary
     return bool(count.exact and summary.destinations == summary.health.get("healthy", 0))
-
-
-def _after(one: Run) -> tuple[Dependency, ...]:
-    """What waits for p1 as it is now."""
-    return (Dependency("p1", one.centre.records[P1].generation, _meant(one)),)
-
-
-def _meant(one: Run) -> tuple[Alternative, ...]:
-    return one.centre.model.placements["p1"].alternatives
 
 
 def _watch(one: Run, seconds: float, law: object) -> None:
@@ -186,16 +180,13 @@ def _site(one: Run, host: Host, site: str) -> None:
     one.oracle.model_changed()
 
 
-def _label(one: Run, site: str, carbon: str, release: MailKey | None = None) -> None:
-    """Say the carbon of a site, as the centre's registry does: who loses by it is held."""
-    instances, slot = LabelSelector((Requirement("site", "In", (site,)),)), location_key(site)
+def _label(one: Run, site: str, carbon: str) -> None:
+    """Say the carbon of a site."""
+    instances = LabelSelector((Requirement("site", "In", (site,)),))
     one.oracle.model_changed()
     one.centre.put_location(site, Located((("carbon", carbon),), instances))
-    if release is not None:
-        one.centre.release_hold(slot, release)
-    one.world.run(CAUGHT_UP_SECONDS)
-    require(release is None or not holds_in(one.centre.records[slot]), MADE_FIRST, "it is kept")
     one.oracle.model_changed()
+    one.world.run(CAUGHT_UP_SECONDS)
 
 
 LIVES = (awaited, forgotten, nowhere_near, moved_softly)

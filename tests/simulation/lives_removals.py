@@ -5,30 +5,36 @@ The centre's own decision holds it; the tree, and the centre, suffer.
 
 from __future__ import annotations
 
-from collections.abc import Set as AbstractSet
-from dataclasses import replace
-
-from controllers.core.inventory.make_before_break import is_hold
 from schemas.objects.objects import ObjectKey
 from schemas.objects.selectors import LabelSelector, Requirement
+from schemas.records.placements import EDGE_PLACEMENTS
 from schemas.records.records import (
     OVER_LOCATION,
     Alternative,
 )
-from schemas.values.identity import MailKey
-from tests.simulation.centre import CAUGHT_UP_SECONDS
 from tests.simulation.laws import CONVERGENCE, HELD
 from tests.simulation.model import (
     Located,
     Placed,
-    keys_of,
     placement_key,
 )
+from tests.simulation.process import CAUGHT_UP_SECONDS
 from tests.simulation.run import Run
-from tests.simulation.scenes import contents, edges_of, holding, put, region_of, require, until
+from tests.simulation.scenes import (
+    P1,
+    P2,
+    contents,
+    edges_of,
+    holding,
+    put,
+    region_of,
+    require,
+    until,
+)
 from tests.simulation.workload import OBJECTS
 
-SITE, NAME, GAINING = "site", "p1", "p2"
+SITE = "site"
+LOSING, GAINING = map(EDGE_PLACEMENTS.named, ("p1", "p2"))
 GAINED = ObjectKey("", "configmaps", "default", "gained")
 MINUTE = 60.0
 
@@ -38,61 +44,30 @@ def at(value: str) -> tuple[Alternative, ...]:
     return (Alternative(OVER_LOCATION, LabelSelector((Requirement("at", "In", (value,)),))),)
 
 
-class Editor:
-    """A user of one Location, and what the centre knows of placements."""
+def _label(one: Run, value: str) -> None:
+    """A user says where all edges are."""
+    one.oracle.model_changed()
+    one.centre.put_location(SITE, Located((("at", value),), LabelSelector()))
+    one.oracle.model_changed()
+    one.world.run(CAUGHT_UP_SECONDS)
 
-    def __init__(self, one: Run) -> None:
-        self._one = one
-        one.centre.weights = self
-        one.world.root.stop()
-        one.world.root.start()
 
-    def label(self, **labels: str) -> None:
-        self._one.oracle.model_changed()
-        self._one.centre.put_location(SITE, Located(tuple(labels.items()), LabelSelector()))
-        self._one.oracle.model_changed()
-        self._one.world.run(CAUGHT_UP_SECONDS)
-
-    def accept(self) -> None:
-        self._one.centre.brakes.accept(placement_key(NAME))
-
-    @property
-    def is_held(self) -> bool:
-        return placement_key(NAME) in self._one.centre.brakes.brake.held
-
-    def _mean(self) -> None:
-        """The placement is meant for those who hold it, too."""
-        placed = self._one.centre.model.placements[NAME]
-        meant = tuple(each for each in placed.alternatives if not is_hold(each))
-        wanted = meant + self._one.centre.brakes.alternatives(placement_key(NAME))
-        if wanted != placed.alternatives:
-            put(self._one, NAME, replace(placed, alternatives=wanted))
-
-    # What is known of placements.
-
-    def objects_of(self, placement: MailKey) -> AbstractSet[ObjectKey]:
-        named = {placement_key(name): it for name, it in self._one.centre.model.placements.items()}
-        return keys_of(named[placement])
-
-    def grace_of(self, _placement: MailKey) -> float | None:
-        return None
-
-    def brakes_changed(self, _placements: AbstractSet[MailKey]) -> None:
-        self._one.world.after(0.0, self._mean)
+def _is_held(one: Run) -> bool:
+    return placement_key(LOSING) in one.centre.brakes.brake.held
 
 
 def held_removal(one: Run) -> None:
     """The centre starts again, and an edge loses its disk: nobody lets go of what is held."""
-    editor = _delivered(one)
+    _deliver(one)
     everyone = [str(host.path) for host in edges_of(one)]
-    editor.label(at="hree")
-    require(editor.is_held, HELD, "it is not held")
+    _label(one, "hree")
+    require(_is_held(one), HELD, "it is not held")
     edge, *others = edges_of(one)
     one.world.cut(edge.path)
     one.world.root.stop()
     one.world.root.start()
     one.world.run(CAUGHT_UP_SECONDS)
-    require(editor.is_held, HELD, "the centre forgot that it is held")
+    require(_is_held(one), HELD, "the centre forgot that it is held")
     # Whoever gains by the same edit has it at once.
     until(one, lambda: _have(one, GAINED, len(others)), CONVERGENCE, "nobody gains", MINUTE)
     edge.stop(keep_disk=False)
@@ -104,32 +79,32 @@ def held_removal(one: Run) -> None:
     one.world.run(3 * MINUTE)
     for key in OBJECTS:
         require(holding(one, key) == everyone, HELD, f"{key} is at {holding(one, key)} alone")
-    editor.accept()
+    one.centre.accept()
     until(one, lambda: not holding(one, OBJECTS[0]), HELD, "nobody lets go", 2 * MINUTE)
 
 
 def put_back(one: Run) -> None:
     """Who puts the labels back leaves no trace, and nobody loses anything meanwhile."""
-    editor = _delivered(one)
-    before = one.centre.model.placements[NAME].alternatives
-    editor.label(at="hree")
+    _deliver(one)
+    before = one.centre.model.placements[LOSING].alternatives
+    _label(one, "hree")
     one.world.run(5.0)
-    editor.label(at="here")
-    require(not editor.is_held, HELD, "it is held, though nothing is lost")
+    _label(one, "here")
+    require(not _is_held(one), HELD, "it is held, though nothing is lost")
     one.settle()
-    require(one.centre.model.placements[NAME].alternatives == before, HELD, "a hold is left")
+    require(one.centre.model.placements[LOSING].alternatives == before, HELD, "a hold is left")
     for key in OBJECTS:
         require(len(holding(one, key)) == len(edges_of(one)), HELD, f"{key} went")
 
 
-def _delivered(one: Run) -> Editor:
+def _deliver(one: Run) -> None:
     """All objects are at all edges, by a Location; another placement waits for other labels."""
-    editor = Editor(one)
-    editor.label(at="here")
-    put(one, NAME, Placed(at("here"), one.centre.arm(contents(one, *OBJECTS))))
+    for name in (P1, P2):
+        put(one, name, None)
+    _label(one, "here")
+    put(one, LOSING, Placed(at("here"), one.centre.arm(contents(one, *OBJECTS))))
     put(one, GAINING, Placed(at("hree"), one.centre.arm(contents(one, GAINED))))
     one.settle()
-    return editor
 
 
 def _have(one: Run, key: ObjectKey, count: int) -> bool:

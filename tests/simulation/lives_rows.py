@@ -12,7 +12,7 @@ from tests.simulation.laws import CONVERGENCE, EXACTLY_ONCE
 from tests.simulation.model import placement_key
 from tests.simulation.prescribed import is_meant
 from tests.simulation.run import Run
-from tests.simulation.scenes import edges_of, region_of, require, select
+from tests.simulation.scenes import P1, edges_of, region_of, require, select
 
 MINUTE = 60.0
 
@@ -109,7 +109,7 @@ def moved_and_gone(one: Run) -> None:
     one.oracle.model_changed()
     one.settle()
     here = Requirement("left", "DoesNotExist")
-    select(one, "p1", (Alternative("synctarget", LabelSelector((here,))),))
+    select(one, P1, (Alternative("synctarget", LabelSelector((here,))),))
     one.settle()
     one.oracle.model_changed()
     labels = (*left.labels, ("left", "yes"))

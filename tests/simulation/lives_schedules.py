@@ -11,6 +11,7 @@ from relay.core import effects as fx
 from relay.core.events import BlobArrived, Event
 from relay.core.records.accepted import read_record
 from schemas.objects.selectors import LabelSelector, Requirement
+from schemas.records.placements import EDGE_PLACEMENTS
 from schemas.records.records import Alternative
 from tests.simulation.host import Host
 from tests.simulation.laws import CONVERGENCE, EXACTLY_ONCE, LEAST_PRIVILEGE, NO_IGNORANCE, NO_LOSS
@@ -21,6 +22,9 @@ from tests.simulation.scenes import (
     EVERYWHERE,
     NOBODY,
     NOWHERE,
+    P1,
+    P2,
+    P3,
     A,
     B,
     C,
@@ -46,20 +50,21 @@ MINUTE, DAY = 60.0, 86400.0
 def steady_change(one: Run) -> None:
     """A4: at 100 changes a second what is deleted goes within 10 s, each time."""
     one.world.steps_max = 30_000_000
-    held, at = everywhere(one, "p1", A, B), 0
+    held, at = everywhere(one, P1, A, B), 0
     end, gone_at = one.world.now + STEADY_SECONDS, one.world.now + 10
-    placed = one.centre.model.placements["p1"]
+    placed = one.centre.model.placements[P1]
+    nobody = [Alternative("synctarget", _having(f"n{number}")) for number in range(2)]
     deleted: float | None = None
     while one.world.now < end:
         at += 1
-        put(one, "p1", replace(placed, salt=f"{at}"))
+        put(one, P1, replace(placed, alternatives=(*EVERYWHERE, nobody[at % 2])))
         one.world.run(STEADY_EVERY)
         if deleted is None and one.world.now >= gone_at:
             deleted = one.world.now
-            put(one, "p2", None)
+            put(one, P2, None)
         if deleted is not None and not holding(one, C):
             deleted, gone_at = None, one.world.now + 5
-            everywhere(one, "p2", C)
+            everywhere(one, P2, C)
         late = deleted is not None and one.world.now > deleted + 10
         require(not late, CONVERGENCE, "what was deleted stays for more than 10 s")
     require(A in held, CONVERGENCE, "nothing changed")
@@ -67,7 +72,7 @@ def steady_change(one: Run) -> None:
 
 def moved_between(one: Run) -> None:
     """A5: what one apply moves between placements is never gone in between, in either order."""
-    for loser, gainer in (("p1", "p2"), ("p2", "p1"), ("p1", "p2")):
+    for loser, gainer in ((P1, P2), (P2, P1), (P1, P2)):
         placements = one.centre.model.placements
         lost, gained = placements[loser].arm.contents, placements[gainer].arm.contents
         key, content = lost[-1]
@@ -86,19 +91,20 @@ def moved_between(one: Run) -> None:
 def slow_apply(one: Run) -> None:
     """A5: an apply of 22 s, the loser first and the gainer last, with others' losses meanwhile."""
     placements = one.centre.model.placements
-    lost, gained = placements["p1"].arm.contents, placements["p2"].arm.contents
+    lost, gained = placements[P1].arm.contents, placements[P2].arm.contents
     key, content = lost[-1]
     one.centre.hold("apply")
     one.oracle.model_changed()
     held = dict(one.oracle._held)
-    one.centre.put_placement("p1", replace(placements["p1"], arm=one.centre.arm(dict(lost[:-1]))))
+    one.centre.put_placement(P1, replace(placements[P1], arm=one.centre.arm(dict(lost[:-1]))))
     for _ in range(22):
-        everywhere(one, "p3", D)
-        put(one, "p3", None)
+        one.centre.hold("apply")
+        everywhere(one, P3, D)
+        put(one, P3, None)
         one.world.run(1.0)
         require(len(holding(one, key)) == len(edges_of(one)), NO_IGNORANCE, f"{key} is gone")
     more = one.centre.arm({**dict(gained), key: content})
-    one.centre.put_placement("p2", replace(placements["p2"], arm=more))
+    one.centre.put_placement(P2, replace(placements[P2], arm=more))
     one.centre.release("apply")
     one.oracle.model_changed()
     for _ in range(40):
@@ -109,18 +115,18 @@ def slow_apply(one: Run) -> None:
 
 def moved_slowly(one: Run) -> None:
     """A5: the gainer comes half a second after the loser, and a snapshot is signed in between."""
-    everywhere(one, "p3", D)
+    everywhere(one, P3, D)
     one.settle()
     placements = one.centre.model.placements
-    lost, gained = placements["p1"].arm.contents, placements["p2"].arm.contents
+    lost, gained = placements[P1].arm.contents, placements[P2].arm.contents
     key, content = lost[-1]
     less, more = one.centre.arm(dict(lost[:-1])), one.centre.arm({**dict(gained), key: content})
-    put(one, "p3", None)
+    put(one, P3, None)
     one.world.run(1.8)
     # It is not wanted for half a second, so the law of what is wanted all the time says nothing.
-    one.centre.put_placement("p1", replace(placements["p1"], arm=less))
+    one.centre.put_placement(P1, replace(placements[P1], arm=less))
     one.world.run(0.8)
-    one.centre.put_placement("p2", replace(placements["p2"], arm=more))
+    one.centre.put_placement(P2, replace(placements[P2], arm=more))
     for _ in range(40):
         require(len(holding(one, key)) == len(edges_of(one)), NO_IGNORANCE, f"{key} is gone")
         one.world.run(0.25)
@@ -131,12 +137,12 @@ def back_at_once(one: Run) -> None:
 
     Where links and clusters are slow, at each stage of that.
     """
-    calm, placed = one.world.faults, one.centre.model.placements["p2"]
+    calm, placed = one.world.faults, one.centre.model.placements[P2]
     one.world.faults = replace(calm, delay_mean=0.3)
     for stage in range(40):
-        put(one, "p2", None)
+        put(one, P2, None)
         one.world.run(2.0 + stage / 16)
-        put(one, "p2", placed)
+        put(one, P2, placed)
         one.world.run(30.0)
     one.world.faults = calm
 
@@ -151,7 +157,7 @@ def returns_with_old_reports(one: Run) -> None:
         one.oracle.model_changed()
         one.centre.put_target(replace(target, labels=(("env", "prod"),)))
         one.oracle.model_changed()
-    everywhere(one, "p1", A, B)
+    everywhere(one, P1, A, B)
     one.world.run(3 * MINUTE)
     one.world.heal(region.path)
     one.settle()
@@ -159,7 +165,7 @@ def returns_with_old_reports(one: Run) -> None:
 
 def inventory_storm(one: Run) -> None:
     """A8: a label edited each second on some destination keeps no other placement from exact."""
-    root, key = one.world.root, placement_key("p2")
+    root, key = one.world.root, placement_key(P2)
     first, *_ = edges_of(one)
     target = next(t for t in one.centre.model.targets.values() if t.path == first.path)
     exact = 0
@@ -189,12 +195,11 @@ def inventory_later(one: Run) -> None:
     model, root = one.centre.model, one.world.root
     targets, locations = dict(model.targets), dict(model.locations)
     placements = dict(model.placements)
-    one.centre.lose_inventory()
-    model.placements.clear()
+    one.centre.lose_spaces()
     lose_ledger(one)
     one.world.run(MINUTE)
     for name, placed in placements.items():
-        one.centre.put_placement(name, replace(placed, salt="again"))
+        one.centre.put_placement(name, placed)
     one.world.run(5 * MINUTE)
     for edge in edges_of(one):
         require({A, B, C} <= edge.space.objects.keys(), NO_IGNORANCE, f"{edge.path} let go")
@@ -205,6 +210,10 @@ def inventory_later(one: Run) -> None:
     require(root.node is not None, CONVERGENCE, "the centre does not run")
     for term in one.centre.terms[:-1]:
         one.centre.withdraw(term)
+
+
+def _having(key: str) -> LabelSelector:
+    return LabelSelector((Requirement(key, "Exists"),))
 
 
 class LacksBlob(Ports):
@@ -223,11 +232,11 @@ class LacksBlob(Ports):
 def bad_blob(one: Run) -> None:
     """B3: one blob that nobody gets holds up no removal for more than some minutes."""
     bad = contents(one, D)
-    with behaving(one, LacksBlob(bad[D].sealed.address)):
-        put(one, "p3", Placed(EVERYWHERE, one.centre.arm(bad)))
-        put(one, "p2", None)
+    with behaving(one, LacksBlob(one.centre.lies_at(bad[D]))):
+        put(one, P3, Placed(EVERYWHERE, one.centre.arm(bad)))
+        put(one, P2, None)
         until(one, lambda: not holding(one, C), NO_LOSS, "one bad blob stops prunes", 5 * MINUTE)
-    put(one, "p3", None)
+    put(one, P3, None)
 
 
 def mail_without_content(one: Run) -> None:
@@ -235,7 +244,7 @@ def mail_without_content(one: Run) -> None:
     region, edge = region_of(one), edges_of(one)[0]
     one.world.cut(edge.path)
     known = set(region.streams.blobs)
-    everywhere(one, "p3", D)
+    everywhere(one, P3, D)
     one.world.run(30)
     region.stop(server_too=True)
     for address in set(region.streams.blobs) - known:
@@ -249,9 +258,7 @@ def mail_without_content(one: Run) -> None:
 def orphan_for_long(one: Run) -> None:
     """B4: an orphan of long ago has no mailbox written again and again."""
     term = one.centre.terms[-1]
-    one.oracle.model_changed()
-    one.centre.model.placements.pop("p2")
-    lose_ledger(one)
+    lose_ledger(one, P2)
     one.world.run(30 * MINUTE)
     written = _Counting()
     with behaving(one, written):
@@ -295,7 +302,8 @@ def location_narrowed(one: Run) -> None:
     here = LabelSelector((Requirement("here", "In", ("yes",)),))
     one.oracle.model_changed()
     one.centre.put_location("l1", Located((("here", "yes"),), LabelSelector()))
-    put(one, "p3", Placed((Alternative("location", here),), one.centre.arm(contents(one, D))))
+    name = EDGE_PLACEMENTS.named("p3")
+    put(one, name, Placed((Alternative("location", here),), one.centre.arm(contents(one, D))))
     one.settle()
     require(D in edge.space.objects, CONVERGENCE, "p3 is not there")
     edge.stop(server_too=True)
@@ -316,11 +324,12 @@ def later_version(one: Run) -> None:
     """Who was away gets a version that took nothing: what those before it took goes at once."""
     region = region_of(one)
     one.world.cut(region.path)
-    everywhere(one, "p1", A)
-    select(one, "p2", NOWHERE)
+    everywhere(one, P1, A)
+    select(one, P2, NOWHERE)
     one.world.run(1.0)
-    everywhere(one, "p1", A, D)
-    put(one, "p2", replace(one.centre.model.placements["p2"], salt="again"))
+    everywhere(one, P1, A, D)
+    placed = one.centre.model.placements[P2]
+    put(one, P2, replace(placed, arm=one.centre.arm(contents(one, C))))
     one.world.run(MINUTE)
     one.world.heal(region.path)
     for key in (B, C):
@@ -330,7 +339,7 @@ def later_version(one: Run) -> None:
 def loss_before_a_start(one: Run) -> None:
     """The centre ends before it settled what a placement lost: its next run does."""
     root = one.world.root
-    everywhere(one, "p1", A)
+    everywhere(one, P1, A)
     one.world.run(0.5)
     root.stop(keep_disk=True, server_too=True)
     root.start()
@@ -339,7 +348,7 @@ def loss_before_a_start(one: Run) -> None:
 
 def new_and_met_again(one: Run) -> None:
     """A placement is new, and so are its edges' sessions: the first snapshot after it lists it."""
-    everywhere(one, "p3", D)
+    everywhere(one, P3, D)
     one.world.run(10.0)
     for edge in edges_of(one):
         edge.stop()

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from tests.simulation.customizing import form_of
 from tests.simulation.host import Host
 from tests.simulation.laws import CONVERGENCE, NO_IGNORANCE, SEALED
 from tests.simulation.model import Content, placement_key
 from tests.simulation.run import Run
-from tests.simulation.scenes import A, B, D, edges_of, everywhere, put, require, says, until
+from tests.simulation.scenes import P1, A, B, D, edges_of, everywhere, require, says, until
+from tests.simulation.steering import Steered
 
 ROTATIONS = CHANGES = 3
 
 
 def fleet_rotated(one: Run) -> None:
     """The fleet key changes: nothing is applied again, and nobody is held up by it."""
-    everywhere(one, "p1", A, B)
+    everywhere(one, P1, A, B)
     one.settle()
     held = {host.path: dict(host.space.objects) for host in edges_of(one)}
     for _ in range(ROTATIONS):
@@ -27,7 +27,7 @@ def fleet_rotated(one: Run) -> None:
         for host in edges_of(one):
             require(host.space.objects == held[host.path], SEALED, "it is applied again")
     one.centre.rotate_fleet()
-    everywhere(one, "p1", A, B)
+    everywhere(one, P1, A, B)
     until(one, lambda: _has_newest(one), CONVERGENCE, "what is new does not come", 60.0)
 
 
@@ -38,7 +38,7 @@ def rotated_while_away(one: Run) -> None:
     brought: dict = {}
     for _ in range(ROTATIONS):
         one.centre.rotate_fleet()
-        brought = everywhere(one, "p1", A, D)
+        brought = everywhere(one, P1, A, D)
         for host in others:
             until(one, _holds(host, brought), CONVERGENCE, "others wait", 60.0)
     edge.start()
@@ -49,21 +49,21 @@ def rotated_while_away(one: Run) -> None:
 def unopened(one: Run) -> None:
     """The key of a node is not known, so that it can open nothing: it keeps all that it has."""
     edge, *others = edges_of(one)
-    everywhere(one, "p1", A, B)
+    everywhere(one, P1, A, B)
     one.settle()
     held = dict(edge.space.objects)
     one.centre.forget_key(edge.path)
     one.centre.rotate_fleet()
-    brought = everywhere(one, "p1", A, D)
+    brought = everywhere(one, P1, A, D)
     for host in others:
         until(one, _holds(host, brought), CONVERGENCE, "others stay as they were", 60.0)
-    until(one, lambda: says(edge, "p1", "Sealed"), CONVERGENCE, "it is not said", 60.0)
+    until(one, lambda: says(edge, P1, "Sealed"), CONVERGENCE, "it is not said", 60.0)
     _unchanged(edge, held)
     edge.stop()
     edge.start()
     one.world.run(120.0)
     _unchanged(edge, held)
-    until(one, lambda: says(edge, "p1", "Sealed"), CONVERGENCE, "it is not said again", 60.0)
+    until(one, lambda: says(edge, P1, "Sealed"), CONVERGENCE, "it is not said again", 60.0)
     one.centre.forget_key(edge.path, known=True)
     until(one, _holds(edge, brought), CONVERGENCE, "it stays sealed", 60.0)
     until(one, lambda: B not in edge.space.objects, CONVERGENCE, "B stays for ever", 60.0)
@@ -76,7 +76,7 @@ def placement_key_changed(one: Run) -> None:
     applied again anywhere, and the edge opens all that it missed.
     """
     edge, *others = edges_of(one)
-    everywhere(one, "p1", A, B)
+    everywhere(one, P1, A, B)
     one.settle()
     held = {host.path: dict(host.space.objects) for host in edges_of(one)}
     edge.stop(server_too=True)
@@ -90,7 +90,7 @@ def placement_key_changed(one: Run) -> None:
     one.settle()
     for host in edges_of(one):
         require(host.space.objects == held[host.path], SEALED, "it is applied again")
-    brought = everywhere(one, "p1", A, D)
+    brought = everywhere(one, P1, A, D)
     for host in edges_of(one):
         until(one, _holds(host, brought), CONVERGENCE, "what is new does not come", 60.0)
 
@@ -101,10 +101,9 @@ def kept_under_former_key(one: Run) -> None:
     Also who was away meanwhile, and who begins with an empty disk.
     """
     edge, other, *_ = edges_of(one)
-    brought = everywhere(one, "p1", A, B)
+    brought = everywhere(one, P1, A, B)
     one.settle()
-    placed = one.centre.model.placements["p1"]
-    put(one, "p1", replace(placed, salt="salt", wave="1.9"))
+    Steered(one.world, one.centre, P1, {"waves": [{"name": "all", "percent": 100}]})
     one.settle()
     edge.stop(server_too=True)
     for _ in range(CHANGES):
@@ -117,12 +116,11 @@ def kept_under_former_key(one: Run) -> None:
     one.settle()
     for host in edges_of(one):
         require(_holds(host, brought)(), SEALED, f"{host.path} does not open what stays")
-    put(one, "p1", placed)
 
 
 def _change_key(one: Run, *, crash: bool = False) -> None:
     one.oracle.model_changed()
-    one.centre.change_placement_key("p1", crash=crash)
+    one.centre.change_placement_key(P1, crash=crash)
     one.oracle.model_changed()
 
 
@@ -132,10 +130,10 @@ def _has_newest(one: Run) -> bool:
 
 
 def _have_newest(one: Run, hosts: Sequence[Host]) -> bool:
-    key = placement_key("p1")
+    key = placement_key(P1)
     newest = one.centre.records[key].generation
     for host in hosts:
-        require(not says(host, "p1", "Sealed"), SEALED, f"{host.path} lacks the new key")
+        require(not says(host, P1, "Sealed"), SEALED, f"{host.path} lacks the new key")
     nodes = [host.node for host in hosts]
     return all(
         n is not None and key in n.records and n.records[key].record.generation == newest

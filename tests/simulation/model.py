@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from controllers.core.ledger.ledger import Draft
 from schemas.content import blobs
-from schemas.content.blobs import Reference, StoredBlob
+from schemas.content.blobs import Reference
 from schemas.content.manifest import TEMPLATE, ManifestEntry
 from schemas.objects.objects import ObjectKey
 from schemas.objects.selectors import LabelSelector
@@ -21,18 +19,12 @@ from schemas.records.records import (
     BUCKETS,
     CENTRE,
     Alternative,
-    DeltaBody,
-    DeltaHead,
-    Dependency,
-    Gate,
     KeyGrant,
     NodeRecord,
     Source,
 )
 from schemas.records.roots import Roots
-from schemas.records.signed_records import EncodedBody
 from schemas.records.signing import Signer
-from schemas.records.windows import Window
 from schemas.values.identity import (
     DestinationId,
     KeyId,
@@ -42,8 +34,7 @@ from schemas.values.identity import (
     destination_id,
     random_id,
 )
-from tests.simulation.collectors import programs_over
-from tests.simulation.sealing import TREE, marked, wrapped
+from tests.simulation.sealing import TREE, marked
 from tests.simulation.signatures import public_key_of
 
 ROOT_KEY = Signer(TREE, KeyId(random_id(b"root key        ")), b"r" * 32)
@@ -98,24 +89,19 @@ class Located:
 
 @dataclass(frozen=True)
 class Content:
-    """One version of an object: its source and revision there, its address, and where it lies."""
+    """One version of an object: its source and revision there, and its address in clear."""
 
     space: str
     revision: int
     reference: Reference
-    sealed: Reference
 
 
 @dataclass(frozen=True)
 class Arm:
-    """What some of a placement's destinations get: its manifest, and the contents by object.
-
-    It is sealed under the key of a placement after so many `changes` of that.
-    """
+    """What some of a placement's destinations get: its manifest, and the contents by object."""
 
     root: Reference
     contents: tuple[tuple[ObjectKey, Content], ...]
-    changes: int = 0
 
 
 @dataclass(frozen=True)
@@ -127,7 +113,6 @@ class Rung:
     below: int = BUCKETS
     selector: LabelSelector | None = None
     path: NodePath = CENTRE
-    windows: tuple[Window, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -141,7 +126,10 @@ class Placed:
     alternatives: tuple[Alternative, ...]
     arm: Arm
     salt: str = ""
-    after: tuple[Dependency, ...] = ()
+    # Those of the same kind that it waits for, by their bare names; and whether it makes before it
+    # breaks.
+    after: tuple[str, ...] = ()
+    moves: bool = False
     rungs: tuple[Rung, ...] = ()
     # In which wave they are whom no rung admits; without one it is under no rollout.
     wave: str = ""
@@ -161,8 +149,6 @@ class Model:
     locations: dict[str, Located] = field(default_factory=dict)
     placements: dict[str, Placed] = field(default_factory=dict)
     nodes: dict[NodePath, str] = field(default_factory=dict)
-    # How often the fleet key changed, as deltas need it.
-    rotations: int = 0
     # How often a placement got another key on its own.
     key_changes: dict[str, int] = field(default_factory=dict)
 
@@ -182,8 +168,8 @@ def manifest_entry(key: ObjectKey, content: Content) -> ManifestEntry:
         resource=key.resource,
         namespace=key.namespace,
         name=key.name,
-        address=content.sealed.address,
-        size=content.sealed.size,
+        address=content.reference.address,
+        size=content.reference.size,
         space=content.space,
         revision=content.revision,
         flags=TEMPLATE if content.reference.kind == blobs.TEMPLATE else 0,
@@ -193,92 +179,22 @@ def manifest_entry(key: ObjectKey, content: Content) -> ManifestEntry:
 
 def node_draft(path: NodePath, nkey: str) -> Draft:
     source = Source(API_NODE, TREE, "", str(path))
-    return Draft("node", NodeRecord(*_common(source), path=path, nkey=nkey))
+    return Draft("node", NodeRecord(source, 0, "", "", path=path, nkey=nkey))
 
 
 def location_key(name: str) -> MailKey:
     return Source(API_LOCATION, INVENTORY, "", name).key
 
 
-def placement_draft(
-    name: str, placed: Placed, model: Model, *, loses: bool = False, last_loss: int = 0
-) -> Draft:
-    changes = model.key_changes.get(name, 0)
-    body = _body(placed, wrapped(placement_key(name), model.rotations, changes))
-    return Draft("delta", _head(name, placed, body, last_loss), body, loses=loses)
-
-
-def all_drafts(model: Model) -> Iterator[Draft]:
-    """All that a model wants in force beside its inventory."""
-    for path, nkey in model.nodes.items():
-        yield node_draft(path, nkey)
-    for name, placed in model.placements.items():
-        yield placement_draft(name, placed, model)
-
-
 def placement_key(name: str) -> MailKey:
-    return source_of(name).key
+    """The mail key of a placement, by its name with its kind."""
+    return Source(kind_of(name).api, WORKLOADS, "", bare_name(name)).key
 
 
-def source_of(name: str) -> Source:
-    """The source of a placement, by its name with its kind."""
-    return Source(kind_of(name).api, WORKLOADS, "", bare_name(name))
-
-
-def arms_of(placed: Placed | None) -> list[Arm]:
-    if placed is None:
-        return []
+def arms_of(placed: Placed) -> list[Arm]:
     return [*(rung.arm for rung in placed.rungs), placed.arm]
 
 
-def keys_of(placed: Placed | None, *, common: bool = False) -> set[ObjectKey]:
-    """Objects in some arm, or in all of them."""
-    found = [{key for key, _ in arm.contents} for arm in arms_of(placed)]
-    if not found:
-        return set()
-    return set.intersection(*found) if common else set.union(*found)
-
-
-def programs_of(placed: Placed) -> StoredBlob | None:
-    """What is collected of a placement: of all that its last arm has."""
-    return programs_over({key: content.revision for key, content in placed.arm.contents})
-
-
-def _common(source: Source) -> tuple[Source, int, str, str]:
-    return (source, 0, "", "")
-
-
-def _gates(placed: Placed) -> tuple[Gate, ...]:
-    newer = (_gate(rung, placed.salt) for rung in placed.rungs)
-    return (*newer, Gate(placed.arm.root, name=placed.wave))
-
-
-def _gate(rung: Rung, salt: str) -> Gate:
-    return Gate(
-        rung.arm.root,
-        below=rung.below,
-        salt=salt,
-        selector=rung.selector,
-        name=rung.wave,
-        path=rung.path,
-        windows=rung.windows,
-    )
-
-
-def _body(placed: Placed, key: bytes) -> EncodedBody:
-    roots = dict.fromkeys(arm.root for arm in arms_of(placed))
-    programs = programs_of(placed)
-    collectors = () if programs is None else (programs.reference,)
-    content = (*roots, *collectors)
-    body = DeltaBody(content, _gates(placed), collectors, key, placed.after)
-    return EncodedBody.of(body)
-
-
-def _head(name: str, placed: Placed, body: EncodedBody, last_loss: int) -> DeltaHead:
-    return DeltaHead(
-        *_common(source_of(name)),
-        body_hash=hashlib.sha256(body.data).digest(),
-        alternatives=placed.alternatives,
-        last_loss=last_loss,
-        rollout_since=placed.rollout_since,
-    )
+def keys_of(placed: Placed) -> set[ObjectKey]:
+    """Objects in some arm."""
+    return {key for arm in arms_of(placed) for key, _ in arm.contents}

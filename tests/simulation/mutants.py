@@ -75,7 +75,7 @@ MUTANTS = (
     Mutant(planted_rollouts.AbortLeavesGate, ("rolling:60",), sizes=(ROLLING,)),
     Mutant(planted_rollouts.WindowOfCentre, ("own_zone",)),
     Mutant(planted_rollouts.HistorySwept, ("undone_after_sweeps",)),
-    Mutant(planted_rollouts.PathsIgnored, ("aborted_while_away", "steady_step")),
+    Mutant(planted_rollouts.PathsIgnored, ("pinned",)),
     Mutant(planted_rollouts.SharedPastGate, ("shared_object",)),
     Mutant(planted_rollouts.TakenForgotten, ("closed_window",)),
     Mutant(planted_rollouts.WaveMixed, sizes=(ROLLING,)),

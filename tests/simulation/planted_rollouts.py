@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from relay.core import effects as fx
 from relay.core.effects import Effect
-from relay.core.events import Event, HistoryKept
 from schemas.records.records import BUCKETS, DeltaHead, Gate
 from schemas.records.signed_records import EncodedBody
 from schemas.reports.reports import CELL_FORMER, Cell, Count, Report, Summary, cell, decode_report
@@ -94,8 +93,8 @@ class SharedPastGate(Ports):
 class HistorySwept(Ports):
     """Contents that nobody gets are swept, whatever the history names."""
 
-    def heard(self, _host: Host, event: Event) -> list[Event]:
-        return [HistoryKept(event.key, ())] if isinstance(event, HistoryKept) else [event]
+    def history(self, _honest: Sequence[Any]) -> Sequence[Any]:
+        return ()
 
 
 # Who obeys.

@@ -17,7 +17,7 @@ from schemas.values.wire import replace
 from tests.simulation.host import Host
 from tests.simulation.model import placement_key
 from tests.simulation.ports import Ports
-from tests.simulation.scenes import says
+from tests.simulation.scenes import P1, says
 from tests.simulation.sealing import TREE, all_fleet_keys, content_key, wrapped
 
 
@@ -70,10 +70,10 @@ class UnopenedRemoved(Ports):
     """What cannot be opened any more is wanted no more."""
 
     def wanted(self, host: Host, honest: Mapping[ObjectKey, Any]) -> Mapping[ObjectKey, Any]:
-        return {} if says(host, "p1", "Sealed") else honest
+        return {} if says(host, P1, "Sealed") else honest
 
     def may_prune(self, host: Host, _key: ObjectKey, *, honest: bool) -> bool:
-        return honest or says(host, "p1", "Sealed")
+        return honest or says(host, P1, "Sealed")
 
 
 def _with_key(draft: Draft, key: bytes) -> Draft:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from relay.core.destination.customized_forms import Customize
@@ -60,6 +60,10 @@ class Ports:
     def issued(self, draft: Any) -> Any:
         """Which draft the centre signs in place of one."""
         return draft
+
+    def history(self, honest: Sequence[Any]) -> Sequence[Any]:
+        """Which former contents of a placement the centre keeps."""
+        return honest
 
     def announces_first(self) -> bool:
         """Whether profiles bring a new fleet key before deltas need it."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from relay.space_port import Object
-from tests.simulation.described import DescribedCentre
+from tests.simulation.centre import Centre
 from tests.simulation.model import LABELS, Arm
 from tests.simulation.steering import Steered
 from tests.simulation.workload import Workload
@@ -17,7 +17,7 @@ SHARES = ("0%", "34%", "100%")
 class Rolling(Workload):
     """Users who bring every change of some placements by rollouts."""
 
-    _centre: DescribedCentre
+    _centre: Centre
     _steered: dict[str, Steered]
 
     def build(self) -> None:

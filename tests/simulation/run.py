@@ -14,7 +14,6 @@ from random import Random
 from tests.simulation import faults
 from tests.simulation.centre import Centre
 from tests.simulation.chaos import Chaos
-from tests.simulation.described import DescribedCentre
 from tests.simulation.laws import NO_EXCEPTION
 from tests.simulation.model import ROOTS, TREE
 from tests.simulation.oracle import Oracle
@@ -67,9 +66,7 @@ class Run:
         traced: bool = False,
         story: bool = False,
         ports: Ports = HONEST,
-        described: bool = True,
     ) -> None:
-        """A centre that is not `described` issues placements by hand, as lives need it."""
         self.size = size
         drawn = faults.with_keys(
             size.draw(Random(f"faults {seed}")),
@@ -81,7 +78,7 @@ class Run:
         self.world.traced, self.world.story = traced or story, [] if story else None
         self.world.ports = ports
         self.world.add(CENTRE, attached=False)
-        self.centre = (DescribedCentre if described else Centre)(self.world)
+        self.centre = Centre(self.world)
         self.oracle = Oracle(self.world, self.centre)
         self.chaos = Chaos(self.world, self.centre, brief=size.brief)
         workload = Rolling if size.rolling else Workload

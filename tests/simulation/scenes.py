@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from schemas.objects.objects import ObjectKey
 from schemas.objects.selectors import LabelSelector, Requirement
+from schemas.records.placements import BINDING_POLICIES
 from schemas.records.records import Alternative
 from schemas.values.identity import NodePath
 from tests.simulation.host import Host
@@ -21,6 +22,7 @@ EVERYWHERE = (Alternative("synctarget", LabelSelector()),)
 NOBODY = LabelSelector((Requirement("nowhere", "Exists"),))
 NOWHERE = (Alternative("synctarget", NOBODY),)
 A, B, C, D = OBJECTS[:4]
+P1, P2, P3 = map(BINDING_POLICIES.named, ("p1", "p2", "p3"))
 
 
 def region_of(one: Run) -> Host:
@@ -103,8 +105,10 @@ def require(holds: bool, law: str, what: str) -> None:
         raise LawBroken(law, what)
 
 
-def lose_ledger(one: Run) -> None:
-    """The centre's disk is lost; its spaces are not."""
+def lose_ledger(one: Run, *forgotten: str) -> None:
+    """The centre's disk is lost; its spaces are not, but for placements that go meanwhile."""
     root = one.world.root
     root.stop(keep_disk=False, server_too=True)
+    for name in forgotten:
+        put(one, name, None)
     root.start()

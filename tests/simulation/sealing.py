@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 
 from controllers.core.access.keyring import Keyring, PlacementKeys
@@ -36,6 +35,10 @@ class WorldRing(Keyring):
 
     keyless: frozenset[str] = frozenset()
 
+    def rotated(self, _master: bytes) -> WorldRing:
+        """The next of all masters is there; content stays under the keys that it has."""
+        return replace(self, masters=tuple(reversed(MASTERS[: len(self.masters) + 1])))
+
     def keys(self, source: MailKey) -> PlacementKeys:
         changes, *_ = self.counts.get(source, (0,))
         wrap = wrapped(source, len(self.masters) - 1, changes)
@@ -45,10 +48,9 @@ class WorldRing(Keyring):
         return (b"", b"") if nkey in self.keyless else boxes_for(nkey, len(self.masters) - 1)
 
 
-def ring_of(rotations: int, keyless: Iterable[str] = ()) -> WorldRing:
+def ring_of(rotations: int) -> WorldRing:
     """The ring after so many rotations."""
-    masters = tuple(reversed(MASTERS[: rotations + 1]))
-    return WorldRing(TREE, masters, keyless=frozenset(keyless))
+    return WorldRing(TREE, tuple(reversed(MASTERS[: rotations + 1])))
 
 
 @lru_cache

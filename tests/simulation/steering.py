@@ -27,7 +27,7 @@ from schemas.records.placements import bare_name, kind_of
 from schemas.records.shares import share_of
 from schemas.reports.reports import CELL_OTHER, Cell, Count
 from schemas.values.identity import MailKey, NodePath
-from tests.simulation.described import DescribedCentre
+from tests.simulation.centre import Centre
 from tests.simulation.laws import CONVERGENCE, KEPT_PLACES, TAKEN_BACK, WAVES
 from tests.simulation.model import Arm, Placed, Target, placement_key
 from tests.simulation.prescribed import arm_for, is_meant
@@ -76,7 +76,7 @@ class Steered:
     """One placement and its Rollout, as its object says it."""
 
     world: World
-    centre: DescribedCentre
+    centre: Centre
     name: str
     said: Object
     state: RolloutStatus | None = None

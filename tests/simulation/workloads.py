@@ -6,9 +6,10 @@ from collections.abc import Callable
 
 from controllers.core.rollout.rollouts import rollout_key
 from relay.space_port import Object
-from schemas.objects.annotations import ROLLOUT_REQUEST
+from schemas.objects.annotations import DEPENDS_ON, MOVE, ROLLOUT_REQUEST
 from schemas.objects.objects import ObjectKey
 from schemas.records.placements import BINDING_POLICIES, bare_name, kind_of, placement_key
+from schemas.records.placing import MAKE_BEFORE_BREAK
 from schemas.records.records import OVER_LOCATION, OVER_SYNC_TARGET
 from schemas.reports.collectors import CombinedField, Expression, Program
 from schemas.values.groups import CONTROL_GROUP, DENATURED_GROUP, GROUP, ROLLOUTS
@@ -56,7 +57,10 @@ class WorkloadsSpace(MemorySpace):
             kind.selectors: [said_of(each.selector) for each in placed.alternatives],
             "downsync": [clause] if placed.arm.contents else [],
         }
-        self._say(kind.kind, kind.group, bare_name(name), spec)
+        asked = {DEPENDS_ON: ",".join(placed.after)} if placed.after else {}
+        if placed.moves:
+            asked[MOVE] = MAKE_BEFORE_BREAK
+        self._say(kind.kind, kind.group, bare_name(name), spec, asked)
 
     def put_rollout(self, name: str, spec: Object, request: str = "") -> None:
         """Write a Rollout, perhaps with what a person asks of it."""
