@@ -434,7 +434,7 @@ class Upstream(RoomsPart):
             self._children.allow_writing()
         orphaned = self._judge.standings.orphaned
         standings = self._judge.reach()
-        for key in orphaned.keys() ^ standings.orphaned.keys():
+        for key in sorted(orphaned.keys() ^ standings.orphaned.keys()):
             self._reports.touch(key)
         for key, generation in standings.take_dropped().items():
             held = self._book.get(key)

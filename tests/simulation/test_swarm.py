@@ -189,7 +189,9 @@ def test_a_planted_fault_breaks_its_law(mutant):
 def test_the_same_seed_is_the_same_run_in_every_process():
     code = "from tests.simulation import sizes\nfrom tests.simulation.run import run\n"
     code += "for size in sizes.SMALL, sizes.WIDE:\n"
-    code += "    print(run(3, size=size, traced=True).trace)"
+    code += "    print(run(3, size=size, traced=True).trace)\n"
+    code += "from tests.simulation.replay import again\n"
+    code += "print(again('inventory_later:0').trace)"
     traces = set()
     for hash_seed in ("0", "1", "12345"):
         env = {**os.environ, "PYTHONHASHSEED": hash_seed}
