@@ -48,3 +48,12 @@ def opened(name: str, value: bytes, member: str, private: bytes) -> bytes:
     if said != name or not isinstance(plain, bytes):
         raise StateUnreadable(name, member, f"it is that of {said}")
     return plain
+
+
+def sealed_to(value: bytes) -> frozenset[str]:
+    """The members that can open a value; none if it is no such value."""
+    try:
+        boxes, _ = unpack(value)
+    except (CodecError, ValueError, TypeError):
+        return frozenset()
+    return frozenset(map(str, boxes)) if isinstance(boxes, Mapping) else frozenset()

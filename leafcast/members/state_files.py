@@ -7,6 +7,9 @@ from pathlib import Path, PurePosixPath
 
 from relay.atomic_file import atomic_write, make_folder, sync_folder
 
+_UNKNOWN = "\0"
+"""The text of no file."""
+
 
 class StateFiles:
     """The files below a folder whose names fit some of the patterns, as they were known last."""
@@ -45,6 +48,11 @@ class StateFiles:
                 self._known.pop(name, None)
             else:
                 self._known[name] = text
+
+    def forget(self) -> None:
+        """Have all files that are there count as changed, and those that went as gone."""
+        self._known = dict.fromkeys(self._known, _UNKNOWN)
+        self._looks.clear()
 
     def lay_all(self, state: Mapping[str, str]) -> set[str]:
         """Have the files be these and no others; which of them are news. Raises OSError."""

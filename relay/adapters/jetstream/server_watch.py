@@ -88,6 +88,11 @@ class ServerWatch:
             raise BusBroken(f"the servers of this node cannot be asked: {error}") from error
         self._seen.look(self._answers)
 
+    @property
+    def running(self) -> frozenset[str]:
+        """The names of the servers that run, by what was heard in the last seconds."""
+        return self._seen.names
+
     async def run(self) -> None:
         """Look without end."""
         while True:

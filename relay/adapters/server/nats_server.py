@@ -19,6 +19,7 @@ from typing import Self
 from nats.errors import Error as NatsError
 
 from relay.adapters.server.admin import RELOAD_SECONDS, cut_links, system_connection
+from relay.adapters.server.cluster_settings import ClusterSettings
 from relay.adapters.server.durability import DEFAULT_STORE, SYNC_SECONDS, Durability, StoreSettings
 from relay.adapters.server.guard import ProcessGuard
 from relay.adapters.server.leaf_address import LOOPBACK, LeafAddress
@@ -148,6 +149,11 @@ class EmbeddedServer:
         """A digest of the children that it lets in now, of their keys, and of links to be cut."""
         served = sorted(self._read.children.items()), sorted(self._to_cut)
         return blake2b(repr(served).encode(), digest_size=8).hexdigest()
+
+    @property
+    def reaches_by(self) -> ClusterSettings | None:
+        """How it reaches the other members, as it read that last."""
+        return self._read.cluster
 
     @property
     def pid(self) -> int:
@@ -312,6 +318,11 @@ class EmbeddedServer:
             if name not in children or loses_key(keys, children[name]):
                 self._to_cut.add(name)
         self._children = children
+        await self._follow_wanted()
+
+    async def route_by(self, cluster: ClusterSettings) -> None:
+        """Reach the other members so from now on, as the same member; raises as `reload`."""
+        self._cluster = cluster
         await self._follow_wanted()
 
     async def keep_door(self, *, is_open: bool) -> None:
@@ -509,8 +520,9 @@ class EmbeddedServer:
     def _wanted(self) -> Neighbours:
         """What it is to link to now; behind a closed door no key is good."""
         if not self._is_open:
-            return Neighbours(self._parent, dict.fromkeys(self._children, ""))
-        return Neighbours(self._parent, dict(self._children), self._entrance)
+            nobody = dict.fromkeys(self._children, "")
+            return Neighbours(self._parent, nobody, cluster=self._cluster)
+        return Neighbours(self._parent, dict(self._children), self._entrance, self._cluster)
 
     def _good_keys(self, child: str) -> str | None:
         """With which a child is let in now; behind a closed door with none."""

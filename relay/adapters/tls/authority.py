@@ -148,6 +148,23 @@ def names_in(alternatives: x509.SubjectAlternativeName) -> list[str]:
     return [*hosts, *map(str, addresses)]
 
 
+def certified_names(certificate: str) -> list[str]:
+    """The hosts that the (first) certificate is for; raises ValueError if it is none."""
+    read = x509.load_pem_x509_certificate(certificate.encode())
+    try:
+        found = read.extensions.get_extension_for_class(x509.SubjectAlternativeName)
+    except x509.ExtensionNotFound:
+        return []
+    return names_in(found.value)
+
+
+def issuer_name(certificate: bytes) -> str:
+    """What its issuer is called, of a certificate in DER; raises ValueError if it is none."""
+    issuer = x509.load_der_x509_certificate(certificate).issuer
+    named = issuer.get_attributes_for_oid(NameOID.COMMON_NAME)
+    return str(named[0].value) if named else ""
+
+
 def fingerprint(certificate: str) -> str:
     """SHA-256 of the (first) certificate, in hex; raises ValueError if it is none."""
     return x509.load_pem_x509_certificate(certificate.encode()).fingerprint(hashes.SHA256()).hex()
