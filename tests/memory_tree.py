@@ -22,7 +22,7 @@ from relay.core.config import NodeConfig
 from relay.core.events import Tick
 from relay.core.instant import Instant
 from relay.core.view import NodeView
-from relay.shell.asker import Asker
+from relay.shell.asker import Asker, AskFailed
 from relay.shell.driver import Driver
 from relay.syncer.applier import ContentMissing
 from relay.syncer.customized_content import customized_address
@@ -30,6 +30,7 @@ from relay.syncer.syncer import Syncer
 from relay.syncer.upsyncer import Upsyncer
 from schemas.content.blobs import Reference
 from schemas.content.sealing import SealingKey
+from schemas.records.asks import AskFault
 from schemas.records.records import AskRecord
 from schemas.records.signed_answers import signed
 from schemas.reports.reports import Count
@@ -191,6 +192,10 @@ class MemoryTree:
             """A node of one server has none."""
             return []
 
+        async def replace_member(_wish: Mapping[str, str]) -> dict[str, Any]:
+            """A node of one server has none whose place is wanted."""
+            raise AskFailed(AskFault("Conflict", f"{path} runs on one machine", str(path)))
+
         return AnsweringNode(
             path,
             driver,
@@ -201,6 +206,7 @@ class MemoryTree:
             take_certificate,
             standing,
             members,
+            replace_member,
         )
 
     async def _bring_up(self, cluster: SimulatedCluster, bus: MemoryBus, driver: Driver) -> None:

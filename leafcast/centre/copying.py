@@ -16,7 +16,7 @@ from leafcast.backups.restoring import PENDING
 from leafcast.backups.whole_file import write_backup
 from leafcast.data_dir import DataDir
 from leafcast.members.settings import FILE as MEMBER_FILE
-from leafcast.members.settings import ROUTES, kept_member
+from leafcast.members.settings import MEMBERSHIP_FILE, ROUTES, kept_member
 from leafcast.node.credentials.account_seeds import account_seeds
 from leafcast.node.listen_settings import keep_listen_settings, kept_listen_settings
 from leafcast.node.options import ActiveMember
@@ -153,7 +153,8 @@ def end_membership(place: DataDir) -> None:
     """
     aside, folder = place.folder / OF_MEMBER, place.node(NodePath())
     _listen_alone(place)
-    moved = ((MEMBER_FILE, place.folder), (ROUTES, place.folder), (STORE, folder))
+    routes = [(it.name, place.folder) for it in place.folder.glob(f"{ROUTES}*")]
+    moved = ((MEMBER_FILE, place.folder), (MEMBERSHIP_FILE, place.folder), *routes, (STORE, folder))
     # First what makes it a member's, last what says of which kind the store is.
     for name, within in (*moved, (MARK_FILE, folder)):
         _put_aside(within / name, aside / name)

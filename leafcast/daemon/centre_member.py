@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, Protocol
 
 from leafcast.ask.session import API_PREFIX, STANDING
@@ -15,7 +16,8 @@ from leafcast.centre.copying import FILE as COPYING_FILE
 from leafcast.centre.copying import RunsAlone, bring_home, kept_copying
 from leafcast.centre.planned_nodes import FILE as PLANNED_FILE
 from leafcast.data_dir import DataDir
-from leafcast.members.member import Standing
+from leafcast.members.member_node import Standing
+from leafcast.members.membership import FILE as MEMBERSHIP_FILE
 from leafcast.members.seats import FILE as SEATS_FILE
 from leafcast.members.settings import MemberSettings
 from leafcast.node.credentials.account_seeds import SEEDS_FILE, account_seeds
@@ -23,6 +25,7 @@ from leafcast.node.credentials.authorities import AUTHORITY_FILES
 from leafcast.node.credentials.node_certificate import CERTIFICATE_FILES
 from leafcast.node.known_children import FILE as CHILDREN_FILE
 from leafcast.node.known_children import KnownChildren
+from leafcast.node.listen_settings import keep_listen_settings, kept_listen_settings
 from leafcast.node.options import ActiveMember
 from relay.adapters.asking import ANSWERS
 from relay.adapters.jetstream.member_presence import STANDBY
@@ -46,6 +49,7 @@ CENTRE_STATE = (
     STANDING_FILE,
     COPYING_FILE,
     SEATS_FILE,
+    MEMBERSHIP_FILE,
     f"centre/{SEEDS_FILE}",
     f"centre/{CHILDREN_FILE}",
     *(f"centre/{it}" for it in CERTIFICATE_FILES),
@@ -88,6 +92,13 @@ class CentreMember:
             return Neighbours(cluster=cluster)
         children = KnownChildren(self.server_folder).nkeys
         return Neighbours(None, children, entrance_pair(cluster.tree)[1], cluster)
+
+    def take(self, settings: MemberSettings) -> None:
+        self._settings = settings
+
+    def listen(self, urls: tuple[str, ...]) -> None:
+        if (kept := kept_listen_settings(self.folder)) is not None:
+            keep_listen_settings(self.folder, replace(kept, urls=urls))
 
     def why_not(self) -> str:
         if not (self.folder / KEYS_FILE).exists():

@@ -13,7 +13,8 @@ from typing import Any
 from leafcast.join.folder import GRANT_FILE
 from leafcast.join.joined_node import AUTHORITIES_FILE
 from leafcast.join.kept_grant import KeptGrant, read_grant, write_grant
-from leafcast.members.member import Standing
+from leafcast.members.member_node import Standing
+from leafcast.members.membership import FILE as MEMBERSHIP_FILE
 from leafcast.members.settings import MemberSettings
 from leafcast.node.credentials.account_seeds import SEEDS_FILE
 from leafcast.node.credentials.node_certificate import CERTIFICATE_FILES
@@ -54,11 +55,11 @@ log = logging.getLogger("leafcast")
 def relay_state(path: NodePath) -> tuple[str, ...]:
     """Patterns of the files of a member's folder that are the relay's, and not one member's."""
     within = (SEEDS_FILE, CHILDREN_FILE, *CERTIFICATE_FILES)
-    return (GRANT_FILE, *(f"{path.domain}/{it}" for it in within))
+    return (GRANT_FILE, MEMBERSHIP_FILE, *(f"{path.domain}/{it}" for it in within))
 
 
 class RelayMember:
-    """The relay in one member's folder; see leafcast.members.member.MemberNode."""
+    """The relay in one member's folder; see leafcast.members.member_node.MemberNode."""
 
     def __init__(self, folder: Path, settings: MemberSettings, clock: Clock, dice: Dice) -> None:
         self.folder = folder
@@ -83,6 +84,12 @@ class RelayMember:
         """The same for all members, so that the parent takes one for the successor of another."""
         secret = self._settings.cluster.password.encode()
         return blake2b(secret, digest_size=_HOME_BYTES, person=b"home").hexdigest()
+
+    def take(self, settings: MemberSettings) -> None:
+        self._settings = settings
+
+    def listen(self, urls: tuple[str, ...]) -> None:
+        """That of a relay is said by its members alone."""
 
     def why_not(self) -> str:
         return "" if (self.folder / GRANT_FILE).exists() else "it waits for the state of its node"

@@ -17,6 +17,7 @@ from leafcast.members.settings import (
     AUTHORITY_FILE,
     CERTIFICATE_FILE,
     KEY_FILE,
+    MEMBERSHIP_FILE,
     ROUTES,
     keep_member,
     read_member,
@@ -142,5 +143,7 @@ def settle(founding: Founding, private: bytes, folder: Path, server: Path) -> No
         names = served_names(settings.leaf_urls)
         own = NodeCertificate(server, names)
         own.keep(shown.key, shown.certificate, shown.authorities)
+    # What an earlier trio here came to is over.
+    (folder / MEMBERSHIP_FILE).unlink(missing_ok=True)
     # Last: from now on the folder is a member's.
     keep_member(folder, settings)

@@ -8,22 +8,33 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
-from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
-from leafcast.members.sealed_state import StateUnreadable, opened, sealed
+from leafcast.members.member_node import LONE_SECONDS, MemberNode, Standing
+from leafcast.members.membership import MembershipDamaged, kept_membership
+from leafcast.members.outcast import until_outcast
+from leafcast.members.replacing import ActiveSide, Replacing
+from leafcast.members.sealed_state import StateUnreadable, opened, sealed, sealed_to
 from leafcast.members.settings import MemberSettings
 from leafcast.members.state_files import StateFiles
+from leafcast.members.steps import Replaced, carry_out, forget_routes
 from leafcast.node.credentials.account_seeds import account_seeds
 from leafcast.node.credentials.kept_store import kept_store
 from leafcast.node.health_endpoint import HealthAddress, HealthEndpoint
 from leafcast.node.kept_store import STORE_LOOK_SECONDS, keep_store
-from leafcast.node.member_forms import CHILDREN, NONE, STORE_FULL, STUCK, VERSION
+from leafcast.node.member_forms import (
+    APPLIED,
+    CHILDREN,
+    LISTENS,
+    NONE,
+    STORE_FULL,
+    VERSION,
+)
 from leafcast.node.options import ActiveMember
 from relay.adapters.jetstream.connection import Connection
 from relay.adapters.jetstream.fence import FencedPublisher, Tenure, stuck_streams
@@ -32,8 +43,6 @@ from relay.adapters.jetstream.lease_stream import LeaseKeeper, LeaseStream
 from relay.adapters.jetstream.member_presence import (
     ACTIVE,
     HEARD,
-    ROLE,
-    STANDBY,
     MemberPresence,
 )
 from relay.adapters.jetstream.server_watch import ServerWatch
@@ -41,7 +50,6 @@ from relay.adapters.jetstream.state_stream import StateStream
 from relay.adapters.server.cluster_settings import MEMBERS
 from relay.adapters.server.guard import ProcessGuard
 from relay.adapters.server.logged_process import ServerFailed
-from relay.adapters.server.nats_config import AccountSeeds, Neighbours
 from relay.adapters.server.nats_server import EmbeddedServer
 from relay.core.effects import Noted
 from relay.members.lease import MemberLease
@@ -50,104 +58,14 @@ from schemas.values.identity import random_id
 
 SETTLE_SECONDS = 0.5
 """How often it is looked for files that changed, beside each write that waits for them."""
-SAID_SECONDS = 3.0
-"""So long nothing is heard of an active member until one that stands by says so."""
 AGAIN_SECONDS, AGAIN_SECONDS_MAX = 0.25, 5.0
 """After a turn: what ended it at once may do so again and again."""
 PROBE_SECONDS, WIDEN_SECONDS = 30.0, 3.0
-LONE_SECONDS, DOOR_LOOK_SECONDS = 30.0, 1.0
-"""So long without a word of an active member: children are better served at another one's."""
+DOOR_LOOK_SECONDS = 1.0
+
+_ENDS_TURN = (BusBroken, StateUnreadable, MembershipDamaged, ServerFailed, OSError)
 
 log = logging.getLogger("leafcast")
-
-
-class MemberNode(Protocol):
-    """The node of which a member is one, as the program runs it."""
-
-    @property
-    def folder(self) -> Path:
-        """The data directory."""
-        ...
-
-    @property
-    def server_folder(self) -> Path:
-        """Where this member's server keeps its data."""
-        ...
-
-    @property
-    def state(self) -> Sequence[str]:
-        """Patterns of the files below the data directory that are the node's."""
-        ...
-
-    @property
-    def server_files(self) -> Collection[str]:
-        """Of those, the ones that its server reads: it reads anew when they change."""
-        ...
-
-    def neighbours(self) -> Neighbours:
-        """Whom its server links to, by the files as they are now."""
-        ...
-
-    def why_not(self) -> str:
-        """Why this member may not be active, by the files as they are now; "" if it may."""
-        ...
-
-    def facts(self) -> Mapping[str, Any]:
-        """What this member says to the others of it, beside how it stands."""
-        ...
-
-    def why_others(self) -> str:
-        """Why another member is to be active rather than this one, "" if none is."""
-        ...
-
-    async def stand(
-        self, server: EmbeddedServer, seeds: AccountSeeds, standing: Callable[[], Standing]
-    ) -> None:
-        """What is done beside the node, active or not, until cancelled; the server runs."""
-        ...
-
-    def unready(self) -> Mapping[str, str]:
-        """What keeps the node from its work now, while `run` is under way: see HealthEndpoint."""
-        ...
-
-    async def run(self, member: ActiveMember) -> None:
-        """Run the node until cancelled, made anew of its files and streams."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class Standing:
-    """What a member is now.
-
-    `active_seconds` is for how long it is the active one, None if it is not, and `hears_seconds`
-    for how long it has heard all that is asked; `silent_seconds` for how long, as it stands by, it
-    has heard nothing of an active one. `stuck` names of each stream that takes no writes, though
-    its servers call it healthy, the server that leads it.
-    """
-
-    active_seconds: float | None = None
-    silent_seconds: float = 0.0
-    hears_seconds: float = 0.0
-    stuck: Mapping[str, str] = field(default_factory=dict)
-
-    def facts(self) -> dict[str, Any]:
-        """The same, as it is said."""
-        if self.active_seconds is not None:
-            times = {"activeSeconds": self.active_seconds, "hearsSeconds": self.hears_seconds}
-            return {ROLE: ACTIVE, STUCK: dict(self.stuck), **times}
-        return {ROLE: STANDBY, "silentSeconds": self.silent_seconds}
-
-    @property
-    def role(self) -> str:
-        """`active`, `standby`, or `none` where it hears of nobody who is active."""
-        if self.active_seconds is not None:
-            return ACTIVE
-        return STANDBY if self.silent_seconds <= SAID_SECONDS else NONE
-
-    @property
-    def is_lone(self) -> bool:
-        """Whether what children say to its server may reach nobody."""
-        return self.active_seconds is None and self.silent_seconds > LONE_SECONDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +74,7 @@ class _Machine:
 
     server: EmbeddedServer
     connection: Connection
+    system: Connection
     presence: MemberPresence
     servers: ServerWatch
 
@@ -181,7 +100,6 @@ class Member:
     ) -> None:
         self._settings, self._node, self._health = settings, node, health
         self._clock, self._dice = clock, dice
-        self._release = version("leafcast")
         self._settling = asyncio.Lock()
         self._laid = asyncio.Event()
         self._lease: MemberLease | None = None
@@ -194,7 +112,10 @@ class Member:
         self._heard_before = clock.now().seconds
 
     async def run(self) -> None:
-        """Serve, and be active or stand by, until cancelled."""
+        """Serve, and be active or stand by, until cancelled.
+
+        Raises Replaced, in a group, once another machine has this member's place.
+        """
         settings, node = self._settings, self._node
         seeds = account_seeds(node.server_folder, self._dice)
         async with AsyncExitStack() as stack:
@@ -220,13 +141,8 @@ class Member:
             servers = ServerWatch(system, self._clock, MEMBERS)
             servers.when_ended.append(lambda _: connection.read_anew())
             await servers.start()
-            presence = MemberPresence(
-                connection,
-                settings.path,
-                settings.name,
-                self._clock,
-                lambda: self._facts(server),
-            )
+            facts = partial(self._facts, server, version("leafcast"))
+            presence = MemberPresence(connection, settings.path, settings.name, self._clock, facts)
             await presence.start()
             async with asyncio.TaskGroup() as group:
                 group.create_task(presence.compare_clocks(), name="clocks")
@@ -239,24 +155,15 @@ class Member:
                 group.create_task(servers.run(), name="servers")
                 group.create_task(self._keep_door(server), name="door")
                 group.create_task(self._answer_health(server), name="health")
-                machine, pause = _Machine(server, connection, presence, servers), AGAIN_SECONDS
+                group.create_task(self._look_outside(server), name="outside")
+                machine = _Machine(server, connection, system, presence, servers)
+                pause = AGAIN_SECONDS
                 while True:
                     began = clock.now().seconds
                     await self._take_turns(machine)
                     is_short = clock.now().seconds - began < AGAIN_SECONDS_MAX
                     pause = min(2 * pause, AGAIN_SECONDS_MAX) if is_short else AGAIN_SECONDS
                     await clock.sleep(pause)
-
-    def _facts(self, server: EmbeddedServer) -> dict[str, Any]:
-        """What this member says to the others of it."""
-        return {
-            **self._node.facts(),
-            **self._standing(server).facts(),
-            HEARD: self._heard_seconds(),
-            CHILDREN: server.served,
-            STORE_FULL: server.store_failed,
-            VERSION: self._release,
-        }
 
     async def _answer_health(self, server: EmbeddedServer) -> None:
         if (health := self._health) is not None:
@@ -279,6 +186,13 @@ class Member:
             **(self._node.unready() if standing.role == ACTIVE else {}),
         }
 
+    async def _look_outside(self, server: EmbeddedServer) -> None:
+        """Raise Replaced once others show, where nobody is heard, that it is no member any more."""
+        members = await until_outcast(
+            lambda: self._settings, lambda: self._standing(server).silent_seconds, self._clock
+        )
+        raise Replaced(self._settings, members)
+
     async def _keep_door(self, server: EmbeddedServer) -> None:
         """Let no children in while this member is a lone one, so that they dial another."""
         is_open, who = True, f"member {self._settings.name} of {self._settings.path}"
@@ -297,6 +211,24 @@ class Member:
             log.warning(
                 "%s %s its door to children: %s", who, "opens" if is_open else "closed", why
             )
+
+    def _facts(self, server: EmbeddedServer, release: str) -> Mapping[str, Any]:
+        """What it says of itself to the other members."""
+        return {
+            **self._node.facts(),
+            **self._standing(server).facts(),
+            HEARD: self._heard_seconds(),
+            CHILDREN: server.served,
+            LISTENS: self._settings.listens,
+            APPLIED: self._applied(server),
+            STORE_FULL: server.store_failed,
+            VERSION: release,
+        }
+
+    def _applied(self, server: EmbeddedServer) -> tuple[int, int]:
+        """The last change of the members that its server follows, too."""
+        settings = self._settings
+        return settings.applied if server.reaches_by == settings.cluster else (0, 0)
 
     def _note(self, noted: Noted) -> None:
         log.info("member %s: %s %s", self._settings.name, noted.reason, noted.detail)
@@ -343,7 +275,7 @@ class Member:
             await self._stand_by(machine.server, keeper, state)
             self._active_since = clock.now().seconds
             await self._be_active(machine, keeper, state)
-        except* (BusBroken, StateUnreadable, ServerFailed, OSError) as broken:
+        except* _ENDS_TURN as broken:
             why: object = first_of(broken)
             if machine.server.store_failed:
                 why = f"its disk {self._node.server_folder} is full: make room there ({why})"
@@ -379,12 +311,18 @@ class Member:
     async def _until_admitted(self) -> None:
         """Wait for files by which this member may be active; why not is said once."""
         told = ""
-        while why := self._node.why_not():
+        while why := self._why_not():
             if why != told:
                 log.info("member %s of %s: %s", self._settings.name, self._settings.path, why)
             told = why
             self._laid.clear()
             await self._laid.wait()
+
+    def _why_not(self) -> str:
+        change = kept_membership(self._node.folder)
+        if change is not None and change.said and change.came == self._settings.name:
+            return "it has to catch up first"
+        return self._node.why_not()
 
     async def _lay_changes(
         self,
@@ -401,11 +339,25 @@ class Member:
             if changes.empty():
                 await self._follow_files(server)
 
+    async def _carry_out(self, server: EmbeddedServer) -> None:
+        """Have this member and its server be as a change of the members wants them now.
+
+        Raises Replaced, MembershipDamaged, OSError or ServerFailed.
+        """
+        folder = self._node.folder
+        if (change := kept_membership(folder)) is None:
+            return
+        self._settings = carry_out(folder, self._settings, change)
+        self._node.take(self._settings)
+        await server.route_by(self._settings.cluster)
+        forget_routes(folder, self._settings)
+
     async def _follow_files(self, server: EmbeddedServer) -> None:
         """Have the server link to, show and believe what its files say.
 
-        Raises ServerFailed, or BusBroken if a link stays open.
+        Raises as `_carry_out`, or BusBroken if a link stays open.
         """
+        await self._carry_out(server)
         # Who is believed at the parent is written to a file of its own as this is asked.
         await server.become(self._node.neighbours())
         if not self._unread.isdisjoint(self._node.server_files):
@@ -446,7 +398,10 @@ class Member:
             texts = {name: self._opened(name, data) for name, data in kept.items()}
             self._unread |= state.files.lay_all(texts)
             await self._follow_files(machine.server)
-        if why := self._node.why_not():
+            to = self._sealed_to().keys()
+            if any(sealed_to(data) != to for data in kept.values()):
+                state.files.forget()
+        if why := self._why_not():
             raise BusBroken(why)
         await settled()
         tenure = Tenure(token, keeper.confirm, settled, publishers)
@@ -455,6 +410,8 @@ class Member:
             group.create_task(self._probe(machine.connection, publishers), name="probes")
             leases = LeaseStream(machine.connection, self._settings.path, MEMBERS)
             group.create_task(self._keep_wide(leases), name="wide lease")
+            replacing = self._replacing(machine, state, tenure)
+            group.create_task(replacing.run(), name="members")
             member = ActiveMember(
                 tenure,
                 machine.server,
@@ -463,9 +420,31 @@ class Member:
                 machine.presence,
                 machine.servers,
                 self._hears,
+                replacing,
             )
             await self._node.run(member)
             raise BusBroken("the node ended its run")
+
+    def _replacing(self, machine: _Machine, state: _State, tenure: Tenure) -> Replacing:
+        own = ActiveSide(
+            self._node.folder,
+            self._node.server_folder,
+            lambda: self._settings,
+            tenure,
+            machine.presence,
+            machine.servers,
+            machine.connection,
+            machine.system,
+            self._node.listen,
+            state.files.forget,
+            partial(self._carry_out, machine.server),
+        )
+        return Replacing(own, kept_membership(own.folder), self._clock, self._dice)
+
+    def _sealed_to(self) -> Mapping[str, bytes]:
+        """To whose keys the state of the node is sealed: to that of no member that is lost."""
+        change = kept_membership(self._node.folder)
+        return change.keys if change is not None else self._settings.keys
 
     async def _probe(
         self, connection: Connection, publishers: Mapping[str, FencedPublisher]
@@ -502,8 +481,9 @@ class Member:
                 raise BusBroken(f"the files of the node cannot be read: {error}") from error
             if not changes:
                 return
+            to = self._sealed_to()
             kept = {
-                name: sealed(name, text.encode(), self._settings.keys, self._dice)
+                name: sealed(name, text.encode(), to, self._dice)
                 for name, text in changes.items()
                 if text is not None
             }
@@ -511,5 +491,8 @@ class Member:
             state.files.know(changes)
 
     def _opened(self, name: str, data: bytes) -> str:
-        """The text of a file of the node's; raises StateUnreadable."""
+        """The text of a file of the node's; raises StateUnreadable or Replaced."""
+        to = sealed_to(data)
+        if to and self._settings.name not in to:
+            raise Replaced(self._settings, ", ".join(sorted(to)))
         return opened(name, data, self._settings.name, self._settings.key).decode()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,9 +20,12 @@ from schemas.values.codec import from_json
 from schemas.values.identity import NodePath, TreeId
 
 FILE = "member.json"
+MEMBERSHIP_FILE = "membership.json"
+"""Who the members are since one of them was replaced: a file of the node's state."""
 ROUTES = "routes"
 CERTIFICATE_FILE, KEY_FILE, AUTHORITY_FILE = "certificate.pem", "key.pem", "authority.pem"
 """In the folder `routes` of a member whose routes have certificates of the members' own."""
+_ROUTES = re.compile(rf"{ROUTES}(-[0-9]+-[0-9]+)?")
 _KEY_BYTES = 32
 
 
@@ -44,6 +48,7 @@ class MemberSettings:
     own clients do, by name, of those that this machine reaches; `keys` are the public keys of all
     by name, 32 bytes each, and `key` is this one's private half. `listens` are those of `leaf_urls`
     that lead to this member, where it shows a certificate; none if nobody comes from elsewhere.
+    `applied` are number and step of the last change of the members that was carried out here.
     """
 
     path: NodePath
@@ -53,6 +58,7 @@ class MemberSettings:
     keys: Mapping[str, bytes]
     key: bytes = field(repr=False)
     listens: tuple[str, ...] = ()
+    applied: tuple[int, int] = (0, 0)
 
     @property
     def name(self) -> str:
@@ -91,8 +97,6 @@ def kept_member(folder: Path) -> MemberSettings | None:
 
 def read_member(form: dict[str, Any], folder: Path) -> MemberSettings:
     """What a form says of the member in a folder; raises as what it is made of."""
-    routes = folder / ROUTES
-    files = TlsFiles(routes / CERTIFICATE_FILE, routes / KEY_FILE)
     cluster = ClusterSettings(
         TreeId(form["tree"]),
         form["member"],
@@ -100,13 +104,24 @@ def read_member(form: dict[str, Any], folder: Path) -> MemberSettings:
         tuple(form["routes"]),
         form["password"],
         form.get("host", LOOPBACK),
-        RouteTls(files, routes / AUTHORITY_FILE) if form.get("tls") else None,
+        route_tls(folder, form.get("routesIn", ROUTES)) if form.get("tls") else None,
     )
     keys = {name: _key(text) for name, text in form["keys"].items()}
     path, leaf_urls = NodePath.parse(form["path"]), tuple(form["leafUrls"])
     clients = {str(name): str(url) for name, url in form["clientUrls"].items()}
     listens = tuple(map(str, form.get("listens", ())))
-    return MemberSettings(path, cluster, leaf_urls, clients, keys, _key(form["key"]), listens)
+    number, step = map(int, form.get("applied", (0, 0)))
+    private = _key(form["key"])
+    return MemberSettings(path, cluster, leaf_urls, clients, keys, private, listens, (number, step))
+
+
+def route_tls(folder: Path, name: str) -> RouteTls:
+    """What a member shows at its routes, from a folder of this name; raises ValueError."""
+    if not _ROUTES.fullmatch(name):
+        raise ValueError(f"routesIn {name!r} is no folder of a member's")
+    place = folder / name
+    files = TlsFiles(place / CERTIFICATE_FILE, place / KEY_FILE)
+    return RouteTls(files, place / AUTHORITY_FILE)
 
 
 def keep_member(folder: Path, settings: MemberSettings) -> None:
@@ -127,6 +142,8 @@ def member_form(settings: MemberSettings) -> dict[str, Any]:
         "routes": list(cluster.routes),
         "password": cluster.password,
         "tls": cluster.tls is not None,
+        "routesIn": cluster.tls.authorities.parent.name if cluster.tls is not None else ROUTES,
+        "applied": list(settings.applied),
         "leafUrls": list(settings.leaf_urls),
         "clientUrls": dict(settings.client_urls),
         "listens": list(settings.listens),

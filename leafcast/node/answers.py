@@ -24,7 +24,17 @@ from relay.shell.driver import Driver
 from relay.space_port import Object, Space
 from schemas.objects.objects import ObjectKey
 from schemas.objects.selectors import LabelSelector
-from schemas.records.asks import CERTIFY, GET, NODE, ORPHANS, REKEY, STATUS, UPSYNCED, AskFault
+from schemas.records.asks import (
+    CERTIFY,
+    GET,
+    NODE,
+    ORPHANS,
+    REKEY,
+    REPLACE,
+    STATUS,
+    UPSYNCED,
+    AskFault,
+)
 from schemas.records.records import AskRecord, NodeRecord
 from schemas.reports.reports import Count
 from schemas.values.codec import from_json
@@ -52,6 +62,8 @@ class AnsweringNode:
     standing: Callable[[], Mapping[str, object]]
     # How its members stand: see leafcast.node.member_forms.
     members: Callable[[], Awaitable[list[dict[str, Any]]]]
+    # Has a machine take a member's place: see leafcast.node.member_change.
+    replace_member: Callable[[Mapping[str, str]], Awaitable[dict[str, Any]]]
 
     @property
     def node(self) -> NodeView:
@@ -103,7 +115,11 @@ def answerers(asked: AnsweringNode) -> dict[str, Answerer]:
     async def rekey(record: AskRecord) -> object:
         return asked.sign(record, asked.rekey(record.arguments))
 
+    async def replace(record: AskRecord) -> object:
+        return asked.sign(record, await asked.replace_member(record.arguments))
+
     return {
+        REPLACE: replace,
         REKEY: rekey,
         GET: partial(_get, asked),
         STATUS: status,

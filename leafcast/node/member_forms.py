@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from leafcast.node.member_change import UnderWay
 from relay.adapters.jetstream.member_presence import ACTIVE, ROLE
 from relay.adapters.jetstream.member_servers import MemberServer
 
@@ -17,6 +18,10 @@ VERSION = "version"
 """Of its release."""
 STORE_FULL = "storeFull"
 """What a member says of itself: its server cannot write, for want of room on the disk."""
+APPLIED = "applied"
+"""Number and step of the last change of the members that a member carried out."""
+LISTENS = "listens"
+"""Where children from elsewhere dial in at a member."""
 STUCK = "stuck"
 """What the active one says of streams that take no writes: the servers that lead them, by name."""
 MEMBERS_ASKED = "members"
@@ -26,13 +31,16 @@ Form = dict[str, Any]
 
 
 def member_forms(
-    facts: Mapping[str, Mapping[str, Any]], servers: Iterable[MemberServer]
+    facts: Mapping[str, Mapping[str, Any]],
+    servers: Iterable[MemberServer],
+    change: UnderWay | None = None,
 ) -> list[Form]:
-    """`{name, role, seconds, server, lag, version, sameChildren}` of each, by name.
+    """`{name, role, seconds, server, lag, version, sameChildren, change}` of each, by name.
 
     A member whose process does not answer is `silent`; `seconds` is for how long it is active, or
     has heard nothing of one that is; `sameChildren` is whether its server lets in whom the active
     one's does, by the same keys. A server is `stuck` that leads a stream that takes no writes.
+    `change` says of a member that is lost, or that comes in its place, how far that is.
     """
     stuck = {
         str(server).rpartition(".")[2]
@@ -42,7 +50,8 @@ def member_forms(
     standing = {server.member: server for server in servers}
     active = next((it for it in facts.values() if it.get(ROLE) == ACTIVE), {})
     forms = []
-    for name in sorted(facts.keys() | standing.keys()):
+    changing = {change.lost, change.came} if change is not None and change.said else set[str]()
+    for name in sorted(facts.keys() | standing.keys() | changing):
         said, server = facts.get(name, {}), standing.get(name)
         seconds = said.get("activeSeconds", said.get("silentSeconds", 0))
         forms.append(
@@ -54,6 +63,7 @@ def member_forms(
                 "lag": server.lag if server is not None else 0,
                 "version": str(said.get(VERSION, "")),
                 "sameChildren": CHILDREN in said and said[CHILDREN] == active.get(CHILDREN),
+                "change": change.said if change is not None and name in changing else "",
             }
         )
     return forms

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from leafcast.node.credentials.node_certificate import NodeCertificate
+from leafcast.node.member_change import MemberChange
 from leafcast.node.member_forms import CHILDREN
 from leafcast.space_settings import SpaceSetting
 from relay.adapters.jetstream.entrance import Decide
@@ -36,7 +37,8 @@ class ActiveMember:
 
     `leaf_urls` are where servers of children dial in: at any member's. `others` are where clients
     reach the other members' servers. `presence` asks the other members; `servers` tells which of
-    their servers ended. `hears` is to be called once what is asked is heard here.
+    their servers ended. `hears` is to be called once what is asked is heard here. `replacing` has
+    another machine take the place of a lost one.
     """
 
     tenure: Tenure
@@ -46,6 +48,7 @@ class ActiveMember:
     presence: MemberPresence
     servers: ServerWatch
     hears: Callable[[], None]
+    replacing: MemberChange
 
     async def children_let_in(self) -> None:
         """Wait, if that is soon, until every member that answers lets the same children in."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +18,7 @@ from leafcast.node.claim_note import ClaimNote
 from leafcast.node.credentials.key_at_parent import KeyAtParent
 from leafcast.node.credentials.server_trust import ServerTrust
 from leafcast.node.known_children import RememberingServer
+from leafcast.node.member_change import ReplacementRefused
 from leafcast.node.member_forms import member_forms
 from leafcast.node.node_server import NodeServer
 from leafcast.node.options import (
@@ -158,11 +159,23 @@ class NodeRuntime:
         member, run = self._world.member, self._run
         if member is None or run is None:
             return []
-        facts = await member.presence.look()
+        facts, change = await member.presence.look(), member.replacing.change
         try:
-            return member_forms(facts, await run.bus.member_servers())
+            return member_forms(facts, await run.bus.member_servers(), change)
         except BusBroken:
-            return member_forms(facts, ())
+            return member_forms(facts, (), change)
+
+    async def replace_member(self, wish: Mapping[str, str]) -> dict[str, Any]:
+        """Have a machine take the place of a lost member; raises AskFailed."""
+        path = str(self.path)
+        if self._world.member is None:
+            raise AskFailed(AskFault("Conflict", f"{path} runs on one machine", path))
+        try:
+            return await self._world.member.replacing.answer(wish)
+        except ReplacementRefused as refused:
+            raise AskFailed(AskFault("Conflict", str(refused), path)) from refused
+        except BusBroken as error:
+            raise AskFailed(AskFault("NotReady", str(error), path)) from error
 
     def unready(self) -> dict[str, str]:
         """What keeps the node from its work now: each part by name, "" if it does its own."""
@@ -318,6 +331,7 @@ class NodeRuntime:
             self._take_certificate,
             self._answered_standing,
             self.members,
+            self.replace_member,
         )
         answers, asked = answerers(answering), self._answered_asks
         asker = Asker(bus, lambda: driver.node, driver.count_junk, world.clock, answers, asked)

@@ -1,8 +1,8 @@
 """Answers to asks, on their way up: a receipt at once, then the answer in parts of bounded size.
 
 An ask goes down as a signed `AskRecord`. The parts that come back are not signed: their author is
-the account they came through, as with reports. What a node answers to `node`, `certify` and `rekey`
-is signed within them (schemas.records.signed_answers), since the centre acts on it.
+the account they came through, as with reports. What a node answers to `node`, `certify`, `rekey`
+and `replace` is signed within them (schemas.records.signed_answers), since the centre acts on it.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ ORPHANS = "orphans"
 UPSYNCED = "upsynced"
 REKEY = "rekey"
 CERTIFY = "certify"
+REPLACE = "replace"
+"""Has a machine take the place of a lost member of the node."""
 
 PART_MAX_BYTES = 900 * 1024
 """Of a message with a part of an answer."""

@@ -13,6 +13,15 @@ from leafcast.centre.copying import FILE as COPYING
 from leafcast.centre.copying import Copying, CopyingUnusable, kept_copying
 from leafcast.join.joining_member import KeptMemberRequest, read_member_note
 from leafcast.members.founding import LeafCertificate, founded, read_founding
+from leafcast.members.membership import FILE as MEMBERSHIP
+from leafcast.members.membership import (
+    Machine,
+    MembershipDamaged,
+    Succession,
+    kept_membership,
+    read_membership,
+)
+from leafcast.members.replacing import ReplacementWish, read_wish
 from leafcast.members.seats import FILE as SEATS
 from leafcast.members.seats import MemberSeat, MemberSeats, SeatsDamaged, judged, seats_text
 from relay.adapters.clock import SystemDice
@@ -75,11 +84,37 @@ def note(at: Path) -> None:
     read_member_note(at / "member-request.json")
 
 
+def membership(at: Path) -> None:
+    change = kept_membership(at)
+    if change is not None:
+        assert read_membership(change.text().encode()) == change
+
+
+def changed() -> str:
+    machine = Machine("m.example", 6222, ("tls://m.example:7422",), "", "6b" * 32, "PEM", "key")
+    machines = dict.fromkeys(("m1", "m3", "m4"), machine)
+    shown = LeafCertificate("PEM", "key", "PEM")
+    return Succession(1, 2, "m2", "m4", machines, "PEM", "PEM", ("m2",), shown).text()
+
+
+def wish(data: bytes) -> None:
+    """What a node is asked; its arguments are texts."""
+    with suppress(ValueError, RecordRefused):
+        asked = read_wish({"lost": "m2", "name": "m4", "request": data.decode(errors="replace")})
+        assert read_wish(asked.arguments()) == asked
+
+
 TARGETS = {
     "member_request": Target(request, lambda: [encode(REQUEST)], Form.MSGPACK),
     "member_answer": Target(answer, lambda: [encode(it) for it in ANSWERS], Form.MSGPACK),
     "member_founding": Target(founding, foundings, Form.JSON),
     "member_seats": file(SEATS, MemberSeats, SeatsDamaged, seats_text([SEAT])),
+    "membership": file(MEMBERSHIP, membership, MembershipDamaged, changed()),
+    "member_wish": Target(
+        wish,
+        lambda: [ReplacementWish("m2", "m4", REQUEST).arguments()["request"].encode()],
+        Form.BYTES,
+    ),
     "member_copying": file(COPYING, kept_copying, CopyingUnusable, asdict(Copying("m1"))),
     "member_note": file(
         "member-request.json",

@@ -8,7 +8,7 @@ from nacl.public import PrivateKey, PublicKey, SealedBox
 from nacl.secret import SecretBox
 
 from controllers.core.access.keyring import Keyring
-from leafcast.members.sealed_state import StateUnreadable, opened, sealed
+from leafcast.members.sealed_state import StateUnreadable, opened, sealed, sealed_to
 from relay.adapters.clock import SystemDice
 from relay.adapters.server.nkey_pairs import BadNkey, new_user_nkey, private_key
 from schemas.content import blobs, manifest, sealing
@@ -119,6 +119,7 @@ def member_state(data: bytes) -> None:
     for value in (data, badly):
         with suppress(StateUnreadable):
             assert isinstance(opened("keys.json", value, "m1", MEMBER), bytes)
+            assert "m1" in sealed_to(value)
 
 
 def member_state_seeds() -> list[bytes]:

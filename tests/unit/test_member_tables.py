@@ -15,7 +15,7 @@ CLUSTER = {
         {"name": "lc_emea.m3", "current": False, "offline": True, "lag": 7},
     ],
 }
-LACKS = {"version": "", "sameChildren": False}
+LACKS = {"version": "", "sameChildren": False, "change": ""}
 FORMS = member_forms(
     {"m1": {"role": "active", "activeSeconds": 61.5}, "m2": {"role": "standby"}},
     servers_in(CLUSTER),
@@ -72,6 +72,13 @@ def test_only_a_member_that_lets_in_whom_the_active_one_does_has_confirmed_it():
         "members"
     ]
     assert [it["sameChildren"] for it in forms] == [True, True, False, False]
+
+
+def test_how_far_a_change_of_the_members_is_is_said_once_beneath_them():
+    said = "m4 comes in the place of m2: it has to come, and to catch up"
+    members = [it | {"change": said if it["name"] == "m2" else ""} for it in FORMS]
+    text = shown([{"path": "/emea", "members": members, "is_edge": False}])
+    assert text.count(f"/emea: {said}") == 1
 
 
 def test_a_tree_without_members_says_so():

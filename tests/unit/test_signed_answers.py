@@ -19,7 +19,7 @@ from relay.adapters.tls.authority import new_key, signing_request
 from relay.shell.asker import AskFailed, open_answer
 from schemas.content.answer_sealing import sealed_answer
 from schemas.records import signed_answers
-from schemas.records.asks import CERTIFY, NODE, REKEY, AskFault
+from schemas.records.asks import CERTIFY, NODE, REKEY, REPLACE, AskFault
 from schemas.records.records import NodeRecord, Source, decode_payload
 from schemas.values import codec
 from schemas.values.identity import NodePath, TreeId
@@ -204,10 +204,13 @@ async def test_the_centre_answers_itself_and_a_node_without_key_signs_nothing(be
     assert failed.value.fault.reason == "NotSigned"
 
 
-@pytest.mark.parametrize("verb", [NODE, REKEY, CERTIFY])
+@pytest.mark.parametrize("verb", [NODE, REKEY, CERTIFY, REPLACE])
 async def test_a_node_signs_what_the_centre_acts_on(verb):
     async def taken(*_):
         return None
+
+    async def replaced(_):
+        return {"name": "m4"}
 
     signed = []
 
@@ -233,6 +236,7 @@ async def test_a_node_signs_what_the_centre_acts_on(verb):
         take_certificate=taken,
         standing=dict,
         members=taken,
+        replace_member=replaced,
     )
     answer = await answerers(asked)[verb](SimpleNamespace(verb=verb, arguments={}))
     assert answer["signature"] == b"s"
