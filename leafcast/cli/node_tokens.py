@@ -104,6 +104,27 @@ def add_member_token(
     tell_if_only_here(one["url"])
 
 
+def replace_member(
+    data_dir: Path | None, path: str, member: str, file: Path | None, valid_seconds: int
+) -> None:
+    """Hand out a token for a machine to take a lost member's place, and say what to run there."""
+    check_writable(file)
+    one = call(
+        data_dir,
+        "member-replace",
+        seconds=ADD_SECONDS,
+        path=path,
+        member=member,
+        valid_seconds=valid_seconds,
+    )
+    until = dt.datetime.fromtimestamp(one["untilMs"] // 1000, dt.UTC)
+    what = f"One machine may ask to be {one['name']} of {path} in the place of {member}"
+    click.echo(f"{what}, until {until:%Y-%m-%d %H:%M:%S} UTC.")
+    tell_how_to_join(one, file, "")
+    click.echo(f"Once it asks, {member} is none any more; see: leafcast tree --members")
+    tell_if_only_here(one["url"])
+
+
 def tell_how_to_join(added: dict[str, Any], file: Path | None, more: str) -> None:
     """Write a token into the file if there is one, and say what to run where the node is."""
     if file is None:

@@ -29,6 +29,7 @@ from leafcast.daemon.nodes.certificate_renewal import CertificateRenewal, certif
 from leafcast.daemon.nodes.enrolment import Enrolment
 from leafcast.daemon.nodes.former_bundles import FormerBundles
 from leafcast.daemon.nodes.member_growth import MemberGrowth
+from leafcast.daemon.nodes.member_replacement import MemberReplacement
 from leafcast.daemon.nodes.membership import Membership
 from leafcast.daemon.nodes.moving import NodeMoves
 from leafcast.daemon.nodes.node_keys import NodeKeys
@@ -47,6 +48,7 @@ from leafcast.daemon.verbs.rollout_ends import kept_back, register_restoring, re
 from leafcast.daemon.verbs.spaces import Followers, register_spaces
 from leafcast.daemon.verbs.tree import register_tree_verbs
 from leafcast.data_dir import DataDir
+from leafcast.members.seats import MemberSeats
 from leafcast.node.freed_memory import give_back_freed
 from leafcast.node.health_endpoint import HealthAddress, HealthEndpoint
 from leafcast.spaces import open_space
@@ -118,8 +120,10 @@ class Daemon:
             centre, enrolling, changing, TokenFiles(place.folder), self._clock, dice, note
         )
         self._kind_changed = asyncio.Event()
-        self._growth = MemberGrowth(
-            centre, place, enrolling, self._clock, dice, self._kind_changed.set
+        seats, ended = MemberSeats(place.folder), self._kind_changed.set
+        self._growth = MemberGrowth(centre, place, enrolling, self._clock, dice, seats, ended)
+        replacement = self._replacement = MemberReplacement(
+            centre, place, enrolling, asks, seats, self._clock, dice
         )
         self._bundles = FormerBundles(centre, enrolling, changing, self._clock, note)
         self._authority = self._changes_authority(centre, asks)
@@ -135,6 +139,7 @@ class Daemon:
             members,
             self._admission,
             self._growth,
+            replacement,
             NodeMoves(centre, enrolling, self._admission, changing, self._clock),
             NodeKeys(centre, enrolling, changing, asks, self._clock),
             self._authority,
@@ -213,6 +218,7 @@ class Daemon:
                 group.create_task(self._renewal.run(), name="certifying")
                 group.create_task(self._authority.run(), name="authority")
                 group.create_task(self._bundles.run(), name="bundles")
+                group.create_task(self._replacement.run(), name="members")
                 group.create_task(self._back_up(), name="backups")
                 group.create_task(give_back_freed(self._clock), name="memory")
                 group.create_task(self._until_kind_changed(), name="kind")

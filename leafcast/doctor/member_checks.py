@@ -21,7 +21,8 @@ def member_checks(facts: DoctorFacts) -> Iterator[Check]:
     """
     nodes = [node for node in facts.nodes if node.members]
     judged = [
-        (node, [_lost(node, it) or _not_yet(node, it) for it in node.members]) for node in nodes
+        (node, [_changing(node), *(_lost(node, it) or _not_yet(node, it) for it in _settled(node))])
+        for node in nodes
     ]
     for _, found in judged:
         yield from filter(None, found)
@@ -36,6 +37,24 @@ def _whole(node: NodeFacts) -> Check:
     stored = bytes_text((node.store_bytes or 0) * len(node.members))
     content = f"each keeps all, and its content: {stored} together"
     return Check(GROUP, "ok", f"{said}; {content}", about=node.path)
+
+
+def _settled(node: NodeFacts) -> list[Mapping[str, Any]]:
+    """The members but for one that is lost, and the one that comes in its place."""
+    return [it for it in node.members if not it.get("change")]
+
+
+def _changing(node: NodeFacts) -> Check | None:
+    """That a machine takes the place of a lost member, and how far that is."""
+    change = next((it["change"] for it in node.members if it.get("change")), "")
+    if not change:
+        return None
+    cause = f"until that is done {node.path} stops when another member is lost"
+    remedy = (
+        "wait, and let `leafcast join` run on the new machine; if that is lost, too, say `leafcast "
+        f"node replace {node.path} --member` for it"
+    )
+    return Check(GROUP, "warning", f"of {node.path} {change}", cause, remedy, node.path)
 
 
 def _not_yet(node: NodeFacts, member: Mapping[str, Any]) -> Check | None:
@@ -76,6 +95,7 @@ def _lost(node: NodeFacts, member: Mapping[str, Any]) -> Check | None:
     """What is wrong with a member; None if it could take over now."""
     who = f"member {member['name']} of {node.path}"
     cause = f"until it is back {node.path} stops when another member is lost"
+    lost = f"; if it is lost for good: leafcast node replace {node.path} --member {member['name']}"
     if member["server"] == "full":
         said = f"the disk of {who} is full, so its server keeps nothing"
         remedy = "make room there: the server is started again by itself then"
@@ -86,10 +106,12 @@ def _lost(node: NodeFacts, member: Mapping[str, Any]) -> Check | None:
         )
     elif member["server"] == "down":
         said = f"the server of {who} is not reached by the others"
-        remedy = "start it where it runs, and see that the routes between the members are open"
+        remedy = (
+            f"start it where it runs, and see that the routes between the members are open{lost}"
+        )
     elif member["role"] not in ("active", "standby"):
         said = f"the process of {who} does not answer"
-        remedy = "start it where it runs; daemon.log in its data directory says why it ended"
+        remedy = f"start it where it runs; daemon.log in its data directory says why it ended{lost}"
     elif member["lag"] > LAG_MESSAGES_MAX:
         said = f"the server of {who} lacks {member['lag']} messages of the ledger"
         remedy = "wait until it has caught up; if that does not end, look at its disk and its route"

@@ -36,7 +36,8 @@ class SeatsDamaged(Exception):
 class MemberSeat:
     """One member-to-be: the public half of its token, and what its machine asked with it.
 
-    `settings` are what it is told, sealed to its key; empty as long as nobody let it in.
+    `settings` are what it is told, sealed to its key; empty as long as nobody let it in. `replaces`
+    is the lost member whose place it takes, "" if the node grows.
     """
 
     path: NodePath
@@ -45,6 +46,7 @@ class MemberSeat:
     until_ms: int
     asked: MemberRequest | None = None
     settings: bytes = b""
+    replaces: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +64,24 @@ class MemberSeats:
     def __init__(self, folder: Path) -> None:
         self._file = folder / FILE
         self._seats = _read(self._file)
+        # Why the machine of a seat waits, as it was found last.
+        self._waits = dict[tuple[NodePath, str], str]()
 
     def of(self, path: NodePath) -> tuple[MemberSeat, ...]:
         """Those of a node, by name."""
         return tuple(seat for (at, _), seat in sorted(self._seats.items()) if at == path)
+
+    def replacing(self) -> list[MemberSeat]:
+        """Those whose machines asked for the place of a lost member, and are not told yet."""
+        return [it for it in self._seats.values() if it.replaces and it.asked and not it.settings]
+
+    def wait(self, seat: MemberSeat, why: str) -> None:
+        """Have the machine of a seat be told why it waits."""
+        self._waits[seat.path, seat.name] = why
+
+    def why(self, seat: MemberSeat) -> str:
+        """Why its machine waits; "" if that is not known."""
+        return self._waits.get((seat.path, seat.name), "")
 
     def by_token(self, token: str) -> MemberSeat | None:
         """The seat that a token (its id) is for."""
@@ -103,9 +119,9 @@ def judged(seat: MemberSeat, asked: MemberRequest, release: str, now_ms: int) ->
         return SeatVerdict(reason, f"run it with the token for {asked.path}", refused=True)
     if seat.asked is not None and seat.asked.key != asked.key:
         reason = f"another machine ({seat.asked.host_name}) asked to be {what} with this token"
-        return SeatVerdict(reason, _anew(seat.path), refused=True)
+        return SeatVerdict(reason, _again(seat), refused=True)
     if seat.asked is None and now_ms > seat.until_ms:
-        return SeatVerdict("the token has expired", _anew(seat.path), refused=True)
+        return SeatVerdict("the token has expired", _again(seat), refused=True)
     if asked.release != release:
         reason = f"this machine has leafcast {asked.release}, and the centre {release}"
         remedy = f"install leafcast {release} on it: members of a node run the same release"
@@ -118,6 +134,8 @@ def judged(seat: MemberSeat, asked: MemberRequest, release: str, now_ms: int) ->
         way = "ahead of" if off > 0 else "behind"
         reason = f"the clock of this machine is {abs(off):.0f} s {way} the centre's"
         return SeatVerdict(reason, "set it, best by NTP, and run it again", refused=True)
+    if seat.replaces:
+        return SeatVerdict(f"it is to be {what}, in the place of {seat.replaces}")
     return SeatVerdict(f"it is to be {what}; at the centre: leafcast node grow {seat.path}")
 
 
@@ -127,8 +145,11 @@ def seat_names(path: NodePath) -> tuple[str, ...]:
     return names[1:] if path.is_root else names
 
 
-def _anew(path: NodePath) -> str:
-    return f"make another with `leafcast node add {path} --member` at the centre"
+def _again(seat: MemberSeat) -> str:
+    way = f"node add {seat.path} --member"
+    if seat.replaces:
+        way = f"node replace {seat.path} --member {seat.replaces}"
+    return f"make another with `leafcast {way}` at the centre"
 
 
 def _form(seat: MemberSeat) -> dict[str, object]:
@@ -139,6 +160,7 @@ def _form(seat: MemberSeat) -> dict[str, object]:
         "untilMs": seat.until_ms,
         "asked": encode(seat.asked).hex() if seat.asked is not None else "",
         "settings": seat.settings.hex(),
+        "replaces": seat.replaces,
     }
 
 
@@ -169,5 +191,6 @@ def read_seats(data: bytes) -> dict[tuple[NodePath, str], MemberSeat]:
             int(form["untilMs"]),
             read_member_request(said) if said else None,
             bytes.fromhex(form["settings"]),
+            str(form.get("replaces", "")),
         )
     return found

@@ -34,6 +34,8 @@ def members_view(form: Mapping[str, Any], _now_ms: int) -> View:
             Text(member["server"], style=_STYLES.get(member["server"], "")),
             str(member["lag"]),
         )
+    changes = {(path, it["change"]): None for path, it in listed if it.get("change")}
+    changing = [Text(f"  {path}: {change}") for path, change in changes]
     silent = [node["path"] for node in nodes if node["members"] is None and not node["is_edge"]]
     said = [Text(f"  {path} does not answer: who is active there is not known") for path in silent]
-    return Group(table if listed else Text(NONE_HAS), *said)
+    return Group(table if listed else Text(NONE_HAS), *changing, *said)

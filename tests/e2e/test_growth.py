@@ -8,6 +8,7 @@ import pytest
 
 from leafcast.join.folder import GRANT_FILE
 from leafcast.join.kept_grant import read_grant
+from leafcast.members.membership import LEFT
 from tests.awaiting import until
 from tests.e2e.program import Program, did
 from tests.e2e.trio_program import Applies, uids_at
@@ -52,6 +53,26 @@ class GrowingTree:
     def end(self, name):
         with self.processes.pop(name) as process:
             process.terminate()
+
+    def kill(self, name):
+        """End a machine's process at once, and its server with that."""
+        with self.processes.pop(name) as process:
+            process.kill()
+
+    def told(self, name):
+        return f"{self.said(name).read_text()} {self.centre.run('tree', '--members').stdout}"
+
+    def members(self):
+        """Who the members of the centre are once no change is under way."""
+        done = self.centre.run("tree", "--members", "-o", "json")
+        nodes = json.loads(done.stdout)["nodes"] if done.returncode == 0 else ()
+        found = [it for node in nodes if node["path"] == "/" for it in node["members"] or ()]
+        return set() if any(it["change"] for it in found) else {it["name"] for it in found}
+
+    def step(self):
+        """How far the first machine is with a change of the members; 0 before one."""
+        file = self.centre.place.folder / "membership.json"
+        return json.loads(file.read_text())["step"] if file.exists() else 0
 
     def uids(self):
         return uids_at(self.centre, EDGE)
@@ -175,3 +196,41 @@ def apply(tree, folder, name):
         f"metadata: {{name: {name}, namespace: shop}}\ndata: {{at: {name}}}\n"
     )
     did(tree.centre, "apply", "-f", str(file))
+
+
+@pytest.mark.long
+def test_another_machine_takes_the_place_of_a_lost_one_whoever_is_active(tree, tmp_path):
+    tree.grow("m2", "m3")
+    before = tree.uids()
+    tree.kill("m2")
+    token = tmp_path / "m4.token"
+    replace = ("node", "replace", "/", "--member", "m2", "-o", str(token))
+    with Applies(tree.centre, tmp_path) as applies:
+        until(
+            lambda: tree.centre.run(*replace).returncode == 0,
+            lambda: tree.centre.run(*replace).stderr,
+        )
+        tree.join("m4", token)
+        # Whoever is active then, two of three have carried that out, or are about to.
+        until(lambda: tree.step() >= LEFT, lambda: tree.told("m4"))
+        tree.kill_centre()
+        did(tree.centre, "up")
+        until(lambda: tree.members() == {"m1", "m3", "m4"}, lambda: tree.told("m4"))
+        applies.more()
+    until(lambda: tree.roles() == ["active", "standby", "standby"], lambda: str(tree.roles()))
+    # One of those that were there first may be lost now.
+    tree.kill_centre()
+    other = Program(tree.folder / "m4")
+    lost = ["active", "silent", "standby"]
+    until(lambda: tree.roles(other) == lost, lambda: str(tree.roles(other)))
+    did(other, "wait", "shop", "--for", "synced")
+    held = uids_at(other, EDGE)
+    assert {name: held.get(name) for name in before} == before
+    assert set(applies.acknowledged) <= held.keys()
+
+    old = Program(tree.folder / "m2")
+    done = old.run("join", str(tree.folder / "m2.token"), "--data-dir", str(tree.folder / "m2"))
+    assert done.returncode == 1
+    assert "m2 is no member of / any more, whose members are m1, m3, m4" in done.stderr
+    # It ends as such, and did nothing to those that are members.
+    assert tree.roles(other) == lost

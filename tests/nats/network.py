@@ -25,6 +25,7 @@ class Machine:
         self.address = address
         self.folder = folder
         self.unplug: Callable[[], None] = lambda: None
+        self.plug: Callable[[], None] = lambda: None
         folder.mkdir(mode=0o700)
         self._holder = subprocess.Popen(
             ["unshare", "--net", "--mount", "sh", "-c", "echo here; exec sleep infinity"],
@@ -144,7 +145,8 @@ def machines(folder: Path, names: Sequence[str]) -> Iterator[list[Machine]]:
                 stack.callback(machine.close)
                 machine.run("ip", "link", "set", "lo", "up")
                 machine.run("mount", "--bind", hosts, "/etc/hosts")
-                switch.plug(machine, number)
+                machine.plug = partial(switch.plug, machine, number)
+                machine.plug()
                 machine.unplug = partial(switch.unplug, number)
                 made.append(machine)
         except (AssertionError, subprocess.CalledProcessError) as error:

@@ -57,6 +57,13 @@ RUN_ELSEWHERE = {
         ),
         "tests/nats/test_trio_machines.py",
     ),
+    **dict.fromkeys(
+        (
+            "leafcast node replace /emea --member m2",
+            "leafcast join URL --token TOKEN --listen m4.example:7522",
+        ),
+        "tests/nats/test_trio_machines.py",
+    ),
     "leafcast recover --from-member": "tests/nats/test_growth.py",
     "kubectl annotate rollout shop --overwrite leafcast.io/rollout-request='"
     '{"id": "7f3a", "action": "approve", "wave": "rest", "user": "jane"}\'': (

@@ -1,5 +1,7 @@
 """The doctor tells of each member that is lost, and of nothing where all are there."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from leafcast.doctor.findings import DoctorFacts, NodeFacts
@@ -60,6 +62,19 @@ def test_members_of_several_releases_are_named():
     check, fine = judged({**ROLES, "m3": {**ROLES["m3"], "version": "1.3.0"}}, SERVERS)
     assert (check.state, fine.state) == ("warning", "ok")
     assert "m2 is of 1.2.0, m3 is of 1.3.0" in check.said
+
+
+def test_a_lost_member_whose_place_is_taken_is_a_warning_that_says_how_far_that_is():
+    change = SimpleNamespace(lost="m2", came="m4", said="m4 comes in the place of m2: it waits")
+    roles = {name: said for name, said in ROLES.items() if name != "m2"}
+    servers = [SERVERS[0], MemberServer("m3", leads=True)]
+    members = member_forms(roles, servers, change)
+    assert [it["name"] for it in members] == ["m1", "m2", "m3", "m4"]
+    relay = NodeFacts("/emea", "relay", "up", store_bytes=2_000_000, members=members)
+    (check,) = member_checks(facts(relay))
+    assert (check.state, check.about) == ("warning", "/emea")
+    assert "m4 comes in the place of m2" in check.said
+    assert "leafcast node replace /emea --member" in check.remedy
 
 
 def test_nodes_that_run_once_are_not_told_of():

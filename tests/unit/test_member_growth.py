@@ -51,7 +51,8 @@ class Growing:
         for name in ("m2", "m3"):
             asked = with_fields(AWAY[name], path=CENTRE, key=public)
             seats.put(MemberSeat(CENTRE, name, b"p" * 32, NOW_MS, asked))
-        self.growth = MemberGrowth(centre, self.place, None, SystemClock(), DICE, self.changed.set)
+        changed = self.changed.set
+        self.growth = MemberGrowth(centre, self.place, None, SystemClock(), DICE, seats, changed)
 
     async def grow(self, host="m1.example:6222"):
         return await self.growth.grow("/", host=host)

@@ -102,6 +102,25 @@ def test_a_token_is_void_only_once_there_is_one_for_each_machine(tmp_path):
     assert given == ["m2", "m3", "m2"]
 
 
+def test_who_is_to_replace_a_member_waits_for_its_node_and_is_found_again(tmp_path):
+    seat = replace(SEAT, name="m4", replaces="m2")
+    seats = MemberSeats(tmp_path)
+    seats.put(seat, SEAT)
+    assert seats.replacing() == []
+    assert "in the place of m2" in judged(seat, ASKED, "1.0", 50_000).reason
+    asked = replace(seat, asked=ASKED)
+    seats.put(asked, replace(SEAT, asked=ASKED))
+    seats.wait(asked, "m3 has not caught up")
+    assert seats.why(asked) == "m3 has not caught up"
+    assert seats.why(SEAT) == ""
+    assert MemberSeats(tmp_path).replacing() == [asked]
+    seats.put(replace(asked, settings=b"sealed"))
+    assert seats.replacing() == []
+    late = judged(seat, with_fields(ASKED, now_ms=60_001), "1.0", 60_001)
+    assert late.refused
+    assert "leafcast node replace" in late.remedy
+
+
 def test_only_who_copies_may_be_active_and_no_other_one_once_a_node_runs_alone():
     assert Copying("m1").why_not("m1") == ""
     assert "m1 copies" in Copying("m1").why_not("m2")

@@ -18,6 +18,7 @@ from leafcast.cli.node_tokens import (
     add_token,
     check_writable,
     labels_text,
+    replace_member,
     tell_how_to_join,
     tell_if_only_here,
 )
@@ -269,6 +270,22 @@ def shrink(path: str, to: str, data_dir: Path | None) -> None:
     """
     _call(data_dir, "node-shrink", path=path, to=to)
     click.echo(f"{path} goes on alone at {to}: once it answers there, end the other two members.")
+
+
+@node.command()
+@click.argument("path", type=NodeAt(root=True), shell_complete=shell_completion.paths)
+@click.option("--member", required=True, metavar="MEMBER", help="The member that is lost for good.")
+@_token_file_option
+@_valid_option
+@data_dir_option
+def replace(path: str, member: str, file: Path | None, valid: int, data_dir: Path | None) -> None:
+    """Have a new machine take the place of a lost member of the centre (/), or of a relay.
+
+    It prints the line to run on that machine, which has a token, good once. Once the machine asks,
+    the two members that are left let the lost one in no more, and the new one gets what they have,
+    under another name. Nothing stops meanwhile. Both must be well, and the lost one must not run.
+    """
+    replace_member(data_dir, path, member, file, valid)
 
 
 @node.command()

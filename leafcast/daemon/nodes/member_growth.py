@@ -60,6 +60,7 @@ from schemas.values.refusals import RecordRefused
 from schemas.values.wire import replace as with_fields
 
 AGAIN_SECONDS = 1
+REASON_MAX = 500
 HEARD_SECONDS = 10.0
 """So long machines are waited for, which ask each second."""
 CENTRE = NodePath()
@@ -83,11 +84,12 @@ class MemberGrowth:
         enrolling: Enrolment,
         clock: Clock,
         dice: Dice,
+        seats: MemberSeats,
         changed_kind: Callable[[], None],
     ) -> None:
         self._centre, self._place, self._enrolling = centre, place, enrolling
         self._clock, self._dice, self._changed_kind = clock, dice, changed_kind
-        self._seats = MemberSeats(place.folder)
+        self._seats = seats
         # Who asked lately, and who fetched what it is told: seats, by node and name.
         self._asking: set[tuple[NodePath, str]] = set()
         self._handed: set[tuple[NodePath, str]] = set()
@@ -156,7 +158,9 @@ class MemberGrowth:
         try:
             asked = read_member_request(request.payload)
         except RecordRefused as error:
-            return MemberAnswer(REFUSED, request.digest, str(error)[:500], "join with this version")
+            return MemberAnswer(
+                REFUSED, request.digest, str(error)[:REASON_MAX], "join with this version"
+            )
         verdict = judged(seat, asked, self._release, self._clock.now().wall_ms)
         if verdict.refused:
             return MemberAnswer(REFUSED, request.digest, verdict.reason, verdict.remedy)
@@ -166,7 +170,9 @@ class MemberGrowth:
             return MemberAnswer(GRANTED, request.digest, settings=seat.settings)
         if seat.asked is None or with_fields(seat.asked, now_ms=asked.now_ms) != asked:
             self._seats.put(replace(seat, asked=asked))
-        return MemberAnswer(WAITS, request.digest, verdict.reason, again_seconds=AGAIN_SECONDS)
+        why = self._seats.why(seat)
+        reason = f"{verdict.reason}: {why}"[:REASON_MAX] if why else verdict.reason
+        return MemberAnswer(WAITS, request.digest, reason, again_seconds=AGAIN_SECONDS)
 
     @verb("node-grow")
     async def grow(self, path: str, *, host: str = LOOPBACK) -> Json:
@@ -182,7 +188,8 @@ class MemberGrowth:
             raise ApiError(
                 "Invalid", f"--host {error.what}: {error.reason}", error.remedy
             ) from error
-        seats = {seat.name: seat for seat in self._seats.of(where) if seat.asked is not None}
+        there = (seat for seat in self._seats.of(where) if not seat.replaces)
+        seats = {seat.name: seat for seat in there if seat.asked is not None}
         if lacking := [name for name in seat_names(where) if name not in seats]:
             message = f"no machine asked to be {' or '.join(lacking)} of {where} yet"
             remedy = f"`leafcast node add {where} --member` gives a token for `leafcast join` there"
@@ -346,6 +353,9 @@ class MemberGrowth:
         if kept_store(self._place.folder).key_file:
             message = "the centre cannot run once again: its store is encrypted, a copy is not"
             raise ApiError("Conflict", message, "leave it as it is, and back it up")
+        if (change := member.replacing.change) is not None and change.said:
+            remedy = "wait until it is done: `leafcast tree --members` shows it"
+            raise ApiError("Conflict", f"its members change: {change.said}", remedy)
         self._seats.forget(CENTRE)
         keep_copying(self._place.folder, Copying(to, alone=True))
         await member.tenure.settled()
