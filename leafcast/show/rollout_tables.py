@@ -35,10 +35,10 @@ def rollout_view(obj: Form, _now_ms: int) -> View:
     name = str(obj["metadata"]["name"])
     if not status.get("revision"):
         return Text.assemble((name, "bold"), "  ", status.get("message") or "waits for the centre")
-    parts: list[View | Text] = [Text.assemble((name, "bold"), "  ", _headline(status))]
+    parts: list[View | Text] = [Text.assemble((name, "bold"), "  ", rollout_headline(status))]
     if waves := status.get("waves", ()):
         parts.append(_waves(status, waves))
-    parts += [Text(line, overflow="fold") for line in _notes(status)]
+    parts += [Text(line, overflow="fold") for line in rollout_notes(status)]
     if status.get("next"):
         parts.append(Text.assemble("Next: ", (str(status["next"]), "bold"), overflow="fold"))
     return Group(*parts)
@@ -62,9 +62,30 @@ def history_view(obj: Form, now_ms: int) -> View:
     return table
 
 
+_UNATTENDED = {
+    "Waiting": "It goes on by itself once what it waits for is there.",
+    "Progressing": "It goes on by itself once this step holds what its wave asks for.",
+    "Soaking": "It goes on by itself when the wave has soaked, if nothing fails until then.",
+    "AwaitingApproval": "It stays as it is until somebody approves.",
+    "Paused": "It stays as it is until somebody resumes it.",
+    "Held": "It stays as it is until what holds it is mended or decided.",
+    "Aborted": "It stays aborted: the former content is in force where it went back.",
+    "Complete": "Nothing: all waves are done.",
+    "Partial": "Nothing: all waves are done, and not all destinations are in one of them.",
+}
+
+
+def unattended(status: Form) -> str:
+    """What happens next if nobody acts."""
+    wave = wave_in_hand(status)
+    if wave is not None and wave.get("phase") == "Failed":
+        return "It stays at this wave, which failed, until somebody mends the content or decides."
+    return _UNATTENDED.get(str(status.get("phase", "Waiting")), "")
+
+
 def _present(status: Form) -> str:
     """What the revision in hand is at: whether it goes on, or what keeps it."""
-    wave = _wave_in_hand(status)
+    wave = wave_in_hand(status)
     if wave is not None and wave.get("phase") == "Failed":
         return "failed"
     return _PHASES.get(str(status.get("phase")), "under way")
@@ -82,7 +103,7 @@ def rollouts_view(listed: Sequence[Form], now_ms: int) -> View:
         wave = status.get("waveName") if phase not in _ENDED else ""
         table.add_row(
             str(obj["metadata"]["name"]),
-            _placement(obj),
+            steered(obj),
             str(status.get("revision") or "-"),
             state,
             wave or "-",
@@ -92,18 +113,20 @@ def rollouts_view(listed: Sequence[Form], now_ms: int) -> View:
     return table
 
 
-def _placement(obj: Form) -> str:
+def steered(obj: Form) -> str:
+    """The placement that a Rollout steers, as commands take it: `epl/shop`."""
     said = obj["spec"]["placement"]
     shorts = {kind.kind: kind.short for kind in KINDS}
     return f"{shorts.get(said.get('kind') or 'EdgePlacement', 'epl')}/{said['name']}"
 
 
-def _headline(status: Form) -> Text:
+def rollout_headline(status: Form) -> Text:
+    """Which revision it is at, in which wave, and how that fares."""
     phase = str(status.get("phase", "Waiting"))
     said = [f"revision {status['revision']}"]
     if status.get("overRevision"):
         said[0] += f" over {status['overRevision']}"
-    wave = _wave_in_hand(status)
+    wave = wave_in_hand(status)
     if wave is not None and phase not in _ENDED:
         waves: Sequence[Form] = status["waves"]
         said.append(f"wave {waves.index(wave) + 1} of {len(waves)}, {wave['name']}: {_doing(wave)}")
@@ -113,7 +136,8 @@ def _headline(status: Form) -> Text:
     return Text("  ".join(said), style=_STYLES.get(phase, ""))
 
 
-def _wave_in_hand(status: Form) -> Form | None:
+def wave_in_hand(status: Form) -> Form | None:
+    """The wave that it is at."""
     waves: Sequence[Form] = status.get("waves", ())
     at = int(status.get("wave", 0))
     return waves[at - 1] if 0 < at <= len(waves) else None
@@ -143,11 +167,12 @@ def _waves(status: Form, waves: Sequence[Form]) -> Table:
     table.add_column("GATE")
     for wave in waves:
         counts = [_count(wave.get(title)) for title in _COUNTS]
-        table.add_row(str(wave["name"]), _far(status, wave), *counts, str(wave["gate"]))
+        table.add_row(str(wave["name"]), wave_state(status, wave), *counts, str(wave["gate"]))
     return table
 
 
-def _far(status: Form, wave: Form) -> Text:
+def wave_state(status: Form, wave: Form) -> Text:
+    """How far a wave is."""
     phase = wave.get("phase", "Pending")
     if status.get("phase") == "Aborted" and phase in _OPEN:
         return Text("aborted", style="red") if wave.get("step") else Text("not begun")
@@ -168,7 +193,8 @@ def _asks_before(wave: Form) -> bool:
     return asks and wave.get("phase", "Pending") == "Pending"
 
 
-def _notes(status: Form) -> Iterator[str]:
+def rollout_notes(status: Form) -> Iterator[str]:
+    """What else there is to know: pins, what is frozen or rejected, what it waits for."""
     if status.get("complete") is False:
         yield "Not all have answered yet: counts are at least."
     if status.get("late"):

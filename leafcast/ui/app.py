@@ -17,9 +17,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from leafcast.ask.failures import CallFailed, NotRunning
 from leafcast.ui.access import HEADERS, PageEntrance
-from leafcast.ui.live import LiveViews, TooManyWatchers, failure_form, whole_text
+from leafcast.ui.live import LOOK_SECONDS, LiveViews, TooManyWatchers, failure_form, whole_text
 from leafcast.ui.patches import harmless
-from leafcast.ui.views import NoSuchView, Views
+from leafcast.ui.views import PAUSES, NoSuchView, Views
 from relay.ports import Clock
 from relay.space_errors import SpaceError
 
@@ -133,7 +133,7 @@ class _Page:
 
         async def messages() -> AsyncGenerator[ServerSentEvent]:
             try:
-                async for message in self._live.watch(key, look):
+                async for message in self._live.watch(key, look, PAUSES.get(name, LOOK_SECONDS)):
                     yield ServerSentEvent(message.text, event=message.event)
             except TooManyWatchers:
                 said = {"code": "Busy", "message": "too many browsers look at it"}

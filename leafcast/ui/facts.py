@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Protocol
 
 from leafcast.ask.destinations import page_of, tier_of
 from leafcast.ask.failures import BadAnswer
 from leafcast.ask.pages import page_at
+from leafcast.ask.rollouts import rollout_named, rollouts
+from leafcast.doctor.asking import asked_facts
+from leafcast.doctor.checks import checks
+from leafcast.doctor.findings import Check
+from leafcast.doctor.space_checks import look_at_spaces
+from leafcast.ui.events_seen import EventsSeen
 from leafcast.ui.kept_session import KeptSession
 from leafcast.ui.rows import ROWS_MAX
+from relay.ports import Clock, Dice
+from relay.space_port import Object
 from schemas.records.asks import STATUS
 from schemas.records.placements import bare_name, kind_of, said_placement
 from schemas.values.identity import NodePath, mail_key
@@ -45,12 +54,33 @@ class PageFacts(Protocol):
         """What the verb `places` answers."""
         ...
 
+    async def rollouts(self) -> list[Object]:
+        """All Rollouts, by name."""
+        ...
+
+    async def rollout(self, name: str) -> Object:
+        """The Rollout of this name, or of the placement of this name."""
+        ...
+
+    async def events(self) -> list[Form]:
+        """What happened lately, the newest first."""
+        ...
+
+    async def waiting(self) -> tuple[list[Form], Form, list[Object]]:
+        """Who asks to be let in; what the verb `held` answers; all Rollouts."""
+        ...
+
+    async def doctor(self) -> list[Check]:
+        """What the doctor finds."""
+        ...
+
 
 class TreeFacts:
     """Of a tree that runs."""
 
-    def __init__(self, kept: KeptSession) -> None:
-        self._kept = kept
+    def __init__(self, kept: KeptSession, clock: Clock, dice: Dice) -> None:
+        self._kept, self._clock, self._dice = kept, clock, dice
+        self._events = EventsSeen()
 
     async def placements(self) -> Form:
         return await self._call("status", conditions=True)
@@ -81,6 +111,30 @@ class TreeFacts:
 
     async def places(self, search: str) -> Form:
         return await self._call("places", search=search)
+
+    async def rollouts(self) -> list[Object]:
+        async with self._kept.session() as session:
+            return await rollouts(session)
+
+    async def rollout(self, name: str) -> Object:
+        async with self._kept.session() as session:
+            return await rollout_named(session, name)
+
+    async def events(self) -> list[Form]:
+        seen = self._events
+        seen.take(await self._call("events", since=seen.through, run=seen.run))
+        return seen.newest_first()
+
+    async def waiting(self) -> tuple[list[Form], Form, list[Object]]:
+        nodes = await self._call("node-requests")
+        return nodes["requests"], await self._call("held"), await self.rollouts()
+
+    async def doctor(self) -> list[Check]:
+        async with self._kept.session() as session:
+            facts = await asked_facts(session.call, session.data_dir)
+            spaces = session.data_dir.spaces()
+        seen = await look_at_spaces(spaces, self._clock, self._dice)
+        return list(checks(replace(facts, spaces=seen)))
 
     async def _call(self, verb: str, **arguments: Any) -> Form:
         async with self._kept.session() as session:

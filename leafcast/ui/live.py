@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -18,6 +19,8 @@ from relay.ports import Clock
 from relay.space_errors import SpaceError
 
 LOOK_SECONDS = 1.0
+STILL_SECONDS = 2.0
+"""Who heard nothing for so long is told that there is nothing new yet."""
 SHARE = 4
 """A look that takes long is repeated after so many times as long: the tree has other work."""
 VIEWS_MAX = 100
@@ -32,7 +35,7 @@ class TooManyWatchers(Exception):
 
 
 class Message(NamedTuple):
-    """What a browser is sent: `whole`, `patch` or `failed`, and its JSON."""
+    """What a browser is sent: `whole`, `patch`, `failed` or `still`, and its JSON."""
 
     event: str
     text: str
@@ -43,6 +46,7 @@ class _Watched:
     """A view that somebody looks at; `version` counts what was seen."""
 
     look: Look
+    pause: float
     watchers: int = field(default=0, init=False)
     version: int = field(default=0, init=False)
     seen: Json | None = field(default=None, init=False)
@@ -83,35 +87,43 @@ class LiveViews:
             async with view.changed:
                 view.changed.notify_all()
 
-    async def watch(self, name: str, look: Look) -> AsyncGenerator[Message]:
+    async def watch(
+        self, name: str, look: Look, pause: float = LOOK_SECONDS
+    ) -> AsyncGenerator[Message]:
         """The view of this name, whole and then by what changes; raises TooManyWatchers.
 
-        Each second something comes, so that who hears nothing knows that nobody is there.
+        It is looked at each `pause` seconds at most. Something comes more often, so that who hears
+        nothing knows that nobody is there.
         """
         if sum(it.watchers for it in self._views.values()) >= WATCHERS_MAX:
             raise TooManyWatchers
         if name not in self._views and len(self._views) >= VIEWS_MAX:
             raise TooManyWatchers
-        view = self._views.setdefault(name, _Watched(look))
+        view = self._views.setdefault(name, _Watched(look, pause))
         view.watchers += 1
         if view.looking is None:
             view.looking = self._group.create_task(self._look(view), name=f"view {name}")
         told = 0
         try:
             while not self._ended:
-                async with view.changed:
-                    while view.version == told and not self._ended:
-                        await view.changed.wait()
-                    if view.version == told:
-                        return
-                    message = _message(view, told)
-                    told = view.version
-                yield message
+                await self._news(view, told)
+                if view.version > told:
+                    message, told = _message(view, told), view.version
+                    yield message
+                elif not self._ended:
+                    yield Message("still", "{}")
         finally:
             view.watchers -= 1
             if not view.watchers:
                 view.looking.cancel()
                 del self._views[name]
+
+    async def _news(self, view: _Watched, told: int) -> None:
+        """Wait until there is something new, but not for long."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(STILL_SECONDS), view.changed:
+                while view.version == told and not self._ended:
+                    await view.changed.wait()
 
     async def _look(self, view: _Watched) -> None:
         while True:
@@ -126,7 +138,7 @@ class LiveViews:
                 _noted(view, seen, failed, now.wall_ms)
                 view.changed.notify_all()
             took = now.seconds - began.seconds
-            await self._clock.sleep(max(LOOK_SECONDS - took, took * SHARE, 0.0))
+            await self._clock.sleep(max(view.pause - took, took * SHARE, 0.0))
 
 
 def _noted(view: _Watched, seen: Json | None, failed: Json | None, now_ms: int) -> None:

@@ -45,7 +45,9 @@ async def serve_tree(
         async with kept.session():
             pass
         try:
-            await serve(TreeFacts(kept), listening(host, port), host, tell, clock, dice)
+            await serve(
+                TreeFacts(kept, clock, dice), listening(host, port), host, tell, clock, dice
+            )
         finally:
             keeping.cancel()
 

@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from leafcast.ask.failures import CallFailed
-from leafcast.ui import rows
+from leafcast.ui import more_rows, rows
 from leafcast.ui.facts import PageFacts
 from relay.ports import Clock
 from schemas.values.identity import NodePath
@@ -15,6 +15,8 @@ from schemas.values.refusals import BadIdentity
 
 WORD_MAX_CHARACTERS = 1_000
 SKIP_MAX_DIGITS = 7
+PAUSES = {"doctor": 15.0, "requests": 3.0}
+"""How often a view is looked at that costs the tree more than others, in seconds."""
 
 Json = dict[str, Any]
 ViewWords = Mapping[str, str]
@@ -34,6 +36,11 @@ class Views:
             "placement": (frozenset({"name", "at", "after", "amiss"}), self._placement),
             "tree": (frozenset({"path", "skip", "search"}), self._tree),
             "places": (frozenset({"search"}), self._places),
+            "rollouts": (frozenset(), self._rollouts),
+            "rollout": (frozenset({"name"}), self._rollout),
+            "events": (frozenset({"search", "warnings"}), self._events),
+            "requests": (frozenset(), self._requests),
+            "doctor": (frozenset(), self._doctor),
         }
 
     def named(self, name: str, words: ViewWords) -> tuple[str, Callable[[], Awaitable[Json]]]:
@@ -80,6 +87,24 @@ class Views:
     async def _places(self, words: ViewWords) -> Json:
         found = await self._facts.places(words.get("search", ""))
         return {"rows": [{"id": it["path"], **it} for it in found["places"]], "more": found["more"]}
+
+    async def _rollouts(self, _: ViewWords) -> Json:
+        return {"rows": [more_rows.rollout_row(obj) for obj in await self._facts.rollouts()]}
+
+    async def _rollout(self, words: ViewWords) -> Json:
+        return more_rows.rollout_flow(await self._facts.rollout(words.get("name", "")))
+
+    async def _events(self, words: ViewWords) -> Json:
+        said = await self._facts.events()
+        return more_rows.event_rows(
+            said, words.get("search", ""), warnings=bool(words.get("warnings"))
+        )
+
+    async def _requests(self, _: ViewWords) -> Json:
+        return {"rows": more_rows.request_rows(*await self._facts.waiting())}
+
+    async def _doctor(self, _: ViewWords) -> Json:
+        return {"rows": more_rows.check_rows(await self._facts.doctor())}
 
 
 def _path(said: str) -> NodePath:

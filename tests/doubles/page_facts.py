@@ -4,6 +4,7 @@ from typing import Any
 
 from leafcast.ask.failures import CallFailed
 from leafcast.ask.tree_rank import worst_nodes_first
+from leafcast.doctor.findings import Check
 from schemas.values.identity import NodePath
 
 NOW_MS = 1_800_000_000_000
@@ -92,6 +93,25 @@ def tier_node(path: str, whole: int, *, role: str = "relay", **more) -> Form:
     return {**form, **own, **counts(whole, **more)}
 
 
+def event(reason: str, about: str, message: str, *, warning: bool = False, **more) -> Form:
+    kind = "Warning" if warning else "Normal"
+    form = {"sequence": 1, "type": kind, "reason": reason, "node": "/", "object": about}
+    return {**form, "message": message, "first_ms": NOW_MS, "last_ms": NOW_MS, "count": 1, **more}
+
+
+def wave(name: str, phase: str = "Pending", members: int | None = None, **more) -> Form:
+    counts = {} if members is None else {"members": members, "failing": 0, "waiting": 0}
+    counts |= {} if members is None else {"healthy": members, "unreachable": 0}
+    said = {"name": name, "percent": 10, **more.pop("definition", {})}
+    return {"name": name, "gate": "10%", "phase": phase, "definition": said, **counts, **more}
+
+
+def rollout(name: str, phase: str, waves: list[Form], **status) -> Form:
+    made = {"revision": 7, "phase": phase, "waves": waves, "history": [], **status}
+    spec = {"placement": {"name": name}}
+    return {"metadata": {"name": name}, "spec": spec, "status": made}
+
+
 class InventedFacts:
     """Regions with sites with edges, and placements that each is meant for all."""
 
@@ -101,6 +121,11 @@ class InventedFacts:
         # What is said instead of what follows from the shape, by path.
         self.nodes: dict[str, Form] = {}
         self.tiers: dict[str, Form] = {}
+        self.steering: list[Form] = []
+        self.happened: list[Form] = []
+        self.asking: list[Form] = []
+        self.held: Form = {"placements": {}, "inventory": {}, "spaces": {}, "ledger": ""}
+        self.found: list[Check] = []
         self.asked = 0
         self.fails: Exception | None = None
 
@@ -168,3 +193,26 @@ class InventedFacts:
             for at in found
         ]
         return {"places": forms, "more": 0}
+
+    async def rollouts(self) -> list[Form]:
+        self._answer()
+        return self.steering
+
+    async def rollout(self, name: str) -> Form:
+        self._answer()
+        for obj in self.steering:
+            if obj["metadata"]["name"] == name:
+                return obj
+        raise CallFailed("rollout", "NotFound", f"no Rollout {name}", "apply one")
+
+    async def events(self) -> list[Form]:
+        self._answer()
+        return self.happened
+
+    async def waiting(self) -> tuple[list[Form], Form, list[Form]]:
+        self._answer()
+        return self.asking, self.held, self.steering
+
+    async def doctor(self) -> list[Check]:
+        self._answer()
+        return self.found

@@ -67,6 +67,10 @@ def test_the_page_shows_the_tree_as_commands_do_and_is_there_again_after_a_resta
         assert [row["id"] for row in tier["rows"]] == sorted(below)
         assert [it["id"] for it in seen("places?search=site-2")["rows"]] == ["/region-1/site-2"]
 
+        assert "bad" not in {row["tone"] for row in seen("doctor")["rows"]}
+        assert "edgeplacement/page" in {row["object"] for row in seen("events")["rows"]}
+        assert seen("requests") == seen("rollouts") == {"rows": []}
+
         did(tree, "down")
         did(tree, "up", *SMALL)
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from leafcast.ask.failures import NotRunning
-from relay.adapters.clock import SystemClock
-from tests.doubles.page_facts import InventedFacts, condition, placement
+from tests.doubles.page_facts import InventedFacts
+from tests.doubles.page_scenes import hostile_facts, troubled_facts
 from tests.page_client import served
 
 CHROMIUM = shutil.which("chromium")
@@ -25,7 +25,10 @@ pytestmark = [
 ]
 SCREENSHOTS = os.environ.get("LEAFCAST_SCREENSHOTS", "")
 WIDE, NARROW = {"width": 1280, "height": 860}, {"width": 360, "height": 760}
-VIEWS = ("/placements", "/placements/epl/shop", "/tree", "/tree?as=table", "/tree/region-2")
+VIEWS = (
+    *("/placements", "/placements/epl/shop", "/tree", "/tree?as=table", "/tree/region-2"),
+    *("/rollouts", "/rollouts/shop", "/events", "/requests", "/doctor"),
+)
 SCRIPT = "<img src=x onerror='window.hurt=1'><script>window.hurt=1</script>\u202e\x1b[2J"
 WAIT_MS = 60_000
 
@@ -55,48 +58,6 @@ async def opened(facts, **settings):
         yield page, complaints, client.base
 
 
-PULL = ("deployments.apps/shop/web", "ImagePullBackOff: no image shop/web:2", 4, "/region-2/site-1")
-HOLD = {
-    "reason": "RolloutPaused",
-    "message": 'rollout "billing": paused by a person',
-    "since": "2026-11-15T06:00:00Z",
-    "destinations": 80,
-    "remedy": "leafcast rollout resume billing",
-}
-
-
-def shown_facts():
-    """A tree with something of all that may be amiss."""
-    facts = InventedFacts(8, 5, 3)
-    ago = SystemClock().now().wall_ms - 3_600_000
-    away = {"state": "unreachable", "silent_since_ms": ago}
-    silent = {"path": "/region-5", "since_ms": ago, "state": "unreachable", "destinations": 6}
-    ready = [condition("Synced"), condition("Healthy", "False", "Degraded", "4 are degraded")]
-    few = {"synced": 110, "healthy": 106, "failing": 4, "unreachable": 6, "wrong": [PULL]}
-    facts.listed = [
-        placement("shop", 120, conditions=ready, silent=[silent], **few),
-        placement("monitoring", 120, conditions=[condition("Synced"), condition("Healthy")]),
-        placement("bindingpolicy/ingress", 40, synced=31, complete=False),
-        placement("certificates", 0),
-        placement("billing", 120, held=[HOLD]),
-    ]
-    facts.nodes = {
-        "/": {"synced": 110, "healthy": 106, "failing": 4, "unreachable": 6},
-        "/region-2": {"failing": 4, "degraded": 4, "healthy": 11},
-        "/region-3": {"synced": 9, "healthy": 9, "complete": False},
-        "/region-5": {**away, "unreachable": 6, "synced": 9},
-        "/region-6": {"state": "stopped", "silent_since_ms": ago},
-        "/region-2/site-1": {"failing": 3, "synced": 0, "healthy": 0},
-    }
-    what, why, count, where = PULL
-    sample = {"severity": 0, "object": what, "reason": why, "count": count, "path": where}
-    facts.tiers["/region-2"] = {
-        "states": {"synced": 11, "failing": 4},
-        "exceptions": [sample],
-    }
-    return facts
-
-
 async def settled(page, address):
     """Go there, and wait until the view has come."""
     await page.goto(address)
@@ -104,7 +65,7 @@ async def settled(page, address):
 
 
 async def test_each_view_is_whole_in_light_dark_and_narrow():
-    async with opened(shown_facts()) as (page, complaints, base):
+    async with opened(troubled_facts()) as (page, complaints, base):
         for path in VIEWS:
             for name, scheme, size in (
                 ("light", "light", WIDE),
@@ -124,44 +85,7 @@ async def test_each_view_is_whole_in_light_dark_and_narrow():
 
 
 async def test_no_text_of_an_edge_becomes_a_script_or_an_element():
-    facts = InventedFacts(3, 2, 1)
-    wrong = [(SCRIPT, SCRIPT, 1, SCRIPT)]
-    said = {"reason": SCRIPT, "message": SCRIPT, "remedy": SCRIPT, "since": SCRIPT}
-    facts.listed = [
-        placement(
-            "shop",
-            6,
-            synced=5,
-            failing=1,
-            wrong=wrong,
-            held=[said],
-            problem=SCRIPT,
-            conditions=[condition(SCRIPT, SCRIPT, SCRIPT, SCRIPT)],
-            unreturned=[SCRIPT],
-            blocking=[SCRIPT],
-        ),
-    ]
-    amiss = {
-        "states": {SCRIPT: 1},
-        "health": {SCRIPT: 1},
-        "state": SCRIPT,
-        "wave": SCRIPT,
-        "exceptions": [
-            {"severity": 0, "object": SCRIPT, "reason": SCRIPT, "count": 1, "path": SCRIPT}
-        ],
-    }
-    facts.tiers = dict.fromkeys(("/region-1", "/region-1/site-1", "/region-1/site-1/edge-1"), amiss)
-    facts.nodes = {
-        "/region-1": {
-            "state": SCRIPT,
-            "sync_target": SCRIPT,
-            "lag": 1,
-            "role": SCRIPT,
-            "maintenance_until_ms": 4_000_000_000_000,
-            "maintenance_reason": SCRIPT,
-        }
-    }
-    async with opened(facts) as (page, complaints, base):
+    async with opened(hostile_facts(SCRIPT)) as (page, complaints, base):
         for path in (*VIEWS, "/placements/epl/shop?at=/region-1/site-1", "/tree/region-1"):
             await settled(page, base + path)
             assert await page.locator("main img, main script").count() == 0
@@ -199,7 +123,7 @@ async def test_a_page_whose_server_is_gone_says_so():
 
 
 async def test_all_is_reached_by_keyboard():
-    async with opened(shown_facts()) as (page, complaints, base):
+    async with opened(troubled_facts()) as (page, complaints, base):
         await settled(page, f"{base}/tree")
         for key in "jjkj":
             await page.keyboard.press(key)

@@ -14,6 +14,12 @@ from relay.core.instant import Instant
 pytestmark = pytest.mark.timeout(60)
 
 
+@pytest.fixture(autouse=True)
+def patient(monkeypatch):
+    """However slow the machine is, nobody is told that nothing is new."""
+    monkeypatch.setattr(live_module, "STILL_SECONDS", 50.0)
+
+
 class SteppedClock:
     """Its sleepers go on when the test says so."""
 
@@ -172,3 +178,10 @@ async def test_a_look_that_takes_long_is_repeated_more_seldom():
         await clock.step()
         await anext(messages)
         assert clock.slept - before == 12.0 + 3.0
+
+
+async def test_who_waits_for_long_is_told_that_somebody_is_there(monkeypatch):
+    monkeypatch.setattr(live_module, "STILL_SECONDS", 0.01)
+    async with views() as (live, _), aclosing(live.watch("v", Looked())) as messages:
+        assert (await anext(messages)).event == "whole"
+        assert (await anext(messages)).event == "still"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from itertools import groupby
@@ -21,14 +20,13 @@ from leafcast.cli.options.common import data_dir_option
 from leafcast.cli.printing import print_view
 from leafcast.cli.session_calls import in_session, until_signal
 from leafcast.data_dir import DataDir
+from leafcast.doctor.asking import asked_facts, free_bytes
 from leafcast.doctor.checks import checks
 from leafcast.doctor.findings import Check, DoctorFacts, SpaceFact, exit_code
 from leafcast.doctor.space_checks import look_at_spaces
 from relay.adapters.clock import SystemClock, SystemDice
-from schemas.values.wire import convert
 from schemas.values.wording import many
 
-ASK_SECONDS = 30.0
 NAMED_MAX = 8
 _MARKS = {"ok": ("✓", "green"), "warning": ("!", "yellow"), "failure": ("✗", "red")}
 
@@ -102,18 +100,15 @@ def _hanging(label: Text, said: Text, indent: int) -> RenderableType:
 
 def _facts(data_dir: Path | None) -> DoctorFacts:
     place = DataDir.at(data_dir)
-    there = next(folder for folder in (place.folder, *place.folder.parents) if folder.exists())
-    free = shutil.disk_usage(there).free
     try:
-        answer = in_session(data_dir, lambda session: session.call("doctor", seconds=ASK_SECONDS))
+        return in_session(data_dir, lambda it: asked_facts(it.call, it.data_dir))
     except (NotRunning, CallFailed) as error:
         now_ms = SystemClock().now().wall_ms
         hangs, folder = place.in_use(), str(place.folder)
         # The checks have a remedy of their own.
         reason = error.reason if isinstance(error, NotRunning) else error.message
+        free = free_bytes(place)
         return DoctorFacts(now_ms, folder, free, not_running=reason, hangs=hangs)
-    facts = convert(DoctorFacts, answer, "what the tree answers")
-    return replace(facts, folder=str(place.folder), free_bytes=free)
 
 
 def _spaces(data_dir: Path | None) -> list[SpaceFact]:

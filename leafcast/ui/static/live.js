@@ -33,6 +33,7 @@ export class Live {
       this.failed = { ...said.error, since: this.failed.since };
       this.onstate(this);
     });
+    source.addEventListener("still", () => { this.heard = performance.now(); this.onstate(this); });
     // Whoever is not let in gets no stream; the browser does not try again then.
     source.addEventListener("error", () => { if (source.readyState === EventSource.CLOSED) this.refused(); });
   }

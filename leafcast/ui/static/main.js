@@ -6,8 +6,14 @@ import { clockSays, moment, nowMs, since, tick } from "./words.js";
 import * as placements from "./view_placements.js";
 import * as placement from "./view_placement.js";
 import * as tree from "./view_tree.js";
+import * as rollouts from "./view_rollouts.js";
+import * as rollout from "./view_rollout.js";
+import * as events from "./view_events.js";
+import * as requests from "./view_requests.js";
+import * as doctor from "./view_doctor.js";
 
-const NAV = [["/placements", "Placements"], ["/tree", "Tree"]];
+const NAV = [["/placements", "Placements"], ["/tree", "Tree"], ["/rollouts", "Rollouts"], ["/events", "Events"], ["/requests", "Requests"], ["/doctor", "Doctor"]];
+const BADGE_MS = 10_000;
 const main = document.getElementById("main");
 const banner = document.getElementById("banner");
 const asOf = document.getElementById("as-of");
@@ -20,6 +26,9 @@ function route(url) {
   const [first = "", ...rest] = url.pathname.split("/").filter(Boolean).map(decodeURIComponent);
   if (first === "" || (first === "placements" && !rest.length)) return [placements, {}];
   if (first === "placements") return [placement, { ...words, name: rest.join("/") }];
+  if (first === "rollouts") return rest.length ? [rollout, { ...words, name: rest.join("/") }] : [rollouts, words];
+  const plain = { events, requests, doctor }[first];
+  if (plain && !rest.length) return [plain, words];
   if (first === "tree") return [tree, { ...words, path: `/${rest.join("/")}` }];
   return [null, {}];
 }
@@ -81,6 +90,7 @@ function tell() {
     const what = failed.away ? [h("b", {}, "The tree does not answer "), since(failed.since), `: ${failed.message}. `] : [h("b", {}, failed.message), ". "];
     fill(banner, what, of, failed.remedy ? `Do: ${failed.remedy}` : "");
   }
+  if (!view) main.setAttribute("aria-busy", "false");
   if (!view) fill(main, h("h1", {}, shown?.title ?? "Leafcast"), h("p", { class: "quiet" }, "Nothing was heard of it yet."));
 }
 
@@ -100,6 +110,19 @@ setInterval(() => { tick(); tell(); }, 1000);
 
 const nav = document.getElementById("nav");
 fill(nav, NAV.map(([path, name]) => h("a", { href: path }, name)));
+
+/** How many requests wait, beside the link to them. */
+async function count() {
+  const link = nav.querySelector("a[href='/requests']");
+  let waiting = 0;
+  try {
+    const answer = await fetch("/api/v1/requests");
+    if (answer.ok) waiting = (await answer.json()).view.rows.length;
+  } catch { /* The banner says that nobody answers. */ }
+  fill(link, "Requests", waiting ? [h("span", { class: "badge", "aria-hidden": "true" }, String(waiting)), h("span", { class: "hidden" }, `, ${waiting} waiting`)] : "");
+}
+count();
+setInterval(() => { if (!document.hidden) count(); }, BADGE_MS);
 
 const themes = ["system", "light", "dark"];
 const themeButton = document.getElementById("theme-button");
