@@ -5,19 +5,24 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Protocol
 
+from leafcast.ask.asked_space import key_form
 from leafcast.ask.destinations import page_of, tier_of
-from leafcast.ask.failures import BadAnswer
+from leafcast.ask.failures import BadAnswer, CallFailed
+from leafcast.ask.object_readers import objects_at
 from leafcast.ask.pages import page_at
 from leafcast.ask.rollouts import rollout_named, rollouts
+from leafcast.ask.upsynced import CopiesWanted
 from leafcast.doctor.asking import asked_facts
 from leafcast.doctor.checks import checks
 from leafcast.doctor.findings import Check
 from leafcast.doctor.space_checks import look_at_spaces
+from leafcast.ui.copies import CopyFacts
 from leafcast.ui.events_seen import EventsSeen
-from leafcast.ui.kept_session import KeptSession
+from leafcast.ui.kept_session import AWAY, KeptSession
 from leafcast.ui.rows import ROWS_MAX
 from relay.ports import Clock, Dice
 from relay.space_port import Object
+from schemas.objects.objects import ObjectKey
 from schemas.records.asks import STATUS
 from schemas.records.placements import bare_name, kind_of, said_placement
 from schemas.values.identity import NodePath, mail_key
@@ -72,6 +77,10 @@ class PageFacts(Protocol):
 
     async def doctor(self) -> list[Check]:
         """What the doctor finds."""
+        ...
+
+    async def copy(self, at: NodePath, key: ObjectKey) -> CopyFacts:
+        """What an object is meant to be at an edge, and what is there."""
         ...
 
 
@@ -135,6 +144,25 @@ class TreeFacts:
             spaces = session.data_dir.spaces()
         seen = await look_at_spaces(spaces, self._clock, self._dice)
         return list(checks(replace(facts, spaces=seen)))
+
+    async def copy(self, at: NodePath, key: ObjectKey) -> CopyFacts:
+        rendered: Form | None = None
+        live: Object | None = None
+        unrendered = unread = ""
+        async with self._kept.session() as session:
+            try:
+                rendered = await session.call("render", path=str(at), key=key_form(key))
+            except CallFailed as failed:
+                if failed.code in AWAY:
+                    raise
+                unrendered = str(failed)
+            wanted = CopiesWanted(key.group, key.resource, key.namespace, key.name)
+            try:
+                listed = await objects_at(session, str(at), wanted)
+                live = listed[0] if listed else None
+            except CallFailed as failed:
+                unread = str(failed)
+        return CopyFacts(rendered, live, unrendered, unread)
 
     async def _call(self, verb: str, **arguments: Any) -> Form:
         async with self._kept.session() as session:

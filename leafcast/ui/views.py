@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 
 from leafcast.ask.failures import CallFailed
 from leafcast.ui import more_rows, rows
+from leafcast.ui.copies import copy_form, object_key
 from leafcast.ui.facts import PageFacts
 from relay.ports import Clock
 from schemas.values.identity import NodePath
@@ -15,7 +16,7 @@ from schemas.values.refusals import BadIdentity
 
 WORD_MAX_CHARACTERS = 1_000
 SKIP_MAX_DIGITS = 7
-PAUSES = {"doctor": 15.0, "requests": 3.0}
+PAUSES = {"copy": 3.0, "doctor": 15.0, "requests": 3.0}
 """How often a view is looked at that costs the tree more than others, in seconds."""
 
 Json = dict[str, Any]
@@ -41,6 +42,7 @@ class Views:
             "events": (frozenset({"search", "warnings"}), self._events),
             "requests": (frozenset(), self._requests),
             "doctor": (frozenset(), self._doctor),
+            "copy": (frozenset({"at", "object"}), self._copy),
         }
 
     def named(self, name: str, words: ViewWords) -> tuple[str, Callable[[], Awaitable[Json]]]:
@@ -105,6 +107,14 @@ class Views:
 
     async def _doctor(self, _: ViewWords) -> Json:
         return {"rows": more_rows.check_rows(await self._facts.doctor())}
+
+    async def _copy(self, words: ViewWords) -> Json:
+        at, said = _path(words.get("at", "/")), words.get("object", "")
+        key = object_key(said)
+        if key is None:
+            remedy = "name it as deployments.apps/shop/web"
+            raise CallFailed("render", "Invalid", f'object: "{said}" names none', remedy)
+        return copy_form(key, await self._facts.copy(at, key))
 
 
 def _path(said: str) -> NodePath:

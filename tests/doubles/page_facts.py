@@ -5,6 +5,8 @@ from typing import Any
 from leafcast.ask.failures import CallFailed
 from leafcast.ask.tree_rank import worst_nodes_first
 from leafcast.doctor.findings import Check
+from leafcast.ui.copies import CopyFacts
+from schemas.objects.objects import ObjectKey
 from schemas.values.identity import NodePath
 
 NOW_MS = 1_800_000_000_000
@@ -126,6 +128,7 @@ class InventedFacts:
         self.asking: list[Form] = []
         self.held: Form = {"placements": {}, "inventory": {}, "spaces": {}, "ledger": ""}
         self.found: list[Check] = []
+        self.copies = CopyFacts(None, None, "it is not there", "")
         self.asked = 0
         self.fails: Exception | None = None
 
@@ -212,6 +215,10 @@ class InventedFacts:
     async def waiting(self) -> tuple[list[Form], Form, list[Form]]:
         self._answer()
         return self.asking, self.held, self.steering
+
+    async def copy(self, at: NodePath, key: ObjectKey) -> CopyFacts:
+        self._answer()
+        return self.copies
 
     async def doctor(self) -> list[Check]:
         self._answer()

@@ -1,6 +1,7 @@
 """Trees for the page: one with something of all that may be amiss, and a hostile one."""
 
 from leafcast.doctor.findings import Check
+from leafcast.ui.copies import CopyFacts
 from relay.adapters.clock import SystemClock
 from tests.doubles.page_facts import (
     InventedFacts,
@@ -38,12 +39,32 @@ def troubled_facts() -> InventedFacts:
         Check("Clocks", "warning", ahead, "", "run chrony there", "/region-2"),
         Check("Disks", "ok", "all have room"),
     ]
+    facts.copies = CopyFacts(rendered(deployment(3)), deployment(5))
     times = {"first_ms": ago, "last_ms": ago + 60_000}
     facts.happened = [
         event("Unreachable", "/region-5", "/region-5 is silent", warning=True, **times),
         event("Working", "edgeplacement/shop", "working at 106 of 120", **times | {"count": 4}),
     ]
     return facts
+
+
+def deployment(replicas: int, image: str = "shop/web:2") -> dict:
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "web", "namespace": "shop", "labels": {"app": "web"}},
+        "spec": {
+            "replicas": replicas,
+            "template": {"spec": {"containers": [{"name": "web", "image": image}]}},
+        },
+    }
+
+
+def rendered(obj: dict) -> dict:
+    """What the verb `render` answers, of which one field is put in."""
+    change = {"path": "spec.replicas", "before": 1, "after": 3, "source": "", "names": []}
+    nothing = {"properties": {}, "taken_off": {}, "nulls": [], "unsaid": [], "notes": []}
+    return {"object": obj, "changes": [{**change, "places": 1}], **nothing}
 
 
 def _placements(facts: InventedFacts, ago: int) -> None:
@@ -111,5 +132,6 @@ def hostile_facts(text: str) -> InventedFacts:
     facts.asking = [{"path": text, "said": text, "nkey": text, "askedMs": 1}]
     facts.held = {"placements": {text: text}, "inventory": {text: text}, "spaces": {text: text}}
     facts.held["ledger"] = text
+    facts.copies = CopyFacts(rendered(deployment(3, text)), deployment(5, text), text, text)
     facts.found = [Check(text, "failure", text, text, text, text), Check(text, "ok", text)]
     return facts

@@ -71,6 +71,9 @@ def test_the_page_shows_the_tree_as_commands_do_and_is_there_again_after_a_resta
         assert "edgeplacement/page" in {row["object"] for row in seen("events")["rows"]}
         assert seen("requests") == seen("rollouts") == {"rows": []}
 
+        copy = seen("copy?at=/region-1/site-1&object=secrets/page/door")
+        assert (copy["isThere"], copy["tone"]) == (True, "good")
+
         did(tree, "down")
         did(tree, "up", *SMALL)
 

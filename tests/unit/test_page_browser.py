@@ -28,6 +28,7 @@ WIDE, NARROW = {"width": 1280, "height": 860}, {"width": 360, "height": 760}
 VIEWS = (
     *("/placements", "/placements/epl/shop", "/tree", "/tree?as=table", "/tree/region-2"),
     *("/rollouts", "/rollouts/shop", "/events", "/requests", "/doctor"),
+    "/copy/region-2/site-1/edge-1?object=deployments.apps/shop/web",
 )
 SCRIPT = "<img src=x onerror='window.hurt=1'><script>window.hurt=1</script>\u202e\x1b[2J"
 WAIT_MS = 60_000
@@ -67,6 +68,7 @@ async def settled(page, address):
 async def test_each_view_is_whole_in_light_dark_and_narrow():
     async with opened(troubled_facts()) as (page, complaints, base):
         for path in VIEWS:
+            await settled(page, base + path)
             for name, scheme, size in (
                 ("light", "light", WIDE),
                 ("dark", "dark", WIDE),
@@ -74,7 +76,6 @@ async def test_each_view_is_whole_in_light_dark_and_narrow():
             ):
                 await page.emulate_media(color_scheme=scheme)
                 await page.set_viewport_size(size)
-                await settled(page, base + path)
                 wide = await page.evaluate("document.documentElement.scrollWidth")
                 assert wide <= size["width"], f"{path} is {wide} wide at {size['width']}"
                 assert await page.locator("main h1").inner_text()

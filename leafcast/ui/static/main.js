@@ -10,6 +10,7 @@ import * as rollouts from "./view_rollouts.js";
 import * as rollout from "./view_rollout.js";
 import * as events from "./view_events.js";
 import * as requests from "./view_requests.js";
+import * as copy from "./view_copy.js";
 import * as doctor from "./view_doctor.js";
 
 const NAV = [["/placements", "Placements"], ["/tree", "Tree"], ["/rollouts", "Rollouts"], ["/events", "Events"], ["/requests", "Requests"], ["/doctor", "Doctor"]];
@@ -29,6 +30,7 @@ function route(url) {
   if (first === "rollouts") return rest.length ? [rollout, { ...words, name: rest.join("/") }] : [rollouts, words];
   const plain = { events, requests, doctor }[first];
   if (plain && !rest.length) return [plain, words];
+  if (first === "copy") return [copy, { ...words, at: `/${rest.join("/")}` }];
   if (first === "tree") return [tree, { ...words, path: `/${rest.join("/")}` }];
   return [null, {}];
 }

@@ -2,7 +2,7 @@
 import { fill, h } from "./dom.js";
 import { table } from "./table.js";
 import { isAmiss } from "./view_placements.js";
-import { command, figure, many, placementAddress, share, sign, since, treeAddress } from "./words.js";
+import { command, copyAddress, figure, many, placementAddress, share, sign, since, treeAddress } from "./words.js";
 
 export const NAME = "placement";
 export const asked = ({ name, at, after, amiss }) => Object.fromEntries(Object.entries({ name, at, after, amiss }).filter(([, value]) => value));
@@ -57,7 +57,7 @@ export function draw(words, go) {
 
 function fault(it) {
   return h("li", { class: `note ${it.tone}` }, h("p", {}, sign(it.tone), h("b", {}, it.reason)),
-    h("p", { class: "quiet" }, `${it.objects || "no object"}; at ${many(it.count, "place")}, for example `, h("a", { href: treeAddress(it.example) }, it.example)),
+    h("p", { class: "quiet" }, `${it.objects || "no object"}; at ${many(it.count, "place")}, for example `, h("a", { href: it.exampleObject.includes("/") ? copyAddress(it.example, it.exampleObject) : treeAddress(it.example) }, it.exampleObject.includes("/") ? `${it.exampleObject} at ${it.example}` : it.example)),
     h("p", {}, it.cause), h("p", {}, "Do: ", it.remedy));
 }
 

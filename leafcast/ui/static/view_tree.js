@@ -2,7 +2,7 @@
 import { fill, h, keyed } from "./dom.js";
 import { table } from "./table.js";
 import { squarify } from "./treemap.js";
-import { command, figure, many, moment, placementAddress, share, sign, since, TONES, treeAddress } from "./words.js";
+import { command, copyAddress, figure, many, moment, placementAddress, share, sign, since, TONES, treeAddress } from "./words.js";
 
 export const NAME = "tree";
 const PAGE = 200;
@@ -27,6 +27,8 @@ export function draw(words, go) {
   ], () => (words.search ? `No node here has "${words.search}" in its name.` : "No nodes below."));
   const search = h("input", { type: "search", "aria-label": "Names with", placeholder: "names with …", value: words.search ?? "", onchange: (event) => go(link({ search: event.target.value.trim(), skip: "" })) });
   const pages = h("p", { class: "pages" });
+  const wanted = h("input", { type: "search", "aria-label": "A copy at this edge", placeholder: "deployments.apps/shop/web", size: "34", onchange: (event) => { if (event.target.value.trim()) go(copyAddress(path, event.target.value.trim())); } });
+  const copies = h("p", { hidden: true }, h("label", {}, "See a copy here: ", wanted));
   const level = h("section", {},
     h("div", { class: "toolbar" }, h("div", { class: "switch", role: "group", "aria-label": "Shown as" },
       h("a", { href: link({ as: "" }), "aria-current": asTable ? null : "true" }, "Map"), h("a", { href: link({ as: "table" }), "aria-current": asTable ? "true" : null }, "Table")), search),
@@ -36,7 +38,7 @@ export function draw(words, go) {
   if (!asTable) observer.observe(map);
   return {
     title,
-    element: h("div", {}, crumbs, head, notes, figures, said, level),
+    element: h("div", {}, crumbs, head, notes, figures, said, copies, level),
     update(view) {
       const { node } = view;
       fill(head, sign(node.tone), title);
@@ -45,6 +47,7 @@ export function draw(words, go) {
       fill(notes, view.held.map((it) => h("div", { class: "note held" }, h("p", {}, h("a", { href: placementAddress(it.of) }, it.of), ` held: ${it.said} `, since(it.sinceMs)), it.remedy ? h("p", {}, "Do: ", command(it.remedy)) : "")),
         node.children && !view.answers ? h("p", { class: "note away" }, `${path} does not answer now, so how its children are is not known. Their names and numbers are of the signed inventory.`) : "");
       level.hidden = !node.children;
+      copies.hidden = node.role !== "edge";
       fill(said, node.children ? levelText(view, words) : "");
       last = view;
       if (asTable) rows.update(view.rows);

@@ -1,0 +1,87 @@
+"""One copy at an edge: as it is meant, as it is there, in which fields these differ. Pure.
+
+Data of Secrets is in neither.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from leafcast.show.object_output import yaml_text
+from leafcast.show.rendering import rendering_lines
+from leafcast.ui.tones import Tone
+from relay.objects.differences import differing_fields
+from relay.objects.merge import merge_applied, wish_of
+from relay.objects.nulls import said_by
+from relay.space_port import Object
+from schemas.objects.objects import ObjectKey
+from schemas.objects.secret_values import without_secret_values
+from schemas.records.asks import REDACTED
+
+Form = Mapping[str, Any]
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class CopyFacts:
+    """What the centre renders, and what the edge has; why not, of what is None."""
+
+    rendered: Form | None
+    live: Object | None
+    unrendered: str = ""
+    # "" if the edge answered, and has none.
+    unread: str = ""
+
+
+def object_key(said: str) -> ObjectKey | None:
+    """`deployments.apps/shop/web`, `namespaces/shop`, as reports name objects; None of others."""
+    kind, _, place = said.partition("/")
+    resource, _, group = kind.partition(".")
+    namespace, slash, name = place.partition("/")
+    if not slash:
+        namespace, name = "", place
+    return ObjectKey(group, resource, namespace, name) if resource and name else None
+
+
+def copy_form(key: ObjectKey, found: CopyFacts) -> Json:
+    """The copy as the page shows it."""
+    meant = _shown(found.rendered["object"]) if found.rendered is not None else None
+    live = _shown(found.live) if found.live is not None else None
+    differs = _differing(meant, live) if meant is not None and live is not None else ()
+    is_secret = key.group_resource == ("", "secrets")
+    rules = () if found.rendered is None or is_secret else rendering_lines(found.rendered)
+    return {
+        "tone": _tone(found, differs),
+        "differs": list(differs),
+        "meant": yaml_text(meant) if meant is not None else "",
+        "live": yaml_text(live) if live is not None else "",
+        "rules": list(rules),
+        "notes": list(found.rendered["notes"]) if found.rendered is not None else [],
+        "unrendered": found.unrendered,
+        "unread": found.unread,
+        "isThere": live is not None,
+        "isSecret": is_secret,
+    }
+
+
+def _shown(obj: Object) -> Object:
+    """Without what a Secret holds, and without who manages which field."""
+    shown: Object = dict(without_secret_values(obj, REDACTED))
+    metadata = {it: said for it, said in shown["metadata"].items() if it != "managedFields"}
+    return {**shown, "metadata": metadata}
+
+
+def _differing(meant: Object, live: Object) -> tuple[str, ...]:
+    """The fields that are not as they are meant; what nobody said does not count."""
+    there = said_by(live)
+    return differing_fields(wish_of(there), wish_of(merge_applied(there, {}, said_by(meant))))
+
+
+def _tone(found: CopyFacts, differs: tuple[str, ...]) -> Tone:
+    if found.unread:
+        return "away"
+    if found.rendered is None:
+        return "none"
+    return "busy" if found.live is None or differs else "good"

@@ -1,0 +1,58 @@
+"""A copy at an edge: what differs from what is meant, and nothing of what a Secret holds."""
+
+import json
+
+import pytest
+
+from leafcast.ui.copies import CopyFacts, copy_form, object_key
+from schemas.objects.objects import ObjectKey
+from tests.doubles.page_scenes import deployment, rendered
+
+WEB = ObjectKey("apps", "deployments", "shop", "web")
+
+
+@pytest.mark.parametrize(
+    ("said", "key"),
+    [
+        ("deployments.apps/shop/web", WEB),
+        ("configmaps/shop/settings", ObjectKey("", "configmaps", "shop", "settings")),
+        ("namespaces/shop", ObjectKey("", "namespaces", "", "shop")),
+        ("clusterroles.rbac.authorization.k8s.io/a:b", None),
+        ("", None),
+        ("deployments.apps", None),
+        ("/shop/web", None),
+    ],
+)
+def test_an_object_is_named_as_reports_name_it(said, key):
+    if said.startswith("clusterroles"):
+        key = ObjectKey("rbac.authorization.k8s.io", "clusterroles", "", "a:b")
+    assert object_key(said) == key
+
+
+def test_only_fields_that_somebody_said_count_as_other():
+    live = deployment(5) | {"status": {"replicas": 5}}
+    live["metadata"]["uid"] = "1"
+    form = copy_form(WEB, CopyFacts(rendered(deployment(3)), live))
+    assert (form["differs"], form["tone"]) == (["spec.replicas"], "busy")
+    assert copy_form(WEB, CopyFacts(rendered(deployment(5)), live))["tone"] == "good"
+
+
+def test_which_rule_set_which_field_is_told():
+    form = copy_form(WEB, CopyFacts(rendered(deployment(3)), deployment(3)))
+    assert "spec.replicas: 3    from 1" in form["rules"]
+
+
+def test_a_copy_that_is_not_there_and_one_that_cannot_be_seen_are_two_things():
+    meant = rendered(deployment(3))
+    gone, unseen = CopyFacts(meant, None), CopyFacts(meant, None, "", "/s is unreachable")
+    assert [copy_form(WEB, it)["tone"] for it in (gone, unseen)] == ["busy", "away"]
+
+
+def test_nothing_that_a_secret_holds_is_shown_whoever_says_it():
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a", "namespace": "b"}}
+    secret |= {"data": {"key": "b3BlbiBzZXNhbWU="}, "stringData": {"other": "open sesame"}}
+    form = rendered(secret)
+    form["changes"][0] |= {"before": "closed sesame", "after": "open sesame"}
+    said = json.dumps(copy_form(ObjectKey("", "secrets", "b", "a"), CopyFacts(form, secret)))
+    assert "sesame" not in said
+    assert "b3Blb" not in said
