@@ -56,16 +56,20 @@ class Client:
         self.cookies: dict[str, str] = {}
 
     @asynccontextmanager
-    async def asked(self, path: str, method: str = "GET", **headers: str) -> AsyncIterator[Answer]:
+    async def asked(
+        self, path: str, method: str = "GET", body: str = "", **headers: str
+    ) -> AsyncIterator[Answer]:
         """The answer to one request; headers by their names with `_` for `-`."""
         place = urlsplit(self.base)
         reader, writer = await asyncio.open_connection(place.hostname, place.port)
         said = {"host": place.netloc, "connection": "close"}
         if self.cookies:
             said["cookie"] = "; ".join(f"{name}={value}" for name, value in self.cookies.items())
+        if body:
+            said["content-length"] = str(len(body.encode()))
         said |= {name.replace("_", "-"): value for name, value in headers.items()}
         lines = [f"{method} {path} HTTP/1.1", *(f"{name}: {value}" for name, value in said.items())]
-        writer.write("\r\n".join([*lines, "", ""]).encode())
+        writer.write("\r\n".join([*lines, "", body]).encode())
         try:
             status = int((await reader.readline()).split()[1])
             told: dict[str, str] = {}

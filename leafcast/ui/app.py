@@ -24,6 +24,7 @@ from relay.ports import Clock
 from relay.space_errors import SpaceError
 
 API = "/api/v1"
+PLAN_BYTES_MAX = 4_000_000
 _FILES = files("leafcast.ui") / "static"
 _TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 _NOT_FOUND_STATUS = {"NotFound": 404, "Invalid": 400}
@@ -48,6 +49,7 @@ def make_app(
     routes = [
         Route("/static/{name}", _static),
         Route(f"{API}/live/{{name}}", page.follow),
+        Route(f"{API}/plan", page.plan, methods=["POST"]),
         Route(f"{API}/{{name}}", page.once),
         # Each view has an address of its own, and the page finds out which.
         Route("/{address:path}", _shell),
@@ -123,6 +125,26 @@ class _Page:
     async def follow(self, request: Request) -> Response:
         return await self._answered(request, self._follow)
 
+    async def plan(self, request: Request) -> Response:
+        """What applying the body would do: YAML, sent by this page."""
+        # Each browser says with a POST where it comes from; without that nobody knows.
+        if "origin" not in request.headers:
+            return _refused(request, "another origin")
+        text = bytearray()
+        async for piece in request.stream():
+            text += piece
+            if len(text) > PLAN_BYTES_MAX:
+                remedy = "plan it by leafcast plan -f FILE"
+                said = {"code": "TooLarge", "message": f"more than {PLAN_BYTES_MAX} bytes"}
+                return JSONResponse({"error": {**said, "remedy": remedy, "away": False}}, 413)
+
+        async def planned(_: str, __: Mapping[str, str]) -> Response:
+            seen = harmless(await self._views.plan(text.decode(errors="replace")))
+            said = whole_text(seen, self._clock.now().wall_ms)
+            return Response(said, media_type="application/json")
+
+        return await self._answered(request, planned)
+
     async def _once(self, name: str, words: Mapping[str, str]) -> Response:
         _, look = self._views.named(name, words)
         seen = harmless(await look())
@@ -148,7 +170,8 @@ class _Page:
         answer: Callable[[str, Mapping[str, str]], Awaitable[Response]],
     ) -> Response:
         try:
-            return await answer(request.path_params["name"], dict(request.query_params))
+            name = request.path_params.get("name", "")
+            return await answer(name, dict(request.query_params))
         except NoSuchView as error:
             said = {"code": "Invalid", "message": str(error), "remedy": "", "away": False}
             return JSONResponse({"error": said}, 400)

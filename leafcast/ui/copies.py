@@ -25,7 +25,7 @@ Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class CopyFacts:
+class CopySeen:
     """What the centre renders, and what the edge has; why not, of what is None."""
 
     rendered: Form | None
@@ -45,7 +45,7 @@ def object_key(said: str) -> ObjectKey | None:
     return ObjectKey(group, resource, namespace, name) if resource and name else None
 
 
-def copy_form(key: ObjectKey, found: CopyFacts) -> Json:
+def copy_form(key: ObjectKey, found: CopySeen) -> Json:
     """The copy as the page shows it."""
     meant = _shown(found.rendered["object"]) if found.rendered is not None else None
     live = _shown(found.live) if found.live is not None else None
@@ -79,7 +79,7 @@ def _differing(meant: Object, live: Object) -> tuple[str, ...]:
     return differing_fields(wish_of(there), wish_of(merge_applied(there, {}, said_by(meant))))
 
 
-def _tone(found: CopyFacts, differs: tuple[str, ...]) -> Tone:
+def _tone(found: CopySeen, differs: tuple[str, ...]) -> Tone:
     if found.unread:
         return "away"
     if found.rendered is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -11,12 +12,13 @@ from leafcast.ask.failures import BadAnswer, CallFailed
 from leafcast.ask.object_readers import objects_at
 from leafcast.ask.pages import page_at
 from leafcast.ask.rollouts import rollout_named, rollouts
+from leafcast.ask.session import Session
 from leafcast.ask.upsynced import CopiesWanted
 from leafcast.doctor.asking import asked_facts
 from leafcast.doctor.checks import checks
 from leafcast.doctor.findings import Check
 from leafcast.doctor.space_checks import look_at_spaces
-from leafcast.ui.copies import CopyFacts
+from leafcast.ui.copies import CopySeen
 from leafcast.ui.events_seen import EventsSeen
 from leafcast.ui.kept_session import AWAY, KeptSession
 from leafcast.ui.rows import ROWS_MAX
@@ -79,16 +81,24 @@ class PageFacts(Protocol):
         """What the doctor finds."""
         ...
 
-    async def copy(self, at: NodePath, key: ObjectKey) -> CopyFacts:
+    async def copy(self, at: NodePath, key: ObjectKey) -> CopySeen:
         """What an object is meant to be at an edge, and what is there."""
         ...
 
+    async def plan(self, text: str) -> Form:
+        """What applying these manifests would do: see leafcast.cli.apply.pasted_plan."""
+        ...
+
+
+PlanText = Callable[[Session, str], Awaitable[Form]]
+
 
 class TreeFacts:
-    """Of a tree that runs."""
+    """Of a tree that runs; `plan_text` plans as the command `plan` does."""
 
-    def __init__(self, kept: KeptSession, clock: Clock, dice: Dice) -> None:
+    def __init__(self, kept: KeptSession, clock: Clock, dice: Dice, plan_text: PlanText) -> None:
         self._kept, self._clock, self._dice = kept, clock, dice
+        self._plan_text = plan_text
         self._events = EventsSeen()
 
     async def placements(self) -> Form:
@@ -145,7 +155,7 @@ class TreeFacts:
         seen = await look_at_spaces(spaces, self._clock, self._dice)
         return list(checks(replace(facts, spaces=seen)))
 
-    async def copy(self, at: NodePath, key: ObjectKey) -> CopyFacts:
+    async def copy(self, at: NodePath, key: ObjectKey) -> CopySeen:
         rendered: Form | None = None
         live: Object | None = None
         unrendered = unread = ""
@@ -162,7 +172,11 @@ class TreeFacts:
                 live = listed[0] if listed else None
             except CallFailed as failed:
                 unread = str(failed)
-        return CopyFacts(rendered, live, unrendered, unread)
+        return CopySeen(rendered, live, unrendered, unread)
+
+    async def plan(self, text: str) -> Form:
+        async with self._kept.session() as session:
+            return await self._plan_text(session, text)
 
     async def _call(self, verb: str, **arguments: Any) -> Form:
         async with self._kept.session() as session:

@@ -7,6 +7,7 @@ from typing import Any
 
 from leafcast.doctor.findings import Check
 from leafcast.show.holds import milliseconds
+from leafcast.show.plans import object_name
 from leafcast.show.rollout_tables import (
     rollout_headline,
     rollout_notes,
@@ -34,6 +35,15 @@ _WAVES: Mapping[str, Tone] = {
     "AwaitingApproval": "held",
     "Progressing": "busy",
     "Soaking": "busy",
+}
+_ACTIONS: Mapping[str, Tone] = {
+    "delete": "bad",
+    "held": "held",
+    "keep": "held",
+    "orphan": "held",
+    "frozen": "held",
+    "create": "busy",
+    "update": "busy",
 }
 _CHECKS: Mapping[str, Tone] = {"ok": "good", "warning": "held", "failure": "bad"}
 _COUNTS = ("members", "healthy", "failing", "waiting", "unreachable")
@@ -193,3 +203,27 @@ def check_rows(found: Sequence[Check]) -> list[Json]:
         }
         for at, check in ranked
     ]
+
+
+def plan_form(found: Form) -> Json:
+    """A plan: what becomes of each object, what is alike at several destinations in one row."""
+    return {
+        "reach": found["reach"],
+        "centre": found["centre"],
+        "objects": [{"id": name, "verb": verb} for name, verb in found["objects"].items()],
+        "waves": found["waves"],
+        "rows": [
+            {
+                "id": str(at),
+                "tone": _ACTIONS.get(group["row"]["action"], "none"),
+                "action": group["row"]["action"],
+                "object": object_name(group["row"]["key"]),
+                "destination": group["row"]["destination"],
+                "more": group["count"] - 1,
+                "why": group["why"],
+            }
+            for at, group in enumerate(found["groups"])
+        ],
+        "rest": max(0, found["all"] - found["rows"]),
+        "notes": found["notes"],
+    }

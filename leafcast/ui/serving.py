@@ -12,10 +12,11 @@ import uvicorn
 
 from leafcast.ui.access import Address, PageEntrance
 from leafcast.ui.app import make_app
-from leafcast.ui.facts import PageFacts, TreeFacts
+from leafcast.ui.facts import PageFacts, PlanText, TreeFacts
 from leafcast.ui.kept_session import KeptSession
 from leafcast.ui.live import LiveViews
 from leafcast.ui.views import Views
+from relay.adapters.clock import SystemClock, SystemDice
 from relay.ports import Clock, Dice
 from schemas.values.faults import Unusable
 
@@ -32,22 +33,22 @@ class PagePortTaken(Unusable):
 
 
 async def serve_tree(
-    data_dir: Path | None, host: str, port: int, tell: TellAddress, clock: Clock, dice: Dice
+    data_dir: Path | None, place: tuple[str, int], tell: TellAddress, plan_text: PlanText
 ) -> None:
-    """Serve the page of the tree of a data directory until cancelled.
+    """Serve the page of the tree of a data directory at a host and port until cancelled.
 
     `tell` is told the address for the next browser, again each time that one was used. Raises
     PagePortTaken, and NotRunning if there is no tree at the start.
     """
+    (host, port), clock, dice = place, SystemClock(), SystemDice()
     kept = KeptSession(data_dir, clock)
     async with asyncio.TaskGroup() as group:
         keeping = group.create_task(kept.keep())
         async with kept.session():
             pass
         try:
-            await serve(
-                TreeFacts(kept, clock, dice), listening(host, port), host, tell, clock, dice
-            )
+            facts = TreeFacts(kept, clock, dice, plan_text)
+            await serve(facts, listening(host, port), host, tell, clock, dice)
         finally:
             keeping.cancel()
 

@@ -116,6 +116,10 @@ class Views:
             raise CallFailed("render", "Invalid", f'object: "{said}" names none', remedy)
         return copy_form(key, await self._facts.copy(at, key))
 
+    async def plan(self, text: str) -> Json:
+        """What applying manifests would do; raises as facts do."""
+        return more_rows.plan_form(await self._facts.plan(text))
+
 
 def _path(said: str) -> NodePath:
     try:

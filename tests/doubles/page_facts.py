@@ -5,7 +5,7 @@ from typing import Any
 from leafcast.ask.failures import CallFailed
 from leafcast.ask.tree_rank import worst_nodes_first
 from leafcast.doctor.findings import Check
-from leafcast.ui.copies import CopyFacts
+from leafcast.ui.copies import CopySeen
 from schemas.objects.objects import ObjectKey
 from schemas.values.identity import NodePath
 
@@ -128,7 +128,8 @@ class InventedFacts:
         self.asking: list[Form] = []
         self.held: Form = {"placements": {}, "inventory": {}, "spaces": {}, "ledger": ""}
         self.found: list[Check] = []
-        self.copies = CopyFacts(None, None, "it is not there", "")
+        self.plans: Form = {}
+        self.copies = CopySeen(None, None, "it is not there", "")
         self.asked = 0
         self.fails: Exception | None = None
 
@@ -216,7 +217,13 @@ class InventedFacts:
         self._answer()
         return self.asking, self.held, self.steering
 
-    async def copy(self, at: NodePath, key: ObjectKey) -> CopyFacts:
+    async def plan(self, text: str) -> Form:
+        self._answer()
+        if text == "wrong":
+            raise CallFailed("plan", "Invalid", "pasted text:1: no YAML", "mend it and plan again")
+        return self.plans
+
+    async def copy(self, at: NodePath, key: ObjectKey) -> CopySeen:
         self._answer()
         return self.copies
 

@@ -1,7 +1,9 @@
 """Trees for the page: one with something of all that may be amiss, and a hostile one."""
 
+from typing import Any
+
 from leafcast.doctor.findings import Check
-from leafcast.ui.copies import CopyFacts
+from leafcast.ui.copies import CopySeen
 from relay.adapters.clock import SystemClock
 from tests.doubles.page_facts import (
     InventedFacts,
@@ -22,6 +24,24 @@ HOLD = {
 }
 REVISION = {"number": 7, "time": "2026-11-20T10:00:00Z", "user": "ada", "cause": "web 2.1"}
 
+WEB = ["apps", "deployments", "shop", "web"]
+PLAN = {
+    "reach": "1 placement, 3 destinations: 3 deletions",
+    "centre": "at the centre: 1 created",
+    "objects": {"shop/deployments.apps/web": "created"},
+    "waves": ["edgeplacement/shop goes out in 2 waves: canary 1, rest 2"],
+    "groups": [
+        {
+            "row": {"action": "delete", "key": WEB, "destination": "/region-1/site-1"},
+            "count": 3,
+            "why": "no longer selected",
+        }
+    ],
+    "rows": 3,
+    "all": 12,
+    "notes": ["this deletes what holds data"],
+}
+
 
 def troubled_facts() -> InventedFacts:
     """Something of each kind of trouble, an hour old."""
@@ -39,7 +59,8 @@ def troubled_facts() -> InventedFacts:
         Check("Clocks", "warning", ahead, "", "run chrony there", "/region-2"),
         Check("Disks", "ok", "all have room"),
     ]
-    facts.copies = CopyFacts(rendered(deployment(3)), deployment(5))
+    facts.copies = CopySeen(rendered(deployment(3)), deployment(5))
+    facts.plans = PLAN
     times = {"first_ms": ago, "last_ms": ago + 60_000}
     facts.happened = [
         event("Unreachable", "/region-5", "/region-5 is silent", warning=True, **times),
@@ -132,6 +153,15 @@ def hostile_facts(text: str) -> InventedFacts:
     facts.asking = [{"path": text, "said": text, "nkey": text, "askedMs": 1}]
     facts.held = {"placements": {text: text}, "inventory": {text: text}, "spaces": {text: text}}
     facts.held["ledger"] = text
-    facts.copies = CopyFacts(rendered(deployment(3, text)), deployment(5, text), text, text)
+    facts.copies = CopySeen(rendered(deployment(3, text)), deployment(5, text), text, text)
+    row = {"action": text, "key": ["", text, text, text], "destination": text}
+    group = {"row": row, "count": 2, "why": text}
+    words: dict[str, Any] = {
+        "reach": text,
+        "centre": text,
+        "objects": {text: text},
+        "waves": [text],
+    }
+    facts.plans = {**words, "groups": [group], "rows": 2, "all": 2, "notes": [text]}
     facts.found = [Check(text, "failure", text, text, text, text), Check(text, "ok", text)]
     return facts

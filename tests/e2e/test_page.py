@@ -29,6 +29,31 @@ spec: {locationSelectors: [{}], downsync: [{namespaces: [page]}]}
 """
 
 
+def _says_what_commands_say(tree, seen):
+    (row,) = seen("placements")["rows"]
+    assert (row["id"], row["tone"], row["delivered"]) == (
+        "epl/page",
+        "good",
+        {"n": 2, "of": 2, "exact": True},
+    )
+    below = {row["id"]: row for row in seen("tree?path=/region-1")["rows"]}
+    told = {it["path"]: it for it in tree.json("tree")["nodes"]}
+    assert below.keys() == {path for path in told if path.startswith("/region-1/")}
+    for path, row in below.items():
+        assert (row["state"], row["objects"]) == ("up", told[path]["objects_applied"])
+        assert (row["target"], row["edges"]) == (told[path]["sync_target"], 1)
+    tier = seen("placement?name=page&at=/region-1")
+    assert [row["id"] for row in tier["rows"]] == sorted(below)
+    assert [it["id"] for it in seen("places?search=site-2")["rows"]] == ["/region-1/site-2"]
+
+    assert "bad" not in {row["tone"] for row in seen("doctor")["rows"]}
+    assert "edgeplacement/page" in {row["object"] for row in seen("events")["rows"]}
+    assert seen("requests") == seen("rollouts") == {"rows": []}
+
+    copy = seen("copy?at=/region-1/site-1&object=secrets/page/door")
+    assert (copy["isThere"], copy["tone"]) == (True, "good")
+
+
 def test_the_page_shows_the_tree_as_commands_do_and_is_there_again_after_a_restart(tmp_path):
     tree = Program(tmp_path)
     did(tree, "up", *SMALL)
@@ -51,29 +76,7 @@ def test_the_page_shows_the_tree_as_commands_do_and_is_there_again_after_a_resta
             return json.loads(text)["view"]
 
         browser.open(address, timeout=WAIT_SECONDS).close()
-        (row,) = seen("placements")["rows"]
-        assert (row["id"], row["tone"], row["delivered"]) == (
-            "epl/page",
-            "good",
-            {"n": 2, "of": 2, "exact": True},
-        )
-        below = {row["id"]: row for row in seen("tree?path=/region-1")["rows"]}
-        told = {it["path"]: it for it in tree.json("tree")["nodes"]}
-        assert below.keys() == {path for path in told if path.startswith("/region-1/")}
-        for path, row in below.items():
-            assert (row["state"], row["objects"]) == ("up", told[path]["objects_applied"])
-            assert (row["target"], row["edges"]) == (told[path]["sync_target"], 1)
-        tier = seen("placement?name=page&at=/region-1")
-        assert [row["id"] for row in tier["rows"]] == sorted(below)
-        assert [it["id"] for it in seen("places?search=site-2")["rows"]] == ["/region-1/site-2"]
-
-        assert "bad" not in {row["tone"] for row in seen("doctor")["rows"]}
-        assert "edgeplacement/page" in {row["object"] for row in seen("events")["rows"]}
-        assert seen("requests") == seen("rollouts") == {"rows": []}
-
-        copy = seen("copy?at=/region-1/site-1&object=secrets/page/door")
-        assert (copy["isThere"], copy["tone"]) == (True, "good")
-
+        _says_what_commands_say(tree, seen)
         did(tree, "down")
         did(tree, "up", *SMALL)
 

@@ -5,9 +5,11 @@ import re
 import pytest
 
 from leafcast.ask.failures import CallFailed, NotRunning
+from leafcast.ui import app
 from leafcast.ui.serving import PagePortTaken, listening
 from relay.adapters.clock import SystemClock
 from tests.doubles.page_facts import InventedFacts, placement
+from tests.doubles.page_scenes import PLAN
 from tests.page_client import let_in, served
 
 pytestmark = pytest.mark.timeout(60)
@@ -150,6 +152,39 @@ async def test_what_is_wrong_is_said_with_its_remedy(path, status):
     async with let_in(InventedFacts()) as client, client.asked(path) as answer:
         assert answer.status == status
         assert (await answer.json())["error"]["message"]
+
+
+async def test_manifests_are_planned_for_this_page_alone():
+    facts = InventedFacts()
+    facts.plans = PLAN
+    async with let_in(facts) as client:
+        async with client.asked("/api/v1/plan", "POST", "kind: A", origin=client.base) as answer:
+            view = (await answer.json())["view"]
+        assert view["reach"] == PLAN["reach"]
+        (row,) = view["rows"]
+        assert (row["object"], row["action"], row["more"]) == (
+            "shop/deployments.apps/web",
+            "delete",
+            2,
+        )
+        assert view["rest"] == 9
+        # Which page asks is said by each browser.
+        for said in ({}, {"origin": "http://evil.example"}):
+            async with client.asked("/api/v1/plan", "POST", "kind: A", **said) as answer:
+                assert answer.status == 403
+        async with client.asked("/api/v1/plan", "POST", "wrong", origin=client.base) as answer:
+            assert answer.status == 400
+            assert "no YAML" in (await answer.json())["error"]["message"]
+        async with client.asked("/api/v1/plan") as answer:
+            assert answer.status == 400
+
+
+async def test_a_plan_of_too_much_is_refused_before_it_is_read_whole(monkeypatch):
+    monkeypatch.setattr(app, "PLAN_BYTES_MAX", 10)
+    async with let_in(InventedFacts()) as client:
+        body, origin = "x" * 11, client.base
+        async with client.asked("/api/v1/plan", "POST", body, origin=origin) as answer:
+            assert answer.status == 413
 
 
 async def test_a_tree_that_does_not_answer_is_said_to_be_away():

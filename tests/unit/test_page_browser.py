@@ -27,7 +27,7 @@ SCREENSHOTS = os.environ.get("LEAFCAST_SCREENSHOTS", "")
 WIDE, NARROW = {"width": 1280, "height": 860}, {"width": 360, "height": 760}
 VIEWS = (
     *("/placements", "/placements/epl/shop", "/tree", "/tree?as=table", "/tree/region-2"),
-    *("/rollouts", "/rollouts/shop", "/events", "/requests", "/doctor"),
+    *("/rollouts", "/rollouts/shop", "/events", "/requests", "/doctor", "/plan"),
     "/copy/region-2/site-1/edge-1?object=deployments.apps/shop/web",
 )
 SCRIPT = "<img src=x onerror='window.hurt=1'><script>window.hurt=1</script>\u202e\x1b[2J"
@@ -63,6 +63,10 @@ async def settled(page, address):
     """Go there, and wait until the view has come."""
     await page.goto(address)
     await page.wait_for_selector("main[aria-busy='false']")
+    if address.endswith("/plan"):
+        await page.fill("textarea", "kind: A")
+        await page.click("main button")
+        await page.wait_for_selector("main table")
 
 
 async def test_each_view_is_whole_in_light_dark_and_narrow():

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from leafcast.ui.copies import CopyFacts, copy_form, object_key
+from leafcast.ui.copies import CopySeen, copy_form, object_key
 from schemas.objects.objects import ObjectKey
 from tests.doubles.page_scenes import deployment, rendered
 
@@ -32,19 +32,19 @@ def test_an_object_is_named_as_reports_name_it(said, key):
 def test_only_fields_that_somebody_said_count_as_other():
     live = deployment(5) | {"status": {"replicas": 5}}
     live["metadata"]["uid"] = "1"
-    form = copy_form(WEB, CopyFacts(rendered(deployment(3)), live))
+    form = copy_form(WEB, CopySeen(rendered(deployment(3)), live))
     assert (form["differs"], form["tone"]) == (["spec.replicas"], "busy")
-    assert copy_form(WEB, CopyFacts(rendered(deployment(5)), live))["tone"] == "good"
+    assert copy_form(WEB, CopySeen(rendered(deployment(5)), live))["tone"] == "good"
 
 
 def test_which_rule_set_which_field_is_told():
-    form = copy_form(WEB, CopyFacts(rendered(deployment(3)), deployment(3)))
+    form = copy_form(WEB, CopySeen(rendered(deployment(3)), deployment(3)))
     assert "spec.replicas: 3    from 1" in form["rules"]
 
 
 def test_a_copy_that_is_not_there_and_one_that_cannot_be_seen_are_two_things():
     meant = rendered(deployment(3))
-    gone, unseen = CopyFacts(meant, None), CopyFacts(meant, None, "", "/s is unreachable")
+    gone, unseen = CopySeen(meant, None), CopySeen(meant, None, "", "/s is unreachable")
     assert [copy_form(WEB, it)["tone"] for it in (gone, unseen)] == ["busy", "away"]
 
 
@@ -53,6 +53,6 @@ def test_nothing_that_a_secret_holds_is_shown_whoever_says_it():
     secret |= {"data": {"key": "b3BlbiBzZXNhbWU="}, "stringData": {"other": "open sesame"}}
     form = rendered(secret)
     form["changes"][0] |= {"before": "closed sesame", "after": "open sesame"}
-    said = json.dumps(copy_form(ObjectKey("", "secrets", "b", "a"), CopyFacts(form, secret)))
+    said = json.dumps(copy_form(ObjectKey("", "secrets", "b", "a"), CopySeen(form, secret)))
     assert "sesame" not in said
     assert "b3Blb" not in said

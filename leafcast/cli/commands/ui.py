@@ -8,7 +8,6 @@ import click
 
 from leafcast.cli.options.common import data_dir_option
 from leafcast.cli.session_calls import until_signal
-from relay.adapters.clock import SystemClock, SystemDice
 
 PORT = 7780
 LOOPBACK = "127.0.0.1"
@@ -30,6 +29,7 @@ def ui(port: int, data_dir: Path | None) -> None:
     next. The page reads, and changes nothing. It asks the tree as commands do, and nothing else.
     """
     # Here, as no other command serves anything.
+    from leafcast.cli.apply.pasted_plan import planned_text  # noqa: PLC0415
     from leafcast.ui.serving import serve_tree  # noqa: PLC0415
 
-    until_signal(serve_tree(data_dir, LOOPBACK, port, click.echo, SystemClock(), SystemDice()))
+    until_signal(serve_tree(data_dir, (LOOPBACK, port), click.echo, planned_text))

@@ -11,9 +11,10 @@ import * as rollout from "./view_rollout.js";
 import * as events from "./view_events.js";
 import * as requests from "./view_requests.js";
 import * as copy from "./view_copy.js";
+import * as plan from "./view_plan.js";
 import * as doctor from "./view_doctor.js";
 
-const NAV = [["/placements", "Placements"], ["/tree", "Tree"], ["/rollouts", "Rollouts"], ["/events", "Events"], ["/requests", "Requests"], ["/doctor", "Doctor"]];
+const NAV = [["/placements", "Placements"], ["/tree", "Tree"], ["/rollouts", "Rollouts"], ["/events", "Events"], ["/requests", "Requests"], ["/plan", "Plan"], ["/doctor", "Doctor"]];
 const BADGE_MS = 10_000;
 const main = document.getElementById("main");
 const banner = document.getElementById("banner");
@@ -28,7 +29,7 @@ function route(url) {
   if (first === "" || (first === "placements" && !rest.length)) return [placements, {}];
   if (first === "placements") return [placement, { ...words, name: rest.join("/") }];
   if (first === "rollouts") return rest.length ? [rollout, { ...words, name: rest.join("/") }] : [rollouts, words];
-  const plain = { events, requests, doctor }[first];
+  const plain = { events, requests, plan, doctor }[first];
   if (plain && !rest.length) return [plain, words];
   if (first === "copy") return [copy, { ...words, at: `/${rest.join("/")}` }];
   if (first === "tree") return [tree, { ...words, path: `/${rest.join("/")}` }];
@@ -63,13 +64,15 @@ function show() {
   document.title = `${drawn.title} - Leafcast`;
   fill(main, drawn.element);
   shown = drawn;
+  fill(asOf, "");
+  main.setAttribute("aria-busy", view.NAME ? "true" : "false");
+  window.scrollTo(0, 0);
+  if (!view.NAME) return;
   live = new Live(view.NAME, asked, (seen, asOfMs) => {
     clockSays(asOfMs);
     drawn.update(seen);
     main.setAttribute("aria-busy", "false");
   }, tell);
-  main.setAttribute("aria-busy", "true");
-  window.scrollTo(0, 0);
 }
 
 /** Says of when the figures are, and if nobody answers since when. */
