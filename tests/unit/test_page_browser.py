@@ -39,7 +39,8 @@ async def browser():
     playwright = pytest.importorskip("playwright.async_api")
     async with playwright.async_playwright() as driver:
         started = await driver.chromium.launch(
-            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"]
+            executable_path=CHROMIUM,
+            args=["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"],
         )
         yield started
         await started.close()

@@ -1,7 +1,7 @@
 // What happened lately, the newest first.
 import { fill, h } from "./dom.js";
 import { table } from "./table.js";
-import { address, figure, moment, placementAddress, sign, treeAddress } from "./words.js";
+import { address, figure, moment, placementAddress, treeAddress } from "./words.js";
 
 export const NAME = "events";
 export const asked = ({ search, warnings }) => Object.fromEntries(Object.entries({ search, warnings }).filter(([, value]) => value));
@@ -13,7 +13,7 @@ export function draw(words, go) {
   const said = h("p", { class: "quiet" });
   const rows = table("Events, the newest first", [
     ["When", (row) => h("time", { datetime: new Date(row.lastMs).toISOString(), title: `first ${moment(row.firstMs)}` }, moment(row.lastMs)), "when"],
-    ["Reason", (row) => [sign(row.tone), row.reason]],
+    ["Reason", (row) => (row.type === "Warning" ? h("span", { class: "text away" }, "! ", row.reason) : row.reason)],
     ["Node", (row) => h("a", { href: treeAddress(row.node) }, row.node)],
     ["About", (row) => about(row.object)],
     ["Message", (row) => [row.message, row.count > 1 ? h("span", { class: "quiet" }, ` (${figure(row.count)} times)`) : ""], "wide"],

@@ -25,7 +25,7 @@ export function draw() {
       if (!answer.ok) { fill(out, h("div", { class: "note bad" }, said.error.message.split("\n").map((line) => h("p", {}, line)), said.error.remedy ? h("p", {}, "Do: ", said.error.remedy) : "")); return; }
       const view = said.view;
       rows.update(view.rows);
-      fill(out, h("h2", {}, view.reach), view.centre ? h("p", {}, view.centre, ": ", view.objects.map((it) => `${it.id} ${it.verb}`).join(", ")) : "", view.waves.map((line) => h("p", {}, line)), rows.element,
+      fill(out, h("h2", {}, view.reach), view.centre ? h("p", {}, view.centre, ": ", view.objects.filter((it) => it.verb !== "unchanged").map((it) => `${it.id} ${it.verb}`).join(", ")) : "", view.waves.map((line) => h("p", {}, line)), rows.element,
         view.rest ? h("p", { class: "quiet" }, `${many(view.rest, "more row")}: leafcast plan -f FILE --all`) : "", view.notes.map((line) => h("p", { class: "note held" }, line)));
     } catch (error) {
       fill(out, h("p", { class: "note bad" }, `The server of this page does not answer: ${error.message}`));
