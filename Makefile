@@ -10,6 +10,7 @@ SEEDS ?= 500
 # What `make long` simulates: size and seeds, about a minute of two cores for each.
 LONG_SEEDS := tiny:1200 small:400 rolling:300 wide:40 deep:25
 SECONDS ?= 20
+CHART_PAGE := deploy/helm/leafcast/README.md
 PIP   := $(BIN)/python -m pip --disable-pip-version-check
 
 # A Python that is new enough and can make virtual environments; PYTHON=... is tried first.
@@ -25,7 +26,7 @@ BENCHES := cost latency fanout durable forwarding restart reduction snapshot aud
 FAST = --hypothesis-profile brief -m 'not nats and not slow and not docker and not long' $(FAST_TESTS)
 FAST_TESTS := $(wildcard tests/unit tests/property tests/contract tests/conformance)
 
-.PHONY: help setup demo test long check coverage simulate fuzz bench kube docs
+.PHONY: help setup demo test long check coverage simulate fuzz bench kube docs dist
 
 help: ## list these targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | \
@@ -74,8 +75,15 @@ bench: $(VENV)/.installed-dev ## measure everything beside its raw limit, BENCH=
 kube: $(VENV)/.installed-dev ## find kube-apiserver, etcd and the like, or build them once (25 min), and say where
 	@$(BIN)/python -m tests.kube.build
 
-docs: $(VENV)/.installed-dev ## write docs/commands.md anew, from the program
+docs: $(VENV)/.installed-dev ## write docs/commands.md and the chart's page anew
 	$(BIN)/python -m tests.commands_page > docs/commands.md.new && mv docs/commands.md.new docs/commands.md
+	$(BIN)/python -m tests.chart_page > $(CHART_PAGE).new && mv $(CHART_PAGE).new $(CHART_PAGE)
+
+dist: $(VENV)/.installed-dev ## build wheel and sdist into dist/: of one commit always the same bytes
+	@rm -rf dist
+	SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct)} \
+	  $(BIN)/python -m build --no-isolation --outdir dist .
+	$(BIN)/twine check --strict dist/*
 
 # Figures are of two cores that have nothing else to do.
 begins = date +%s >$(VENV)/.began-$@; echo 'make $@ takes up to $(1) on two cores.' >&2

@@ -1,0 +1,83 @@
+"""What `make dist` builds: the same bytes anywhere, and a program that needs nothing else."""
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(540)]
+
+ROOT = Path(__file__).resolve().parents[2]
+COMMITTED_AT = "1700000000"
+
+
+def run(*words, **options):
+    """What a program says; it has to succeed."""
+    words = [str(word) for word in words]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, **options)
+    assert done.returncode == 0, f"{words}: {done.stdout[-3000:]}\n{done.stderr[-3000:]}"
+    return done.stdout
+
+
+def built(source, out):
+    """Build the packages of a source tree, as `make dist` does; the files by name."""
+    environment = {**os.environ, "SOURCE_DATE_EPOCH": COMMITTED_AT}
+    words = ("-m", "build", "--no-isolation", "--outdir", out, source)
+    run(sys.executable, *words, env=environment)
+    return {file.name: file for file in sorted(out.iterdir())}
+
+
+def copied(target):
+    """The files of this tree elsewhere, written anew, for their owner alone."""
+    listed = run("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", cwd=ROOT)
+    for name in filter(None, listed.split("\0")):
+        if (ROOT / name).is_file():
+            file = target / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(ROOT / name, file)
+            file.chmod(0o600 | (ROOT / name).stat().st_mode & 0o100)
+    return target
+
+
+def sums(files):
+    return {name: hashlib.sha256(file.read_bytes()).hexdigest() for name, file in files.items()}
+
+
+@pytest.fixture(scope="module")
+def packages(tmp_path_factory):
+    return built(ROOT, tmp_path_factory.mktemp("dist"))
+
+
+def test_packages_of_one_commit_have_the_same_bytes_wherever_they_are_built(packages, tmp_path):
+    elsewhere = built(copied(tmp_path / "source"), tmp_path / "dist")
+    assert len(packages) == 2
+    assert sums(elsewhere) == sums(packages)
+
+
+def test_an_index_takes_the_packages(packages):
+    said = run(sys.executable, "-m", "twine", "check", "--strict", *packages.values())
+    assert said.count("PASSED") == 2
+
+
+def test_a_wheel_in_an_empty_environment_delivers_the_demo(packages, tmp_path):
+    (wheel,) = (file for name, file in packages.items() if name.endswith(".whl"))
+    run(sys.executable, "-m", "venv", tmp_path / "venv")
+    program = tmp_path / "venv" / "bin"
+    # Nothing that PYTHONPATH names is taken for installed.
+    pip = (program / "python", "-I", "-m", "pip", "--disable-pip-version-check")
+    install = (*pip, "install", "--no-compile")
+    run(*install, "--require-hashes", "-r", ROOT / "deploy" / "requirements.txt")
+    run(*install, "--no-deps", wheel)
+    run(*pip, "check")
+    # Nothing of this tree is to be found by chance.
+    bare = {"PATH": f"{program}:/usr/bin:/bin", "HOME": str(tmp_path), "TMPDIR": str(tmp_path)}
+    name, version = run("leafcast", "--version", env=bare, cwd=tmp_path).split()
+    assert (name, f"leafcast-{version}-py3-none-any.whl") == ("leafcast", wheel.name)
+    small = ("--once", "--regions", "1", "--sites", "1", "-o", "json")
+    shown = json.loads(run("leafcast", "demo", *small, env=bare, cwd=tmp_path))
+    assert (shown["destinations"], shown["synced"], shown["healthy"]) == (1, 1, 1)
