@@ -29,6 +29,15 @@ RUN_ELSEWHERE = {
     "make demo": "tests/e2e/test_demo.py",
     "make test": ".ci/run",
     "make kube": "tests/kube/test_build.py",
+    "make dist": "tests/e2e/test_packages.py",
+    **dict.fromkeys(
+        (
+            f"helm install {name} deploy/helm/leafcast -n leafcast-system --create-namespace "
+            f"--set role={role}"
+            for name, role in (("centre", "centre"), ("store", "edge"))
+        ),
+        "tests/kube/test_chart.py",
+    ),
     "kubectl --context hub -n leafcast-system get leases": "tests/kube/test_one_centre.py",
     "leafcast install --role edge --namespace shop | kubectl --context store apply -f -": (
         "tests/kube/test_install.py"

@@ -34,7 +34,8 @@ _MARK = "{node}"
     "--host",
     default=f"nats-{_MARK}",
     show_default=True,
-    help="Host name of a node's nats-server; {node} is centre, region-1, region-1-site-2, ...",
+    help="Host name of a node's nats-server; {node} is centre, region-1, region-1-site-2, ... A "
+    "centre alone may have any.",
 )
 @click.option(
     "--store-key-variable",
@@ -58,8 +59,9 @@ def layout(
     and secrets beside them. Where they are already, nothing changes. Files that spaces are named
     by are looked for where the centre will run.
     """
-    if _MARK not in host:
-        raise click.BadParameter(f"it needs {_MARK} in it", param_hint="--host")
+    if _MARK not in host and regions:
+        said = f"it needs {_MARK} in it, unless the centre is alone (--regions 0)"
+        raise click.BadParameter(said, param_hint="--host")
     if not _names_hosts(host):
         said = f"{host!r} is no host name in lower case, as in nats-{_MARK}.example"
         raise click.BadParameter(said, param_hint="--host")

@@ -1,0 +1,120 @@
+{{- define "leafcast.fullname" -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride | trunc 45 | trimSuffix "-" -}}
+{{- else -}}
+{{- $name := default .Chart.Name .Values.nameOverride -}}
+{{- if contains $name .Release.Name -}}
+{{- .Release.Name | trunc 45 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-%s" .Release.Name $name | trunc 45 | trimSuffix "-" -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "leafcast.selector" -}}
+app.kubernetes.io/name: {{ default .Chart.Name .Values.nameOverride }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
+{{/* A hub that is in this cluster, too, sends none of these anywhere: that is what stays says. */}}
+{{- define "leafcast.labels" -}}
+{{ include "leafcast.selector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/component: {{ .Values.role }}
+app.kubernetes.io/part-of: leafcast
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+leafcast.io/stays: "true"
+{{- end -}}
+
+{{- define "leafcast.image" -}}
+{{- $tag := default .Chart.AppVersion .Values.image.tag -}}
+{{- if .Values.image.digest -}}
+{{ .Values.image.repository }}@{{ .Values.image.digest }}
+{{- else -}}
+{{ .Values.image.repository }}:{{ $tag }}
+{{- end -}}
+{{- end -}}
+
+{{/* Where children dial in. */}}
+{{- define "leafcast.host" -}}
+{{- default (printf "%s.%s.svc" (include "leafcast.fullname" .) .Release.Namespace) .Values.listen.host -}}
+{{- end -}}
+
+{{/* The Secret with a certificate that is not of the tree's own authority; empty for none. */}}
+{{- define "leafcast.certificateSecret" -}}
+{{- if .Values.listen.issuer -}}
+{{- default (printf "%s-certificate" (include "leafcast.fullname" .)) .Values.listen.certificateSecret -}}
+{{- else -}}
+{{- .Values.listen.certificateSecret -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "leafcast.resources" -}}
+{{- if .Values.resources -}}
+{{ toYaml .Values.resources }}
+{{- else if eq .Values.role "edge" -}}
+requests: {cpu: 50m, memory: 128Mi}
+limits: {memory: 384Mi}
+{{- else if eq .Values.role "relay" -}}
+requests: {cpu: 100m, memory: 256Mi}
+limits: {memory: 1Gi}
+{{- else -}}
+requests: {cpu: 200m, memory: 256Mi}
+limits: {memory: 2Gi}
+{{- end -}}
+{{- end -}}
+
+{{- define "leafcast.monitored" -}}
+{{- if and .Values.monitoring.enabled (.Capabilities.APIVersions.Has "monitoring.coreos.com/v1/ServiceMonitor") -}}
+yes
+{{- end -}}
+{{- end -}}
+
+{{- define "leafcast.security" -}}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities: {drop: [ALL]}
+{{- end -}}
+
+{{/* What an API server would ask, and how long it may take: the program may wait for its approval for hours. */}}
+{{- define "leafcast.probes" -}}
+startupProbe:
+  httpGet: {path: /livez, port: health}
+  periodSeconds: 5
+  timeoutSeconds: 5
+  failureThreshold: 720
+livenessProbe:
+  httpGet: {path: /livez, port: health}
+  timeoutSeconds: 5
+  failureThreshold: 6
+readinessProbe:
+  httpGet: {path: /readyz, port: health}
+  timeoutSeconds: 5
+{{- end -}}
+
+{{/* What no schema can say with its reason. */}}
+{{- define "leafcast.checks" -}}
+{{- $role := .Values.role -}}
+{{- if ne (int .Values.members) 1 -}}
+{{- fail (printf "members: %d: a node of three members does not run in Pods yet, as each member needs a token and an address of its own; leave members at 1, or run the three on machines: docs/trios.md" (int .Values.members)) -}}
+{{- end -}}
+{{- if and (eq $role "edge") (ne .Release.Namespace "leafcast-system") -}}
+{{- fail (printf "namespace %s: an edge claims its cluster by a Lease in namespace leafcast-system; install it there: --namespace leafcast-system --create-namespace" .Release.Namespace) -}}
+{{- end -}}
+{{- if and (eq $role "edge") .Values.listen.host -}}
+{{- fail "listen.host: nothing hangs below an edge; leave it out, or say role: relay" -}}
+{{- end -}}
+{{- if and (ne $role "edge") .Values.rbac.namespaces -}}
+{{- fail (printf "rbac.namespaces: a %s has no rights on its cluster; leave it out, or say role: edge" $role) -}}
+{{- end -}}
+{{- if and (ne $role "relay") (include "leafcast.certificateSecret" .) -}}
+{{- fail (printf "listen.certificateSecret, listen.issuer: the chart takes a certificate of your own for a relay alone, not for a %s; leave them out: the tree's own authority signs then" $role) -}}
+{{- end -}}
+{{- if and .Values.listen.authorities (not (include "leafcast.certificateSecret" .)) -}}
+{{- fail "listen.authorities: the tree's own authority signs where there is no certificate of your own; name listen.certificateSecret or listen.issuer, too" -}}
+{{- end -}}
+{{- if and (eq $role "centre") (ne (int .Values.listen.port) 7422) -}}
+{{- fail (printf "listen.port: %d: the centre of the chart listens at 7422; leave it out" (int .Values.listen.port)) -}}
+{{- end -}}
+{{- end -}}

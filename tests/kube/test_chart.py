@@ -1,0 +1,269 @@
+"""deploy/helm/leafcast: Helm and a real API server take what it makes, and say what they refuse."""
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import click
+import pytest
+import yaml
+
+from leafcast.cli.install_manifests import InstallOptions, manifests
+from leafcast.cli.main import cli
+from leafcast.local.kube_servers.binaries import cache_folder, named_folders
+from tests.kube.build import HELM3, HELM4
+
+pytestmark = [pytest.mark.kube, pytest.mark.slow, pytest.mark.timeout(180)]
+
+CHART = Path(__file__).resolve().parents[2] / "deploy" / "helm" / "leafcast"
+ROLES = ("centre", "relay", "edge")
+SYSTEM = "leafcast-system"
+MONITORS = "monitoring.coreos.com/v1/ServiceMonitor"
+MONITOR_KIND = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "servicemonitors.monitoring.coreos.com"},
+    "spec": {
+        "group": "monitoring.coreos.com",
+        "names": {"kind": "ServiceMonitor", "plural": "servicemonitors"},
+        "scope": "Namespaced",
+        "versions": [
+            {
+                "name": "v1",
+                "served": True,
+                "storage": True,
+                "schema": {
+                    "openAPIV3Schema": {
+                        "type": "object",
+                        "x-kubernetes-preserve-unknown-fields": True,
+                    }
+                },
+            }
+        ],
+    },
+}
+
+
+class Helm:
+    """One version of Helm, with a home of its own."""
+
+    def __init__(self, program, folder):
+        places = os.pathsep.join(map(str, (*named_folders(), cache_folder())))
+        found = shutil.which(program, path=places)
+        if found is None:
+            if shutil.which("go"):
+                pytest.fail(f"run `make kube` first, once: it builds {program}", pytrace=False)
+            pytest.skip(f"NOT RUN: no {program} on this machine, and no Go to build it with")
+        own = {f"HELM_{name}_HOME": str(folder / name) for name in ("CACHE", "CONFIG", "DATA")}
+        self._program, self._environment = found, {**os.environ, **own}
+
+    def run(self, *words):
+        """Whether it succeeded, and what it said."""
+        done = subprocess.run(
+            [self._program, *map(str, words)],
+            env=self._environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return done.returncode == 0, done.stdout if done.returncode == 0 else done.stderr
+
+    def __call__(self, *words):
+        fine, said = self.run(*words)
+        assert fine, f"helm {' '.join(map(str, words))}: {said}"
+        return said
+
+    def listed(self, role, *more):
+        """All objects that the chart makes of a role."""
+        words = ("template", "leafcast", CHART, "-n", SYSTEM, f"--set=role={role}", *more)
+        return [*filter(None, yaml.safe_load_all(self(*words)))]
+
+    def template(self, role, *more):
+        """The same, by kind and name."""
+        return {(one["kind"], one["metadata"]["name"]): one for one in self.listed(role, *more)}
+
+
+@pytest.fixture(scope="module", params=[HELM3, HELM4])
+def helm(request, tmp_path_factory):
+    return Helm(request.param, tmp_path_factory.mktemp(request.param))
+
+
+@pytest.fixture(scope="module")
+def helm4(tmp_path_factory):
+    return Helm(HELM4, tmp_path_factory.mktemp("helm"))
+
+
+def pod(made):
+    (one,) = (obj for (kind, _), obj in made.items() if kind == "StatefulSet")
+    return one["spec"]["template"]
+
+
+def parsed(args):
+    """Raises what click raises for arguments that the program does not take."""
+    group = cli
+    command = group.get_command(click.Context(group), args[0])
+    command.parse_args(click.Context(command, info_name=args[0]), list(args[1:]))
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_helm_finds_nothing_to_mend_in_a_role(helm, role):
+    assert "1 chart(s) linted, 0 chart(s) failed" in helm(
+        "lint", "--strict", CHART, "-n", SYSTEM, f"--set=role={role}"
+    )
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_every_command_line_is_one_that_the_program_takes(helm4, role, tmp_path):
+    own = ("--set=listen.host=relay.example,listen.port=7522",) if role == "relay" else ()
+    far = () if role == "centre" else ("--set=join.proxy=http://p:3128,join.durability=disk",)
+    for more in ((), (*own, *far)):
+        spec = pod(helm4.template(role, *more))["spec"]
+        for one in [*spec.get("initContainers", ()), *spec["containers"]]:
+            if "command" not in one:
+                parsed(one["args"])
+    parsed(["layout", str(tmp_path), "--regions=0", "--host=leafcast.leafcast-system.svc"])
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"role": "edge", "persistance": {"size": "1Gi"}}, "persistance"),
+        ({"role": "edge", "image": {"tagg": "1"}}, "tagg"),
+        ({"role": "leaf"}, "role"),
+        ({"role": "edge", "persistence": {"size": "two"}}, "size"),
+        ({"role": "relay", "listen": {"host": "Not a host"}}, "host"),
+        ({"role": "centre", "podDisruptionBudget": {"maxUnavailable": 2}}, "maxUnavailable"),
+    ],
+)
+def test_a_values_file_with_a_typo_is_refused_by_its_name(helm, tmp_path, values, said):
+    file = tmp_path / "values.yaml"
+    file.write_text(yaml.safe_dump(values))
+    fine, words = helm.run("template", "x", CHART, "-n", SYSTEM, "-f", file)
+    assert not fine
+    assert said in words
+
+
+@pytest.mark.parametrize(
+    ("options", "namespace", "said"),
+    [
+        ("role=relay,members=3", SYSTEM, "leave members at 1"),
+        ("role=edge", "default", "--namespace leafcast-system"),
+        ("role=edge,listen.host=a.example", SYSTEM, "role: relay"),
+        ("role=centre,rbac.namespaces={shop}", SYSTEM, "role: edge"),
+        ("role=centre,listen.certificateSecret=own", SYSTEM, "a relay alone"),
+        ("role=relay,listen.authorities=true", SYSTEM, "listen.certificateSecret"),
+        ("role=centre,listen.port=7522", SYSTEM, "7422"),
+    ],
+)
+def test_what_no_role_can_be_is_refused_with_the_remedy(helm4, options, namespace, said):
+    fine, words = helm4.run("template", "x", CHART, "-n", namespace, f"--set={options}")
+    assert not fine
+    assert said in words
+
+
+@pytest.mark.parametrize("spaces", [(), ("shop", "till")])
+def test_an_edge_has_the_rights_that_install_prints(helm4, spaces):
+    more = (f"--set=rbac.namespaces={{{','.join(spaces)}}}",) if spaces else ()
+    made = helm4.listed("edge", *more)
+
+    def rights(listed):
+        """Rules by the namespaces in which a binding gives them; "" for all of the cluster."""
+        roles = {obj["metadata"]["name"]: obj["rules"] for obj in listed if "rules" in obj}
+        found = []
+        for obj in listed:
+            if "roleRef" in obj:
+                where = obj["metadata"].get("namespace", "")
+                found += [(where, json.dumps(rule)) for rule in roles[obj["roleRef"]["name"]]]
+        return sorted(found)
+
+    def plain(rules):
+        return sorted(
+            (where, sorted((key, tuple(sorted(value))) for key, value in json.loads(rule).items()))
+            for where, rule in rules
+        )
+
+    printed = [one.object for one in manifests(InstallOptions("edge", (), "none", spaces))]
+    assert plain(rights(made)) == plain(rights(printed))
+    assert rights(printed)
+
+
+@pytest.mark.parametrize("role", ["centre", "relay"])
+def test_who_has_no_work_in_the_cluster_has_no_rights_there(helm4, role):
+    made = helm4.template(role)
+    assert not [kind for kind, _ in made if "Role" in kind]
+    assert pod(made)["spec"]["automountServiceAccountToken"] is False
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_a_network_policy_opens_what_children_dial_and_nothing_else(helm4, role):
+    made = helm4.template(role)
+    (policy,) = (obj["spec"] for (kind, _), obj in made.items() if kind == "NetworkPolicy")
+    opened = [port["port"] for rule in policy["ingress"] for port in rule["ports"]]
+    assert opened == ([] if role == "edge" else ["children"])
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_metrics_are_scraped_where_the_kind_is_known(helm4, role):
+    plain = helm4.template(role)
+    watched = helm4.template(role, f"--api-versions={MONITORS}")
+    assert set(watched) - set(plain) == {("ServiceMonitor", "leafcast")}
+    health = watched["Service", "leafcast-health"]
+    wanted = watched["ServiceMonitor", "leafcast"]["spec"]["selector"]["matchLabels"]
+    assert wanted.items() <= health["metadata"]["labels"].items()
+    policy = watched["NetworkPolicy", "leafcast"]["spec"]
+    opened = [port["port"] for rule in policy["ingress"] for port in rule["ports"]]
+    assert "health" in opened
+    off = helm4.template(role, f"--api-versions={MONITORS}", "--set=monitoring.enabled=false")
+    assert set(off) == set(plain)
+
+
+def test_a_relay_shows_a_certificate_of_cert_manager(helm4):
+    options = "--set=listen.issuer.name=internal,listen.host=relay.example,listen.authorities=true"
+    made = helm4.template("relay", options)
+    asked = made["Certificate", "leafcast"]["spec"]
+    assert asked["dnsNames"] == ["relay.example"]
+    spec = pod(made)["spec"]
+    (volume,) = (it for it in spec["volumes"] if it["name"] == "certificate")
+    assert volume["secret"]["secretName"] == asked["secretName"]
+    assert "--tls-ca=/certificate/ca.crt" in spec["containers"][0]["args"]
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_an_api_server_takes_a_role_and_its_pod_where_rights_are_restricted(helm4, server, role):
+    name, kubectl = f"one-{role}", server.kubectl
+    at = ("--kubeconfig", server.kubeconfig, "-n", SYSTEM)
+    said = helm4("install", name, CHART, *at, "--create-namespace", f"--set=role={role}")
+    try:
+        assert "Next: " in said
+        assert f"rollout status statefulset/{name}-leafcast" in said
+        assert ("Secret leafcast-hub" if role == "centre" else "Secret leafcast-join") in said
+        helm4("upgrade", name, CHART, *at, f"--set=role={role},logFormat=logfmt")
+        strict = "pod-security.kubernetes.io/enforce=restricted"
+        kubectl("label", "--overwrite", "namespace", SYSTEM, strict)
+        template = json.loads(kubectl("-n", SYSTEM, "get", "sts", f"{name}-leafcast", "-o", "json"))
+        one = template["spec"]["template"]
+        # What a controller of the server makes of it, with the volume that comes by its name.
+        volumes = one["spec"]["volumes"]
+        volumes.append({"name": "tree", "persistentVolumeClaim": {"claimName": "tree"}})
+        obj = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": one["spec"]}
+        kubectl("-n", SYSTEM, "create", "--dry-run=server", "-f", "-", stdin=json.dumps(obj))
+    finally:
+        helm4("uninstall", name, *at)
+    mine = f"app.kubernetes.io/instance={name}"
+    kinds = "sts,svc,sa,netpol,pdb,role,rolebinding,clusterrole,clusterrolebinding"
+    assert kubectl("-n", SYSTEM, "get", kinds, "-l", mine, "-o", "name") == ""
+
+
+def test_a_server_with_the_kind_gets_a_service_monitor(helm4, server):
+    server.kubectl("create", "-f", "-", stdin=json.dumps(MONITOR_KIND))
+    server.await_definitions()
+    at = ("--kubeconfig", server.kubeconfig, "-n", SYSTEM)
+    helm4("install", "watched", CHART, *at, "--create-namespace", "--set=role=relay")
+    monitors = ("-n", SYSTEM, "get", "servicemonitors", "-o", "name")
+    try:
+        assert "watched-leafcast" in server.kubectl(*monitors)
+    finally:
+        helm4("uninstall", "watched", *at)
+    assert server.kubectl(*monitors) == ""
