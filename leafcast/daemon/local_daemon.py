@@ -35,6 +35,7 @@ from leafcast.members.settings import FILE as MEMBER_FILE
 from leafcast.members.settings import MemberSettings, kept_member
 from leafcast.node.health_endpoint import HealthAddress
 from leafcast.node.options import ActiveMember
+from leafcast.service.watchdog import attended
 from leafcast.signals import EndedBySignal, run_until_signal
 from leafcast.space_settings import CentreSpaces
 from relay.adapters.clock import SystemClock, SystemDice
@@ -196,7 +197,7 @@ def _run_logged(place: DataDir, run: Callable[[], Coroutine[Any, Any, None]]) ->
     try:
         with place.locked():
             log.info("starting, process %d", os.getpid())
-            run_until_signal(run())
+            run_until_signal(attended(run(), ready=False))
     except EndedBySignal as end:
         log.info("stopped: %s", end)
         return 0

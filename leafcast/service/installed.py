@@ -1,0 +1,114 @@
+"""The services of nodes on this machine: written, started, and taken away again."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from leafcast.service.unit import MARK, NodeUnit, service_name
+from relay.atomic_file import atomic_write
+from schemas.values.faults import Unusable
+from schemas.values.identity import NodePath
+
+UNITS, INVITATIONS, STATE = "etc/systemd/system", "etc/leafcast", "var/lib/leafcast"
+PRIVATE_STATE = "var/lib/private/leafcast"
+"""Where systemd really keeps what a unit without a user of its own finds in STATE."""
+SYSTEMCTL = "systemctl"
+_ASKED_SECONDS = 120
+
+
+class ServiceUnusable(Unusable):
+    """A service that cannot be written, started or taken away; says why, and what to do."""
+
+    word = "service "
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """Those of the file system at `root`; elsewhere than at / nothing is started or stopped."""
+
+    root: Path = Path("/")
+
+    @property
+    def is_live(self) -> bool:
+        return self.root == Path("/")
+
+    def invitation_of(self, path: NodePath) -> Path:
+        """Where a node's unit looks for its address and token, once that system runs."""
+        return Path("/", INVITATIONS, f"{service_name(path)}.join")
+
+    def unit_file(self, name: str) -> Path:
+        return self.root / UNITS / f"{name}.service"
+
+    def names(self) -> list[str]:
+        """All that `join --service` wrote here."""
+        files = sorted((self.root / UNITS).glob("leafcast-*.service"))
+        return [it.stem for it in files if it.read_bytes().startswith(MARK.encode())]
+
+    def install(self, unit: NodeUnit, invitation: str) -> None:
+        """Write the unit and what it needs, and start it; raises ServiceUnusable."""
+        file = self.unit_file(unit.name)
+        if file.exists() and unit.name not in self.names():
+            reason = f"{file} was written by someone else"
+            raise ServiceUnusable(unit.name, reason, "remove that, or start the node yourself")
+        kept = self.root / unit.invitation.lstrip("/")
+        try:
+            for folder in (file.parent, kept.parent):
+                folder.mkdir(parents=True, exist_ok=True)
+            kept.parent.chmod(0o700)
+            atomic_write(kept, invitation + "\n")
+            kept.chmod(0o600)
+            atomic_write(file, unit.text)
+            file.chmod(0o644)
+        except OSError as error:
+            reason = f"{error.filename}: {error.strerror}"
+            raise ServiceUnusable(unit.name, reason, "run it as root") from error
+        if self.is_live:
+            self._ask("daemon-reload")
+        self._ask("enable", f"{unit.name}.service")
+        if self.is_live:
+            # One that runs already has another start line now.
+            self._ask("restart", f"{unit.name}.service")
+
+    def remove(self, name: str) -> None:
+        """Stop the service, and take away its unit, its token and its state; what is gone is fine.
+
+        Raises ServiceUnusable.
+        """
+        if self.is_live:
+            self._ask("disable", "--now", f"{name}.service")
+        else:
+            self._ask("disable", f"{name}.service")
+        try:
+            self.unit_file(name).unlink(missing_ok=True)
+            (self.root / INVITATIONS / f"{name}.join").unlink(missing_ok=True)
+            for state in (self.root / PRIVATE_STATE / name, self.root / STATE / name):
+                if state.is_symlink():
+                    state.unlink()
+                elif state.exists():
+                    shutil.rmtree(state)
+        except OSError as error:
+            reason = f"{error.filename}: {error.strerror}"
+            raise ServiceUnusable(name, reason, "run `leafcast leave` again, as root") from error
+        if self.is_live:
+            self._ask("daemon-reload")
+
+    def _ask(self, *words: str) -> None:
+        at: Sequence[str] = () if self.is_live else (f"--root={self.root}",)
+        command = [SYSTEMCTL, *at, *words]
+        try:
+            done = subprocess.run(  # noqa: S603 - the service manager's own program
+                command, capture_output=True, text=True, check=False, timeout=_ASKED_SECONDS
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            remedy = "run it on a machine with systemd, or without --service"
+            raise ServiceUnusable(
+                words[-1], f"{SYSTEMCTL} does not run: {error}", remedy
+            ) from error
+        if done.returncode:
+            said = " ".join(done.stderr.split()) or f"it ended with {done.returncode}"
+            remedy = f"see `systemctl status {words[-1]}`, and run it as root"
+            raise ServiceUnusable(words[-1], f"{' '.join(command)}: {said}", remedy)

