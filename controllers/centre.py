@@ -70,7 +70,8 @@ class Controllers:
             *(queues.translations for _, queues in wds),
             *(queue for _, queue in inventory),
         ]
-        placements = [queues for _, queues in wds]
+        placements = self._placements = [queues for _, queues in wds]
+        self._registrations = [queue for _, queue in inventory]
         self.inventories = [
             MailboxController(issuer, space, clock, queue, spaces, placements, self)
             for space, queue in inventory
@@ -160,6 +161,14 @@ class Controllers:
         for mailboxes in self.inventories:
             errors |= mailboxes.registry.errors
         return errors
+
+    def queues(self) -> Iterator[tuple[str, WorkQueue[Any]]]:
+        """All work queues by name; those of a second space and more have its number behind it."""
+        for number, registrations in enumerate(self._registrations, 1):
+            yield _numbered("inventory", number), registrations
+        for number, queues in enumerate(self._placements, 1):
+            for name, queue in queues.by_name().items():
+                yield _numbered(name, number), queue
 
     def unready(self) -> dict[str, str]:
         """What keeps each part from its work now, by name; "" if nothing does."""
@@ -340,3 +349,7 @@ class Controllers:
 
 def _all(spaces: Space | Sequence[Space]) -> Sequence[Space]:
     return spaces if isinstance(spaces, Sequence) else (spaces,)
+
+
+def _numbered(name: str, number: int) -> str:
+    return name if number == 1 else f"{name}-{number}"

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from typing import Generic, TypeAlias, TypeVar
 
 from relay.ports import Clock
+from relay.shell.distribution import Distribution
 from schemas.objects.objects import ObjectKey
 from schemas.objects.source_objects import number_of
 
@@ -26,10 +27,22 @@ STATUS_FIRST_SECONDS = 0.03
 ALL = ""
 """In a queue of names: all there are."""
 
+DURATIONS = tuple(10.0**power for power in range(-3, 4))
+"""Bounds, in seconds, of how long a key waited and of how long work took."""
+
 T = TypeVar("T")
 
 Reconcile: TypeAlias = Callable[[frozenset[T]], Awaitable[Collection[T]]]
 """Brings what these keys name up to date; returns those to be tried again."""
+
+
+class QueueFigures:
+    """What a queue did so far: how many keys were added anew, and how many were tried again."""
+
+    def __init__(self) -> None:
+        self.adds = self.retries = 0
+        # From when a key was added until it was taken, and from then until all of that was done.
+        self.waits, self.works = Distribution(DURATIONS), Distribution(DURATIONS)
 
 
 class WorkQueue(Generic[T]):
@@ -42,9 +55,13 @@ class WorkQueue(Generic[T]):
         self._clock = clock
         # So many seconds what comes alone waits for company.
         self._first = first
-        self._items: set[T] = set()
+        # With when each was added.
+        self._items: dict[T, float] = {}
         self._added = asyncio.Event()
         self._taken_at = float("-inf")
+        # Whether what was taken is worked on.
+        self._is_working = False
+        self.figures = QueueFigures()
         self._revision = 0
         self._taken = self._done = 0
         self._moved = asyncio.Event()
@@ -57,10 +74,22 @@ class WorkQueue(Generic[T]):
         self._free = asyncio.Event()
         self._free.set()
 
+    @property
+    def depth(self) -> int:
+        """How many keys wait."""
+        return len(self._items)
+
+    @property
+    def working_seconds(self) -> float:
+        """For how long what was taken last has been worked on; 0 while nothing is."""
+        return self._clock.now().seconds - self._taken_at if self._is_working else 0.0
+
     def add(self, items: Iterable[T]) -> None:
-        before = len(self._items)
-        self._items.update(items)
+        before, now = len(self._items), self._clock.now().seconds
+        for item in items:
+            self._items.setdefault(item, now)
         if len(self._items) > before:
+            self.figures.adds += len(self._items) - before
             self._added.set()
 
     async def take(self) -> frozenset[T]:
@@ -70,6 +99,9 @@ class WorkQueue(Generic[T]):
         """
         self._done = self._taken
         self._moved.set()
+        if self._is_working:
+            self._is_working = False
+            self.figures.works.observe(self._clock.now().seconds - self._taken_at)
         await self._added.wait()
         await self._free.wait()
         alone = self._clock.now().seconds - self._taken_at > BURST_SECONDS
@@ -79,7 +111,10 @@ class WorkQueue(Generic[T]):
             await self._clock.sleep(quiet)
             waited, quiet = waited + quiet, QUIET_SECONDS
         self._added.clear()
-        self._taken_at = self._clock.now().seconds
+        now = self._taken_at = self._clock.now().seconds
+        self._is_working = True
+        for added in self._items.values():
+            self.figures.waits.observe(now - added)
         taken = frozenset(self._items)
         self._items.clear()
         self._taken += 1
@@ -92,10 +127,11 @@ class WorkQueue(Generic[T]):
             try:
                 while True:
                     for item in await reconcile(await self.take()):
+                        self.figures.retries += 1
                         self.add_later(item, RETRY_SECONDS)
             finally:
                 # Who holds it as its run ends holds nothing.
-                self._group = None
+                self._group, self._is_working = None, False
 
     def add_later(self, item: T, seconds: float) -> None:
         """Add it after so many seconds, while `work` runs, unless it is added sooner anyway."""
@@ -181,6 +217,17 @@ class PlacementQueues:
         self.rollouts: WorkQueue[str] = WorkQueue(clock)
         # None where nothing has finalizers.
         self.finalizers: WorkQueue[str] | None = WorkQueue(clock) if finalizing else None
+
+    def by_name(self) -> Mapping[str, WorkQueue[str] | WorkQueue[ObjectKey]]:
+        """All of them."""
+        found: dict[str, WorkQueue[str] | WorkQueue[ObjectKey]] = {
+            "translations": self.translations,
+            "statuses": self.statuses,
+            "slices": self.slices,
+            "own_statuses": self.own_statuses,
+            "rollouts": self.rollouts,
+        }
+        return found if self.finalizers is None else {**found, "finalizers": self.finalizers}
 
     def translated(self, names: Iterable[str]) -> None:
         """What follows from the ledger is to be looked at."""

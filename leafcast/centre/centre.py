@@ -17,10 +17,12 @@ from controllers.issuing.nodes import end_bundles, enrol_lost_nodes, nkeys_of, v
 from leafcast.ask.session import INVENTORY_BUCKET, USER_MANAGER, WORKLOADS_BUCKET
 from leafcast.backups.centre_streams import CentreServer
 from leafcast.backups.restoring import RestoredStream, end_placing, restore_pending
+from leafcast.centre.centre_readings import centre_readings
 from leafcast.centre.centre_spaces import HeldSpaces, centre_identity
 from leafcast.centre.copying import end_copying, kept_copying, streams_at
 from leafcast.centre.planned_nodes import register_planned
 from leafcast.data_dir import DataDir
+from leafcast.metrics.reading import Reading
 from leafcast.node.credentials.authorities import Authorities, load_or_make_authorities
 from leafcast.node.credentials.certificates import LocalListening
 from leafcast.node.credentials.files import load_credentials
@@ -47,6 +49,8 @@ from schemas.values.identity import NodePath, TreeId
 
 VIEW_SECONDS = 0.1
 REGISTER_AGAIN_SECONDS = 0.25
+NODES_READ_MAX = 64
+"""So many nodes of one process show their figures; they have a server each, which is asked."""
 
 T = TypeVar("T")
 StartBelow = Callable[[NodeEnvironment, asyncio.TaskGroup], Awaitable[None]]
@@ -191,6 +195,14 @@ class Centre:
         if centre is None or centre.node is None or controllers is None:
             return {"centre": "it is starting", **self.hub_troubles()}
         return {"centre": "", **controllers.unready(), **self.hub_troubles()}
+
+    async def readings(self) -> list[Reading]:
+        """Its figures as they are now, and those of the first NODES_READ_MAX nodes here."""
+        nodes = [self.nodes[path] for path in sorted(self.nodes)[:NODES_READ_MAX]]
+        async with asyncio.TaskGroup() as group:
+            asked = [group.create_task(node.readings()) for node in nodes]
+        found = [reading for each in asked for reading in each.result()]
+        return [*found, *(centre_readings(self.controllers) if self.controllers else ())]
 
     def hub_troubles(self) -> dict[str, str]:
         """Why the centre may not write to one of its spaces, by which: `workloads`, `inventory`."""

@@ -1,6 +1,7 @@
-"""`python -m leafcast.daemon FOLDER REGIONS SITES DEPTH [KUBE] [--take-over] [--members]`.
+"""`python -m leafcast.daemon FOLDER REGIONS SITES DEPTH [KUBE] [OPTIONS]` runs that tree.
 
-It runs that tree; with a FOLDER alone it runs the member of a node whose folder it is.
+The options are `--take-over`, `--members` and `--health=HOST:PORT`. With a FOLDER alone it runs the
+member of a node whose folder it is.
 """
 
 from __future__ import annotations
@@ -9,9 +10,10 @@ import sys
 from pathlib import Path
 
 from leafcast.daemon.local_daemon import run_daemon, run_member
-from leafcast.daemon.process import OF_MEMBERS, TAKE_OVER
+from leafcast.daemon.process import HEALTH, OF_MEMBERS, TAKE_OVER
 from leafcast.data_dir import DataDir
 from leafcast.local.views import TreeShape
+from leafcast.node.health_endpoint import HealthAddress
 
 
 def main(folder: str, *wanted: str) -> int:
@@ -23,7 +25,9 @@ def main(folder: str, *wanted: str) -> int:
     shape = TreeShape(int(regions), int(sites), int(depth))
     kube = next((word for word in more if not word.startswith("--")), None)
     take_over, trios = TAKE_OVER in more, OF_MEMBERS in more
-    return run_daemon(place, shape, kube, take_over=take_over, trios=trios)
+    asked = next((word.removeprefix(HEALTH) for word in more if word.startswith(HEALTH)), None)
+    health = HealthAddress.parse(asked) if asked is not None else None
+    return run_daemon(place, shape, kube, take_over=take_over, trios=trios, health=health)
 
 
 if __name__ == "__main__":

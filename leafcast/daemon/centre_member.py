@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -20,6 +20,7 @@ from leafcast.members.member_node import Standing
 from leafcast.members.membership import FILE as MEMBERSHIP_FILE
 from leafcast.members.seats import FILE as SEATS_FILE
 from leafcast.members.settings import MemberSettings
+from leafcast.metrics.reading import Reading
 from leafcast.node.credentials.account_seeds import SEEDS_FILE, account_seeds
 from leafcast.node.credentials.authorities import AUTHORITY_FILES
 from leafcast.node.credentials.node_certificate import CERTIFICATE_FILES
@@ -63,6 +64,8 @@ class RunningCentre(Protocol):
     async def run(self) -> None: ...
 
     def unready(self) -> Mapping[str, str]: ...
+
+    async def readings(self) -> Sequence[Reading]: ...
 
 
 class CentreMember:
@@ -146,6 +149,9 @@ class CentreMember:
 
     def unready(self) -> Mapping[str, str]:
         return self._centre.unready() if self._centre is not None else {}
+
+    async def readings(self) -> Sequence[Reading]:
+        return await self._centre.readings() if self._centre is not None else ()
 
     def _say_up(self) -> None:
         """Have `leafcast up` and `down` see that it runs, also while another one is active."""

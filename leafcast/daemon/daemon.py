@@ -49,6 +49,7 @@ from leafcast.daemon.verbs.spaces import Followers, register_spaces
 from leafcast.daemon.verbs.tree import register_tree_verbs
 from leafcast.data_dir import DataDir
 from leafcast.members.seats import MemberSeats
+from leafcast.metrics.reading import Reading
 from leafcast.node.freed_memory import give_back_freed
 from leafcast.node.health_endpoint import HealthAddress, HealthEndpoint
 from leafcast.spaces import open_space
@@ -154,6 +155,10 @@ class Daemon:
         """What keeps the centre from its work now: see HealthEndpoint."""
         return self.centre.unready()
 
+    async def readings(self) -> list[Reading]:
+        """The figures of the centre, and of the nodes that run beside it."""
+        return await self.centre.readings()
+
     def _warnings(self) -> dict[str, str]:
         """What people should know, and keeps nothing from its work."""
         return {"backups": self._backups.trouble}
@@ -224,7 +229,12 @@ class Daemon:
                 group.create_task(self._until_kind_changed(), name="kind")
                 if (health := self._health) is not None:
                     endpoint = HealthEndpoint(
-                        self.unready, self._clock, health.port, health.host, self._warnings
+                        self.unready,
+                        self._clock,
+                        health.port,
+                        health.host,
+                        self._warnings,
+                        readings=self.readings,
                     )
                     group.create_task(endpoint.run(), name="health")
         except* KindChanged:

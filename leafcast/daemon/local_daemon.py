@@ -68,11 +68,16 @@ class TreeHere:
 
 
 def local_daemon(
-    place: DataDir, shape: TreeShape, kube: str | None = None, *, take_over: bool = False
+    place: DataDir,
+    shape: TreeShape,
+    kube: str | None = None,
+    *,
+    take_over: bool = False,
+    health: HealthAddress | None = None,
 ) -> Daemon:
     """The daemon of a tree of this shape on a directory, which must be locked."""
     options = CentreOptions(take_over=take_over, relays=shape.relays())
-    return Daemon(place, options, TreeHere(place, shape, kube))
+    return Daemon(place, options, TreeHere(place, shape, kube), health)
 
 
 def centre_member(
@@ -107,6 +112,7 @@ def run_daemon(
     *,
     take_over: bool = False,
     trios: bool = False,
+    health: HealthAddress | None = None,
 ) -> int:
     """Run on the directory until a signal; the exit code. Errors are in the log.
 
@@ -120,7 +126,7 @@ def run_daemon(
             place.write_tree(form | ({"members": MEMBERS} if trios else {}))
         if trios:
             return TrioDaemon(place, shape).run()
-        return _run_centre(place, shape, kube, take_over=take_over)
+        return _run_centre(place, shape, kube, take_over=take_over, health=health)
 
     return _run_logged(place, run)
 
@@ -138,7 +144,7 @@ async def _run_centre(
         end_broken_change(place)
         settings = kept_member(place.folder)
         if settings is None:
-            run = local_daemon(place, shape, kube, take_over=take_over).run()
+            run = local_daemon(place, shape, kube, take_over=take_over, health=health).run()
         else:
             run = run_centre_member(place, settings, take_over=take_over, health=health)
         # A task of its own: below Python 3.13 one counts as cancelled once a group of it failed.

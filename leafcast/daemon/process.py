@@ -14,6 +14,7 @@ from typing import IO, NoReturn
 
 from leafcast.data_dir import DataDir, DataDirUnusable, check_owner, make_private
 from leafcast.local.views import TreeShape
+from leafcast.node.health_endpoint import HealthAddress
 from relay.ports import Clock
 
 FREE_BYTES_MIN = 200_000_000
@@ -21,7 +22,7 @@ LOOK_SECONDS = 0.1
 STOP_SECONDS = 30.0
 STRANGE_SECONDS = 3.0
 LOG_LINES_SHOWN = 8
-TAKE_OVER, OF_MEMBERS = "--take-over", "--members"
+TAKE_OVER, OF_MEMBERS, HEALTH = "--take-over", "--members", "--health="
 OTHERS = 0o077
 """What is taken from the rights of all that a program writes: nobody but its owner sees it."""
 _OURS = frozenset(
@@ -90,6 +91,7 @@ def start_daemon(
     *,
     take_over: bool = False,
     trios: bool = False,
+    health: HealthAddress | None = None,
 ) -> subprocess.Popen[bytes]:
     """Start it in a session of its own, so that it outlives this terminal."""
     package = str(Path(__file__).resolve().parents[2])
@@ -98,6 +100,7 @@ def start_daemon(
     wanted += [kube] if kube else []
     wanted += [TAKE_OVER] if take_over else []
     wanted += [OF_MEMBERS] if trios else []
+    wanted += [f"{HEALTH}{health}"] if health is not None else []
     with private_log(place.log) as output:
         return subprocess.Popen(  # noqa: S603 - our own program
             [sys.executable, "-P", "-m", "leafcast.daemon", str(place.folder), *wanted],

@@ -54,7 +54,9 @@ async def run_node(
             group.create_task(_watch_claim(runtime), name="claim")
             group.create_task(give_back_freed(clock), name="memory")
             if health is not None:
-                endpoint = HealthEndpoint(runtime.unready, clock, health.port, health.host)
+                endpoint = HealthEndpoint(
+                    runtime.unready, clock, health.port, health.host, readings=runtime.readings
+                )
                 group.create_task(endpoint.run(), name="health")
 
 

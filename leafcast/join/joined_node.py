@@ -109,7 +109,11 @@ class JoinedNode:
                         group.create_task(self._renew(runtime, self._own), name="certificate")
                     if (health := options.health) is not None:
                         endpoint = HealthEndpoint(
-                            runtime.unready, self._clock, health.port, health.host
+                            runtime.unready,
+                            self._clock,
+                            health.port,
+                            health.host,
+                            readings=runtime.readings,
                         )
                         group.create_task(endpoint.run(), name="health")
         except* (JoinFailed, ClusterRefused) as refused:

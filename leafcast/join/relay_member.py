@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
@@ -16,6 +16,7 @@ from leafcast.join.kept_grant import KeptGrant, read_grant, write_grant
 from leafcast.members.member_node import Standing
 from leafcast.members.membership import FILE as MEMBERSHIP_FILE
 from leafcast.members.settings import MemberSettings
+from leafcast.metrics.reading import Reading
 from leafcast.node.credentials.account_seeds import SEEDS_FILE
 from leafcast.node.credentials.node_certificate import CERTIFICATE_FILES
 from leafcast.node.known_children import FILE as CHILDREN_FILE
@@ -188,6 +189,9 @@ class RelayMember:
 
     def unready(self) -> Mapping[str, str]:
         return self._runtime.unready() if self._runtime is not None else {}
+
+    async def readings(self) -> Sequence[Reading]:
+        return await self._runtime.readings() if self._runtime is not None else ()
 
     async def _learn(
         self, runtime: NodeRuntime, server: EmbeddedServer, dialled: tuple[str, ...]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -23,6 +23,7 @@ from leafcast.members.sealed_state import StateUnreadable, opened, sealed, seale
 from leafcast.members.settings import MemberSettings
 from leafcast.members.state_files import StateFiles
 from leafcast.members.steps import Replaced, carry_out, forget_routes
+from leafcast.metrics.reading import Reading
 from leafcast.node.credentials.account_seeds import account_seeds
 from leafcast.node.credentials.kept_store import kept_store
 from leafcast.node.health_endpoint import HealthAddress, HealthEndpoint
@@ -173,7 +174,13 @@ class Member:
                 health.port,
                 health.host,
                 role=lambda: self._standing(server).role,
+                readings=lambda: self._readings(server),
             ).run()
+
+    async def _readings(self, server: EmbeddedServer) -> Sequence[Reading]:
+        """While it stands by there is no node to tell of."""
+        is_active = self._standing(server).role == ACTIVE
+        return await self._node.readings() if is_active else ()
 
     def _unready(self, server: EmbeddedServer) -> dict[str, str]:
         """What keeps this member from its work now, which is to be active, or ready to be so."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from leafcast.members.settings import MemberSettings
+from leafcast.metrics.reading import Reading
 from leafcast.node.member_forms import NONE, STUCK
 from leafcast.node.options import ActiveMember
 from relay.adapters.jetstream.member_presence import ACTIVE, ROLE, STANDBY
@@ -75,6 +76,10 @@ class MemberNode(Protocol):
 
     def unready(self) -> Mapping[str, str]:
         """What keeps the node from its work now, while `run` is under way: see HealthEndpoint."""
+        ...
+
+    async def readings(self) -> Sequence[Reading]:
+        """The figures of the node, while `run` is under way."""
         ...
 
     async def run(self, member: ActiveMember) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from contextlib import AsyncExitStack
 
 from leafcast.node.node_server import NodeServer
@@ -60,6 +61,11 @@ class AttachedCluster:
     def kept(self) -> int:
         """How many objects it keeps that nothing wants any more."""
         return self._syncer.kept if self._syncer else 0
+
+    @property
+    def results(self) -> Mapping[str, int]:
+        """How many attempts to change an object ended how."""
+        return self._syncer.results if self._syncer else {}
 
     def want(self, node: NodeView) -> None:
         """Have the cluster become what the node holds."""

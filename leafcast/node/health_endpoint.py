@@ -1,7 +1,7 @@
-"""Liveness and readiness over HTTP, for those who watch a daemon: `/livez` and `/readyz`.
+"""Liveness, readiness and figures over HTTP, for those who watch a daemon.
 
-Live is a daemon whose loop turns: it answers. Ready is one of which every check holds; the answer
-names each, as an API server's does.
+At `/livez` is live whose loop turns: it answers. At `/readyz` is ready of whom every check holds;
+the answer names each, as an API server's does. `/metrics` has figures for Prometheus.
 """
 
 from __future__ import annotations
@@ -9,10 +9,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import NamedTuple
 
+from leafcast.metrics.reading import Reading, Readings, no_readings
+from leafcast.node.process_readings import process_readings
 from relay.adapters.jetstream.member_presence import ACTIVE
 from relay.ports import Clock
 
@@ -26,6 +29,9 @@ BACKLOG = 128
 """Who is not accepted yet waits in the kernel, and takes no file of the daemon's."""
 LOOPBACK = "127.0.0.1"
 
+HEAD_LINES_MAX = 100
+PLAIN = "text/plain; charset=utf-8"
+
 Checks = Callable[[], Mapping[str, str]]
 """What is to hold, by name: "" if it does, else why not."""
 
@@ -37,10 +43,19 @@ log = logging.getLogger("leafcast")
 
 @dataclass(frozen=True, slots=True)
 class HealthAddress:
-    """Where liveness and readiness are asked for: this machine only, unless a host is named."""
+    """Where one asks for health and figures: on this machine only, unless a host is named."""
 
     port: int
     host: str = LOOPBACK
+
+    @classmethod
+    def parse(cls, text: str) -> HealthAddress:
+        """Read what `str` says."""
+        host, _, port = text.rpartition(":")
+        return cls(int(port), host)
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.port}"
 
 
 class HealthPortTaken(Exception):
@@ -50,11 +65,17 @@ class HealthPortTaken(Exception):
         super().__init__(f"health: {host}:{port}: {reason}; name another port")
 
 
+class _Answer(NamedTuple):
+    code: int
+    body: bytes
+    content_type: str = PLAIN
+
+
 class HealthEndpoint:
     """Answers on one port for as long as it runs; `checks` are asked anew each time.
 
     So are `warnings`, which are told and keep nobody from being ready, and `role`: that of a node
-    which runs once is always the active one.
+    which runs once is always the active one. `readings` are figures beside those of the process.
     """
 
     def __init__(
@@ -65,8 +86,10 @@ class HealthEndpoint:
         host: str = LOOPBACK,
         warnings: Checks = dict,
         role: Callable[[], str] = lambda: ACTIVE,
+        readings: Readings = no_readings,
     ) -> None:
         self._checks, self._warnings, self._role = checks, warnings, role
+        self._readings, self._reading = readings, asyncio.Lock()
         self._clock = clock
         self._place = (host, port)
         self.port = port
@@ -133,7 +156,7 @@ class HealthEndpoint:
             ):
                 async with asyncio.timeout(ANSWER_SECONDS):
                     head = await reader.readuntil(b"\r\n\r\n")
-                    writer.write(self._answer(head))
+                    writer.write(await self._answer(head))
                     await writer.drain()
         except Exception:
             # It ends for this one alone.
@@ -143,32 +166,42 @@ class HealthEndpoint:
             self._closed.set()
             writer.close()
 
-    def _answer(self, head: bytes) -> bytes:
-        words = head.split(b"\r\n", maxsplit=1)[0].decode("latin-1").split(" ")
-        code, body = self._judge(words)
-        text = body.encode()
-        lines = [
-            f"HTTP/1.1 {code} {_WORDS.get(code, 'Service Unavailable')}",
-            "Content-Type: text/plain; charset=utf-8",
-            f"Content-Length: {len(text)}",
+    async def _answer(self, head: bytes) -> bytes:
+        first, *lines = head.decode("latin-1").split("\r\n", HEAD_LINES_MAX)
+        words = first.split(" ")
+        answer = await self._judge(words, lines)
+        said = [
+            f"HTTP/1.1 {answer.code} {_WORDS.get(answer.code, 'Service Unavailable')}",
+            f"Content-Type: {answer.content_type}",
+            f"Content-Length: {len(answer.body)}",
             "Cache-Control: no-store",
             "Connection: close",
         ]
-        sent = "\r\n".join([*lines, "", ""]).encode()
-        return sent if words[0] == "HEAD" else sent + text
+        sent = "\r\n".join([*said, "", ""]).encode()
+        return sent if words[0] == "HEAD" else sent + answer.body
 
-    def _judge(self, words: list[str]) -> tuple[int, str]:
+    async def _judge(self, words: Sequence[str], lines: Sequence[str]) -> _Answer:
         if len(words) != 3:
-            return 400, "not a request\n"
+            return _Answer(400, b"not a request\n")
         if words[0] not in ("GET", "HEAD"):
-            return 405, "only GET\n"
+            return _Answer(405, b"only GET\n")
         match words[1].partition("?")[0]:
             case "/livez":
-                return 200, "ok\n"
+                return _Answer(200, b"ok\n")
             case "/readyz":
-                return self._ready()
+                code, text = self._ready()
+                return _Answer(code, text.encode())
+            case "/metrics":
+                return await self._figures(_header(lines, "accept"))
             case _:
-                return 404, "ask for /livez or /readyz\n"
+                return _Answer(404, b"ask for /livez, /readyz or /metrics\n")
+
+    async def _figures(self, accept: str) -> _Answer:
+        """One answer at a time: it costs more than the others, and whoever may connect may ask."""
+        async with self._reading:
+            found = [*process_readings(self._checks(), self._role()), *await self._readings()]
+            content_type, body = await asyncio.to_thread(_exposed, found, accept)
+            return _Answer(200, body, content_type)
 
     def _ready(self) -> tuple[int, str]:
         found = self._checks()
@@ -178,6 +211,22 @@ class HealthEndpoint:
         ready = not any(found.values())
         lines.append("ready" if ready else "not ready")
         return (200 if ready else _UNREADY), "\n".join([*lines, ""])
+
+
+def _exposed(found: Sequence[Reading], accept: str) -> tuple[str, bytes]:
+    """Where nobody asks for figures the library that writes them is never loaded."""
+    from leafcast.metrics.exposition import exposed  # noqa: PLC0415
+
+    return exposed(found, accept)
+
+
+def _header(lines: Sequence[str], name: str) -> str:
+    """What a request's head says under a name; "" if nothing."""
+    for line in lines:
+        said, colon, value = line.partition(":")
+        if colon and said.strip().lower() == name:
+            return value.strip()
+    return ""
 
 
 def _nobody(_reader: asyncio.StreamReader, _writer: asyncio.StreamWriter) -> None:

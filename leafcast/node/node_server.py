@@ -33,6 +33,7 @@ from relay.adapters.server.leaf_address import LeafAddress
 from relay.adapters.server.nats_config import Neighbours, ParentRemote
 from relay.adapters.server.nats_server import EmbeddedServer
 from relay.adapters.server.nkey_pairs import entrance_pair
+from relay.adapters.server.server_figures import ServerFigures, server_figures
 from relay.adapters.spaces.bucket import Bucket, Kept, fence_of, mark_of_loss, stream_of
 from relay.adapters.spaces.connection import Client, space_connection
 from relay.adapters.spaces.embedded_space import EmbeddedSpace
@@ -249,6 +250,17 @@ class NodeServer:
                 "syncSeconds": self._server.sync_seconds,
             }
         return {**status, "storeRemovals": self._removals}
+
+    @property
+    def starts(self) -> int | None:
+        """How often a server of its own was started; None of one that someone else runs."""
+        return self._server.starts if isinstance(self._server, EmbeddedServer) else None
+
+    async def figures(self) -> ServerFigures | None:
+        """What the server counts; None if it does not tell it soon, or was not started."""
+        if self._server is None:
+            return None
+        return await server_figures(self._server.url, self.seeds.system)
 
     async def look_for_parent(
         self, is_linked: Callable[[], bool], is_silent: Callable[[], bool]

@@ -12,6 +12,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import Any
 
+from leafcast.metrics.reading import Reading
 from leafcast.node.answers import AnsweringNode, answerers
 from leafcast.node.attached_cluster import AttachedCluster
 from leafcast.node.claim_note import ClaimNote
@@ -20,6 +21,7 @@ from leafcast.node.credentials.server_trust import ServerTrust
 from leafcast.node.known_children import RememberingServer
 from leafcast.node.member_change import ReplacementRefused
 from leafcast.node.member_forms import member_forms
+from leafcast.node.node_readings import EdgeFigures, NodeFigures, node_readings
 from leafcast.node.node_server import NodeServer
 from leafcast.node.options import (
     EdgeCluster,
@@ -108,6 +110,11 @@ class NodeRuntime:
         return self._cluster is not None
 
     @property
+    def role(self) -> str:
+        """Centre, relay or edge."""
+        return "centre" if self.path.is_root else "edge" if self.attached else "relay"
+
+    @property
     def driver(self) -> Driver | None:
         """The relay of the last run; None before the first."""
         return self._run.driver if self._run is not None else None
@@ -185,6 +192,23 @@ class NodeRuntime:
         session = {"session": "" if is_ready else NOT_IN_SESSION} if self._uplink else {}
         return {**session, **(cluster.unready() if cluster is not None else {})}
 
+    async def readings(self) -> list[Reading]:
+        """Its figures as they are now."""
+        cluster, hosted = self._attached, self.hosted
+        edge = None
+        if cluster is not None:
+            edge = EdgeFigures(cluster.applied, cluster.kept, cluster.results)
+        found = NodeFigures(
+            str(self.path),
+            self.role,
+            self._identity.folder,
+            self.driver,
+            edge,
+            await hosted.figures(),
+            hosted.starts,
+        )
+        return list(node_readings(found))
+
     async def running(self) -> Driver:
         """The relay of the run there is then, once that has started."""
         while not (self._running.is_set() and self._run and self._run.driver.started.is_set()):
@@ -206,9 +230,9 @@ class NodeRuntime:
 
     def _answered_standing(self) -> dict[str, object]:
         """The same and more, as it answers when it is asked."""
-        cluster, role = self._attached, "edge" if self.attached else "relay"
+        cluster = self._attached
         return {
-            "role": "centre" if self.path.is_root else role,
+            "role": self.role,
             "leafUrls": list(self.hosted.leaf_urls),
             "authorities": self._trust.authorities,
             "certificateRequest": self._trust.request(),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
+from collections.abc import Mapping
 
 from relay.core.audience import HERE
 from relay.core.config import NodeConfig
@@ -16,6 +17,7 @@ from relay.core.link.target import mail_owner
 from relay.core.link.wants import Wants
 from relay.core.propagation import Propagation
 from relay.core.records.acceptance import (
+    REFUSALS,
     UNKNOWN_KEY,
     HeldVersion,
     ListedBelow,
@@ -58,8 +60,8 @@ class Upstream(RoomsPart):
         super().__init__(rooms)
         self.link = ParentLink(config.incarnation, config.home, cursor)
         self.has_memory = cursor is not None and cursor.has_memory
-        # Messages refused since the start.
-        self.refused = 0
+        # Messages refused since the start, by why.
+        self._refusals: Counter[str] = Counter()
         # Whether the parent shows an old view.
         self.stale = False
         self._config = config
@@ -90,6 +92,16 @@ class Upstream(RoomsPart):
         self._unverified: deque[tuple[bytes, int | None]] = deque(maxlen=2)
         # The newest signed snapshot that a child showed, with its rank.
         self._shown_below: tuple[SnapshotRank, bytes] = (NO_SNAPSHOT, b"")
+
+    @property
+    def refused(self) -> int:
+        """How many messages were refused since the start."""
+        return self._refusals.total()
+
+    @property
+    def refused_by_reason(self) -> Mapping[str, int]:
+        """The same by why."""
+        return {**dict.fromkeys(REFUSALS, 0), **self._refusals}
 
     @property
     def welcomed(self) -> bool:
@@ -305,7 +317,7 @@ class Upstream(RoomsPart):
 
     def refuse(self, reason: str, subject: str, detail: str) -> None:
         """Count and note what is never acted on."""
-        self.refused += 1
+        self._refusals[reason] += 1
         self._out.append(Noted(reason, subject, detail))
 
     def _take(self, accepted: AcceptedRecord, event: MailArrived) -> None:

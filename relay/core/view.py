@@ -26,6 +26,7 @@ from schemas.objects.objects import ObjectKey
 from schemas.records.health_rules import HealthProgram
 from schemas.records.records import LocationHead, LocationRecord, Profile, Record
 from schemas.records.signing import Envelope
+from schemas.records.snapshots import SnapshotRecord
 from schemas.reports.reports import (
     CELL_FORMER,
     ORPHANED,
@@ -326,6 +327,16 @@ class NodeView(RoomsPart):
     def read_through(self) -> int:
         """The sequence of the parent's mail up to which all is judged."""
         return self._upstream.link.reader.judged if self._upstream is not None else 0
+
+    @property
+    def snapshot_reached(self) -> SnapshotRecord | None:
+        """The snapshot up to which all is carried out here; None before the first."""
+        return self._judge.reached.record if self._judge.reached is not None else None
+
+    @property
+    def refusals(self) -> Mapping[str, int]:
+        """How many records of its mailbox were refused in this run, by why; the centre has none."""
+        return self._upstream.refused_by_reason if self._upstream is not None else {}
 
     def own_state(self) -> dict[str, Any]:
         """The node's session and cursor, and how much it holds and refused, for people."""

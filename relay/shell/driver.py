@@ -46,12 +46,14 @@ from relay.shell.counters import Counters
 from relay.shell.evaluator import CelEvaluator
 from relay.shell.note_log import NoteLog
 from relay.shell.outbox import Outbox
+from relay.shell.propagation_times import PropagationTimes
 from relay.shell.publisher import CentrePublisher
 from relay.shell.report_cleanup import ReportCleanup
 from schemas.content.blobs import Reference, open_value
 from schemas.content.sealing import SealingKey
+from schemas.reports.reports import Count
 from schemas.values.bounded_cache import BoundedCache
-from schemas.values.identity import ContentHash
+from schemas.values.identity import ContentHash, MailKey
 from schemas.values.refusals import BlobRefused
 
 BATCH_MAX = 512
@@ -80,6 +82,7 @@ class Driver:
         """`evaluator` may be shared by nodes of one process; `used` is the processor's time."""
         self.config = config
         self.counters = Counters()
+        self.times = PropagationTimes(is_centre=config.path.is_root, is_edge=config.attached)
         self.started = asyncio.Event()
         self._bus = bus
         self._clock = clock
@@ -98,7 +101,7 @@ class Driver:
         self._publisher: CentrePublisher | None = None
         if config.path.is_root:
             self._publisher = CentrePublisher(
-                bus, clock, config.tree, lambda: self.node, self.load, self.counters
+                bus, clock, config.tree, lambda: self.node, self.load, self.counters, self._counted
             )
 
     @property
@@ -186,11 +189,15 @@ class Driver:
             if effects:
                 await self._perform(still_meant(effects), group)
             inbox.handled()
+            self.times.look(batch, effects, node.view, self._clock.now())
             if self._publisher is not None:
                 for event in batch:
                     self._publisher.handled(event)
             progress, self._progress = self._progress, asyncio.Event()
             progress.set()
+
+    def _counted(self, key: MailKey, count: Count) -> None:
+        self.times.counted(key, count, self._clock.now())
 
     async def _next_batch(self, node: Node) -> deque[Event]:
         due = node.deadline()

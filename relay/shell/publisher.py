@@ -47,13 +47,14 @@ class CentrePublisher:
         node: Callable[[], NodeView],
         load: Load,
         counters: Counters,
+        counted: Callable[[MailKey, Count], None] = lambda _key, _count: None,
     ) -> None:
         self.tree = tree
         self._bus = bus
         self._clock = clock
         self._node = node
         self._load = load
-        self._counters = counters
+        self._counters, self._told = counters, counted
         # The snapshot, and the records in OWN that the node did not believe as it started.
         self._apart: dict[str, bytes] = {}
         # Records that are kept, or erased, and of which the node was not told yet.
@@ -226,7 +227,11 @@ class CentrePublisher:
     def count(self, key: MailKey) -> Count | None:
         """What is counted over the tree for a placement; None if it is not in force."""
         node = self._node()
-        return node.count(key) if key in node.records else None
+        if key not in node.records:
+            return None
+        count = node.count(key)
+        self._told(key, count)
+        return count
 
     async def published_handled(self) -> None:
         """Wait until the node has dealt with all that was published before."""

@@ -166,6 +166,10 @@ class Syncer:
         return sum(done.kept for done in self._done.values())
 
     @property
+    def results(self) -> Mapping[str, int]:
+        return self._under_way.results
+
+    @property
     def loaded(self) -> bool:
         """Whether that is known: the record of an earlier run was read."""
         return self._record.loaded

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from leafcast.metrics.catalogue import NODE_READY
 from leafcast.node.health_endpoint import (
     ASKING_SECONDS,
     CONNECTIONS_MAX,
@@ -28,9 +29,9 @@ class Clock(SystemClock):
 
 
 @asynccontextmanager
-async def running(checks, clock=None, warnings=dict, **role):
+async def running(checks, clock=None, warnings=dict, **more):
     asked = checks if callable(checks) else lambda: checks
-    endpoint = HealthEndpoint(asked, clock or SystemClock(), 0, warnings=warnings, **role)
+    endpoint = HealthEndpoint(asked, clock or SystemClock(), 0, warnings=warnings, **more)
     async with asyncio.TaskGroup() as group:
         task = group.create_task(endpoint.run())
         await endpoint.listening.wait()
@@ -83,7 +84,7 @@ async def test_a_member_that_stands_by_says_so():
     ("request_bytes", "code"),
     [
         (get("/livez", "HEAD"), 200),
-        (get("/metrics"), 404),
+        (get("/elsewhere"), 404),
         (get("/readyz", "DELETE"), 405),
         (b"\x16\x03\x01\r\n\r\n", 400),
         (b"x" * 20_000, None),
@@ -156,3 +157,31 @@ async def test_a_port_that_is_taken_is_named():
     async with running({}) as endpoint:
         with pytest.raises(HealthPortTaken, match=f"127.0.0.1:{endpoint.port}"):
             await HealthEndpoint(dict, SystemClock(), endpoint.port).run()
+
+
+async def test_figures_are_those_of_the_process_and_of_what_runs_there():
+    async def readings():
+        return [NODE_READY.of(1, "/a")]
+
+    async with running({"session": "away"}, readings=readings) as endpoint:
+        code, body = await ask(endpoint, get("/metrics"))
+        assert code == 200
+        assert 'leafcast_node_ready{node="/a"} 1.0\n' in body
+        assert 'leafcast_check{check="session"} 0.0\n' in body
+        assert "process_resident_memory_bytes" in body
+        wants = b"GET /metrics HTTP/1.1\r\nAccept: application/openmetrics-text\r\n\r\n"
+        assert (await ask(endpoint, wants))[1].endswith("# EOF\n")
+
+
+async def test_figures_that_cannot_be_read_are_an_answer_of_none_and_the_next_has_them():
+    fails = True
+
+    async def readings():
+        if fails:
+            raise LookupError("nothing to read")
+        return []
+
+    async with running({}, readings=readings) as endpoint:
+        assert await ask(endpoint, get("/metrics")) == (None, "")
+        fails = False
+        assert (await ask(endpoint, get("/metrics")))[0] == 200

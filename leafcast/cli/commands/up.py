@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -18,7 +18,7 @@ from rich.status import Status
 
 from leafcast.cli.options.common import data_dir_option
 from leafcast.cli.options.kubernetes import take_over_option
-from leafcast.cli.options.serving import listen_options
+from leafcast.cli.options.serving import health_options, listen_options
 from leafcast.cli.options.spaces import spaces_options
 from leafcast.cli.options.store import StoreOptions, store_options
 from leafcast.daemon.process import (
@@ -46,6 +46,7 @@ from leafcast.local.views import (
 from leafcast.members.settings import kept_member
 from leafcast.node.credentials.kept_store import keep_store, kept_store
 from leafcast.node.credentials.own_certificate import check_files
+from leafcast.node.health_endpoint import HealthAddress
 from leafcast.node.listen_settings import (
     ListenRefused,
     ListenSettings,
@@ -68,10 +69,14 @@ _HUB = (
 )
 _NOT_OF_TRIOS = {
     "--kube": _HUB,
-    "--workloads-kubeconfig": _HUB,
     "--listen": (
         "it names one address, and each member has one of its own; leave it out, or let nodes "
         "elsewhere join a centre that runs once (--members 1)"
+    ),
+    "--workloads-kubeconfig": _HUB,
+    "--health-port": (
+        "each member has a process and a port of its own; leave it out, or run members on machines "
+        "of theirs (leafcast join --health-port)"
     ),
 }
 """Why trees of members cannot have an option, and what to do instead."""
@@ -110,6 +115,7 @@ SHOP = Path(__file__).resolve().parents[2] / "shop"
 @take_over_option("Work on the API server though another tree has it as its hub, and is silent.")
 @listen_options
 @store_options
+@health_options
 @data_dir_option
 @click.option(
     "--timeout",
@@ -136,6 +142,7 @@ def up(  # noqa: PLR0913 - its options
     take_over: bool,
     listens: ListenSettings | None,
     store: StoreOptions,
+    health: HealthAddress | None,
     data_dir: Path | None,
     timeout_seconds: float,
     foreground: bool,
@@ -144,7 +151,6 @@ def up(  # noqa: PLR0913 - its options
 
     A nats-server for the centre, for each region and for each site, with a simulated cluster at
     each site. `leafcast down` stops it and keeps its data; the next `up` finds all as it was.
-
     With --members 3 the centre and each region run three times, as one node: one may be lost.
 
     With --kube people write workloads with kubectl into a real API server. It needs the programs
@@ -169,18 +175,18 @@ def up(  # noqa: PLR0913 - its options
     kept = place.tree() if place.folder.is_dir() else None
     shape = _shape(place, kept, {"--regions": regions, "--sites": sites, "--depth": depth})
     kube = _kube(place, kept, kube)
-    trios = _trios(place, kept, shape, members, kube, listens, spaces)
+    trios = _trios(place, kept, shape, members, (kube, listens, spaces, health))
     running, listens = place.in_use(), _listens_as_member(place, listens)
     _check_spaces(place, kube, spaces, running=running, take_over=take_over)
     if running:
         _check_running(place, listens, store)
     else:
         _prepare(place, shape, spaces, listens, store)
-    start = partial(start_daemon, place, shape, kube, take_over=take_over, trios=trios)
+    run = partial(start_daemon, place, shape, kube, take_over=take_over, trios=trios, health=health)
     if is_up := running and bool((place.daemon() or {}).get("ready")):
         _already_up(place, shape, foreground=foreground)
     else:
-        _bring_up(place, shape, timeout_seconds, None if running else start, known=bool(kept))
+        _bring_up(place, shape, timeout_seconds, None if running else run, known=bool(kept))
     if foreground and not is_up:
         _stay(place)
     else:
@@ -358,11 +364,12 @@ def _trios(
     kept: dict[str, object] | None,
     shape: TreeShape,
     asked: str | None,
-    kube: str | None,
-    listens: ListenSettings | None,
-    spaces: CentreSpaces | None,
+    others: Sequence[object],
 ) -> bool:
-    """Whether the centre and the relays of the tree have three members each."""
+    """Whether the centre and the relays of the tree have three members each.
+
+    `others` are the options that go with one member only, as _NOT_OF_TRIOS names them.
+    """
     had = str(kept.get("members", 1)) if kept is not None else None
     if asked is not None and had is not None and asked != had:
         raise click.ClickException(
@@ -370,9 +377,8 @@ def _trios(
             "--members out, or make another tree with --data-dir"
         )
     trios = (had or asked) == str(MEMBERS)
-    others = {"--kube": kube, "--listen": listens, "--workloads-kubeconfig": spaces}
-    for option in others if trios else ():
-        if others[option]:
+    for option, given in zip(_NOT_OF_TRIOS, others, strict=True):
+        if trios and given:
             said = f"a tree with --members 3 cannot have {option}: {_NOT_OF_TRIOS[option]}"
             raise click.UsageError(said)
     _check_size(shape, trios=trios)

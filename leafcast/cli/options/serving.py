@@ -58,7 +58,7 @@ health_options = gathered(
     click.option(
         "--health-port",
         type=click.IntRange(1, 65535),
-        help="Answer there over HTTP: /livez, /readyz.  [default: nowhere]",
+        help="Answer there over HTTP: /livez, /readyz, /metrics.  [default: nowhere]",
     ),
     click.option(
         "--health-host",

@@ -53,23 +53,23 @@ async def cut_links(system: Client, account: str, keep: Collection[str] = ()) ->
 
     A reload leaves the links of keys that are good no more open, only deaf.
     """
-    found = await _asked(system, "LEAFZ", account=account)
+    found = await asked(system, "LEAFZ", account=account)
     kept = await _links_of(system, account, keep) if keep else frozenset()
     for link in found["data"].get("leafs") or ():
         if link["id"] not in kept:
-            await _asked(system, "KICK", cid=link["id"])
+            await asked(system, "KICK", cid=link["id"])
 
 
 async def _links_of(system: Client, account: str, keys: Collection[str]) -> Collection[int]:
     """The links that were let in by one of these keys; only an account that is there has any."""
-    found = await _asked(system, "CONNZ", acc=account, auth=True, limit=LINKS_MAX)
+    found = await asked(system, "CONNZ", acc=account, auth=True, limit=LINKS_MAX)
     links = found["data"].get("connections") or ()
     return {link["cid"] for link in links if link.get("authorized_user") in keys}
 
 
 async def sync_seconds(system: Client) -> int | None:
     """For how long what the server acknowledged may not be on its disk yet; None unless it says."""
-    found = await _asked(system, "JSZ")
+    found = await asked(system, "JSZ")
     config = found.get("data", {}).get("config", {})
     if config.get("sync_always"):
         return 0
@@ -79,13 +79,13 @@ async def sync_seconds(system: Client) -> int | None:
 
 async def reload_config(system: Client) -> None:
     """Have the server read its configuration file; raises ConfigRefused."""
-    answer = await _asked(system, "RELOAD", RELOAD_SECONDS)
+    answer = await asked(system, "RELOAD", RELOAD_SECONDS)
     error = answer.get("error")
     if error:
         raise ConfigRefused(str(error.get("description", error)))
 
 
-async def _asked(
+async def asked(
     system: Client, verb: str, seconds: float = REQUEST_SECONDS, **body: Any
 ) -> dict[str, Any]:
     """What the server that the client is connected to answers; of a cluster others would, too."""

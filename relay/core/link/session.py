@@ -146,6 +146,10 @@ class ChildStatus(NamedTuple):
         return "up" if self.in_step else CATCHING_UP
 
 
+WORDS = ("up", CATCHING_UP, "connecting", "unreachable", "stopped", NEVER_JOINED)
+"""All that `ChildStatus.word` says."""
+
+
 class PresenceEvent(Enum):
     # A hello of a run that is not the present one.
     NEW_RUN = auto()

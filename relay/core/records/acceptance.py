@@ -193,5 +193,15 @@ def _unbelieved(verdict: TrustVerdict) -> RecordRefusal:
     return RecordRefusal(verdict.name.title().replace("_", ""), verdict.value)
 
 
+REFUSALS = (
+    *(_unbelieved(it).reason for it in TrustVerdict if it is not TrustVerdict.BELIEVED),
+    "WrongKind",
+    "WrongKey",
+    "NotMine",
+    "Unreadable",
+    "BadSnapshot",
+)
+"""Why records are refused; root keys that do not follow from those before have words of their own.
+"""
 UNKNOWN_KEY = _unbelieved(TrustVerdict.UNKNOWN_KEY)
 """Of what a newer `keys` record may still settle."""

@@ -1,0 +1,82 @@
+"""How long changes take is measured where they come to be, each once, and only of who was there."""
+
+from __future__ import annotations
+
+import pytest
+
+from relay.shell.propagation_times import Stage
+from schemas.values.identity import NodePath
+from tests.memory_tree import config_map, memory_tree, placement
+
+PATHS = ["/r1", "/r2", "/r1/s1", "/r1/s2", "/r2/s1"]
+REGION, SITE = NodePath.parse("/r1"), NodePath.parse("/r1/s1")
+
+
+@pytest.fixture
+async def tree(tmp_path):
+    async with memory_tree(tmp_path, PATHS) as grown:
+        yield grown
+
+
+def measured(tree, path):
+    return {stage: it.total for stage, it in tree.drivers[path].times.by_stage.items()}
+
+
+async def working(tree, count=3):
+    """Wait until the placement works everywhere, and that is written down."""
+    await tree.until(
+        "shop",
+        lambda c: (
+            c.exact
+            and c.summary.states == {"synced": count}
+            and c.summary.health["healthy"] == count
+        ),
+    )
+    await tree.controllers.written(["shop"])
+
+
+async def change(tree, text):
+    key = await tree.placement_key("shop")
+    held = tree.centre.node.records.get(key)
+    await tree.apply(config_map("a", "shop", text=text))
+    await tree.controllers.caught_up()
+    await tree.centre.until(
+        lambda node: held is None or node.records[key].generation > held.generation
+    )
+    await working(tree)
+
+
+async def test_each_change_is_measured_once_at_each_tier(tree):
+    await tree.apply(placement("shop", "shop"), config_map("a", "shop", text="first"))
+    await working(tree)
+    before = {path: measured(tree, path) for path in (NodePath(), REGION, SITE)}
+    await change(tree, "second")
+    await change(tree, "third")
+
+    def news(path):
+        return {stage: n - before[path][stage] for stage, n in measured(tree, path).items()}
+
+    assert news(NodePath()) == {Stage.PASSED_ON: 2, Stage.DELIVERED: 2, Stage.WORKING: 2}
+    assert news(REGION) == {Stage.RECEIVED: 2, Stage.PASSED_ON: 2}
+    assert news(SITE) == {Stage.RECEIVED: 2, Stage.APPLIED: 2, Stage.HEALTHY: 2}
+    record = tree.centre.node.records[await tree.placement_key("shop")]
+    last = [it for it in tree.drivers[SITE].times.by_stage[Stage.APPLIED].exemplars if it]
+    assert record.trace in {it.trace for it in last}
+
+
+async def test_what_was_changed_while_a_node_was_away_is_not_measured_there(tree):
+    await tree.apply(placement("shop", "shop"), config_map("a", "shop", text="first"))
+    await working(tree)
+    await tree.stop(SITE)
+    key = await tree.placement_key("shop")
+    former = tree.centre.node.records[key].generation
+    await tree.apply(config_map("a", "shop", text="second"))
+    await tree.controllers.caught_up()
+    await tree.centre.until(lambda node: node.records[key].generation > former)
+    await tree.leap(1)
+
+    await tree.start(SITE, tree.group, attached=True)
+    await working(tree)
+    assert set(measured(tree, SITE).values()) == {0}
+    await change(tree, "third")
+    assert set(measured(tree, SITE).values()) == {1}

@@ -1,0 +1,96 @@
+"""What a real tree shows to Prometheus: every figure of the catalogue, and true ones."""
+
+import asyncio
+from contextlib import asynccontextmanager
+from functools import partial
+
+import pytest
+
+from leafcast.local.tree import local_tree
+from leafcast.local.views import TreeShape
+from leafcast.metrics.catalogue import HELD, NOTES, SECTIONS
+from leafcast.node.health_endpoint import HealthEndpoint
+from relay.adapters.clock import SystemClock
+from tests.memory_tree import config_map, placement
+from tests.namespaces import apply_in_namespaces
+from tests.scraped import at, samples
+from tests.unit.test_health_endpoint import ask, get
+
+pytestmark = [pytest.mark.nats, pytest.mark.slow]
+
+SHAPE = TreeShape(1, 2, 3)
+REGION, SITES = "/region-1", ("/region-1/site-1", "/region-1/site-2")
+WAIT_SECONDS = 60
+
+
+ROLLOUT = {
+    "apiVersion": "leafcast.io/v1alpha1",
+    "kind": "Rollout",
+    "metadata": {"name": "go"},
+    "spec": {
+        "placement": {"name": "shop"},
+        "waves": [{"name": "all", "percent": 100}],
+    },
+}
+
+
+@asynccontextmanager
+async def watched(folder):
+    """A real tree in this process, and the endpoint where its figures are."""
+    tree = local_tree(SHAPE, folder)
+    centre = tree.centre
+    endpoint = HealthEndpoint(centre.unready, SystemClock(), 0, readings=centre.readings)
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(tree.run()), group.create_task(endpoint.run())]
+        await centre.up.wait()
+        await endpoint.listening.wait()
+        yield centre, endpoint
+        for task in tasks:
+            task.cancel()
+
+
+async def scraped(endpoint):
+    code, body = await ask(endpoint, get("/metrics"))
+    assert code == 200, body
+    return samples(body)
+
+
+async def scraped_until(endpoint, met):
+    async with asyncio.timeout(WAIT_SECONDS):
+        while not met(found := await scraped(endpoint)):
+            await asyncio.sleep(0.1)
+    return found
+
+
+async def test_a_real_tree_shows_true_figures_of_each_of_its_nodes(tmp_path):
+    async with watched(tmp_path) as (centre, endpoint):
+        objects = [placement("shop", "shop"), placement("bare", "nothing")]
+        await apply_in_namespaces(centre.workloads, [*objects, config_map("a", "shop")], "tests")
+        await centre.apply([ROLLOUT])
+        shop = {"space": "1", "placement": "shop"}
+        synced = at("leafcast_placement_destinations", **shop, state="synced")
+        healthy = at("leafcast_placement_healthy_destinations", **shop)
+        found = await scraped_until(
+            endpoint, lambda it: it.get(synced) == 2 and it.get(healthy) == 2
+        )
+        assert found[at("leafcast_placements", space="1")] == 2
+        condition = partial(at, "leafcast_placement_status_condition", **shop, type="Synced")
+        assert found[condition(status="true")] == 1
+        assert found[condition(status="false")] == 0
+        for path, role in [("/", "centre"), (REGION, "relay"), *((it, "edge") for it in SITES)]:
+            assert found[at("leafcast_node_info", node=path, role=role)] == 1
+            assert found[at("leafcast_node_ready", node=path)] == 1
+            assert found[at("leafcast_nats_up", node=path)] == 1
+            assert found[at("leafcast_nats_streams", node=path)] > 0
+            assert found[at("leafcast_nats_starts_total", node=path)] == 1
+        assert found[at("leafcast_children", node="/", state="up")] == 1
+        assert found[at("leafcast_children", node=REGION, state="up")] == 2
+        assert found[at("leafcast_mail_bytes_total", node=REGION)] > 0
+        for site in SITES:
+            # The ConfigMap, and the Namespace that it needs.
+            assert found[at("leafcast_objects", node=site, state="applied")] == 2
+            assert found[at("leafcast_apply_objects_total", node=site, result="applied")] >= 2
+        names = {name.removesuffix("_bucket") for name, _ in found}
+        wanted = {it.name for section in SECTIONS.values() for it in section}
+        # Of these there is a line only once there is something to tell.
+        assert wanted - names <= {NOTES.name, HELD.name}
