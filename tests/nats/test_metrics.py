@@ -3,6 +3,7 @@
 import asyncio
 from contextlib import asynccontextmanager
 from functools import partial
+from urllib.request import urlopen
 
 import pytest
 
@@ -11,6 +12,8 @@ from leafcast.local.views import TreeShape
 from leafcast.metrics.catalogue import HELD, NOTES, SECTIONS
 from leafcast.node.health_endpoint import HealthEndpoint
 from relay.adapters.clock import SystemClock
+from relay.adapters.server.ports import free_port
+from tests.e2e.program import SMALL, Program, did
 from tests.memory_tree import config_map, placement
 from tests.namespaces import apply_in_namespaces
 from tests.scraped import at, samples
@@ -60,6 +63,24 @@ async def scraped_until(endpoint, met):
         while not met(found := await scraped(endpoint)):
             await asyncio.sleep(0.1)
     return found
+
+
+def test_a_tree_that_up_started_shows_its_figures_where_it_is_told_to(tmp_path):
+    program, port = Program(tmp_path / "data"), free_port(tmp_path, 7)
+    try:
+        did(program, "up", *SMALL, "--health-port", str(port))
+        with urlopen(f"http://127.0.0.1:{port}/metrics") as answer:
+            found = samples(answer.read().decode())
+        assert found[at("leafcast_check", check="centre")] == 1
+        assert found[at("leafcast_node_info", node="/", role="centre")] == 1
+        assert found[at("leafcast_node_info", node=SITES[0], role="edge")] == 1
+    finally:
+        program.run("down")
+
+
+def test_members_of_a_tree_on_one_machine_have_no_port_in_common(tmp_path):
+    done = did(Program(tmp_path), "up", "--members", "3", "--health-port", "8086", code=2)
+    assert "a tree with --members 3 cannot have --health-port: each member has" in done.stderr
 
 
 async def test_a_real_tree_shows_true_figures_of_each_of_its_nodes(tmp_path):

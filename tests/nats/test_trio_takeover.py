@@ -252,6 +252,13 @@ async def test_members_that_are_run_as_services_say_over_http_what_they_are(tmp_
             return await said() == ready
 
         await eventually(all_ready, lambda: str([it.said for it in tree.centres.values()]))
+
+        async def active_alone_tells_of_the_node():
+            found = [await answer(port, "/metrics") for port in ports.values()]
+            shown = [("leafcast_node_info{" in text, ACTIVE_SHOWN in text) for _, text in found]
+            return sorted(shown) == [(False, False), (False, False), (True, True)]
+
+        await eventually(active_alone_tells_of_the_node, lambda: "figures of others are shown")
         for name in ("m1", "m3"):
             await tree.centres[name].stop()
 
@@ -263,13 +270,20 @@ async def test_members_that_are_run_as_services_say_over_http_what_they_are(tmp_
         await tree.close()
 
 
+ACTIVE_SHOWN = 'leafcast_member_role{role="active"} 1.0'
+
+
 async def readiness(port):
     """The code and the text of /readyz; 0 while nobody answers."""
+    return await answer(port, "/readyz")
+
+
+async def answer(port, path):
     try:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
     except OSError:
         return 0, ""
-    writer.write(b"GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n")
+    writer.write(f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
     head, _, body = (await reader.read()).decode().partition("\r\n\r\n")
     writer.close()
     return int(head.split(" ")[1]) if head else 0, body
