@@ -97,6 +97,8 @@ RUN_ELSEWHERE = {
         ),
         "tests/kube/helm_at_a_hub.py",
     ),
+    "leafcast up --health-port 8086": "tests/nats/test_metrics.py",
+    "curl -s http://127.0.0.1:8086/metrics": "tests/nats/test_metrics.py",
     "docker build -t leafcast -f deploy/Dockerfile .": "tests/docker/test_compose.py",
     'export COMPOSE_PROFILES=kubernetes LEAFCAST_SPACES="--workloads-kubeconfig '
     '/kube/hub.kubeconfig"': "tests/kube/test_deployment_files.py",
