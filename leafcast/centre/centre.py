@@ -22,7 +22,7 @@ from leafcast.centre.centre_spaces import HeldSpaces, centre_identity
 from leafcast.centre.copying import end_copying, kept_copying, streams_at
 from leafcast.centre.planned_nodes import register_planned
 from leafcast.data_dir import DataDir
-from leafcast.metrics.reading import Reading
+from leafcast.metrics.reading import MetricReading
 from leafcast.node.credentials.authorities import Authorities, load_or_make_authorities
 from leafcast.node.credentials.certificates import LocalListening
 from leafcast.node.credentials.files import load_credentials
@@ -196,7 +196,7 @@ class Centre:
             return {"centre": "it is starting", **self.hub_troubles()}
         return {"centre": "", **controllers.unready(), **self.hub_troubles()}
 
-    async def readings(self) -> list[Reading]:
+    async def readings(self) -> list[MetricReading]:
         """Its figures as they are now, and those of the first NODES_READ_MAX nodes here."""
         nodes = [self.nodes[path] for path in sorted(self.nodes)[:NODES_READ_MAX]]
         async with asyncio.TaskGroup() as group:

@@ -12,7 +12,7 @@ from typing import Any, get_args
 
 from controllers.centre import Controllers
 from leafcast.metrics import catalogue as m
-from leafcast.metrics.reading import Reading
+from leafcast.metrics.reading import MetricReading
 from schemas.api.rollout_status import Phase, RolloutStatus
 from schemas.records.placements import EDGE_PLACEMENTS, kind_of, short_title
 
@@ -32,7 +32,7 @@ NEVER_JOINED, OTHER = "never joined", "other"
 """OTHER are those that a person works at, and those that let go of it."""
 
 
-def centre_readings(controllers: Controllers) -> Iterator[Reading]:
+def centre_readings(controllers: Controllers) -> Iterator[MetricReading]:
     """All of them; spaces are named by their places in the configuration, from 1."""
     for number, one in enumerate(controllers.workload_spaces, 1):
         workloads = one.translator.workloads
@@ -50,7 +50,7 @@ def centre_readings(controllers: Controllers) -> Iterator[Reading]:
 
 def placement_readings(
     space: str, placements: Mapping[str, Mapping[str, Any]]
-) -> Iterator[Reading]:
+) -> Iterator[MetricReading]:
     """What the statuses of these placements say; of one without a status there is nothing."""
     yield m.PLACEMENTS.of(len(placements), space)
     statuses = {name: obj.get("status") or {} for name, obj in placements.items()}
@@ -62,7 +62,7 @@ def placement_readings(
             yield from _of_placement(space, _shown(name), statuses[name])
 
 
-def rollout_readings(space: str, rollouts: Mapping[str, RolloutStatus]) -> Iterator[Reading]:
+def rollout_readings(space: str, rollouts: Mapping[str, RolloutStatus]) -> Iterator[MetricReading]:
     """How far these Rollouts are."""
     for name, status in islice(sorted(rollouts.items()), PLACEMENTS_MAX):
         yield m.ROLLOUT_WAVE.of(status.wave, space, name)
@@ -75,7 +75,7 @@ def _shown(name: str) -> str:
     return name if kind_of(name) is EDGE_PLACEMENTS else short_title(name)
 
 
-def _of_placement(space: str, name: str, status: Mapping[str, Any]) -> Iterator[Reading]:
+def _of_placement(space: str, name: str, status: Mapping[str, Any]) -> Iterator[MetricReading]:
     states = {state: status.get(field, 0) for field, state in STATES.items()}
     states[OTHER] = max(status.get("destinations", 0) - sum(states.values()), 0)
     states[NEVER_JOINED] = status.get("neverJoined", 0)

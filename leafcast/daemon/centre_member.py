@@ -20,7 +20,7 @@ from leafcast.members.member_node import Standing
 from leafcast.members.membership import FILE as MEMBERSHIP_FILE
 from leafcast.members.seats import FILE as SEATS_FILE
 from leafcast.members.settings import MemberSettings
-from leafcast.metrics.reading import Reading
+from leafcast.metrics.reading import MetricReading
 from leafcast.node.credentials.account_seeds import SEEDS_FILE, account_seeds
 from leafcast.node.credentials.authorities import AUTHORITY_FILES
 from leafcast.node.credentials.node_certificate import CERTIFICATE_FILES
@@ -65,7 +65,7 @@ class RunningCentre(Protocol):
 
     def unready(self) -> Mapping[str, str]: ...
 
-    async def readings(self) -> Sequence[Reading]: ...
+    async def readings(self) -> Sequence[MetricReading]: ...
 
 
 class CentreMember:
@@ -150,7 +150,7 @@ class CentreMember:
     def unready(self) -> Mapping[str, str]:
         return self._centre.unready() if self._centre is not None else {}
 
-    async def readings(self) -> Sequence[Reading]:
+    async def readings(self) -> Sequence[MetricReading]:
         return await self._centre.readings() if self._centre is not None else ()
 
     def _say_up(self) -> None:

@@ -49,7 +49,7 @@ from leafcast.daemon.verbs.spaces import Followers, register_spaces
 from leafcast.daemon.verbs.tree import register_tree_verbs
 from leafcast.data_dir import DataDir
 from leafcast.members.seats import MemberSeats
-from leafcast.metrics.reading import Reading
+from leafcast.metrics.reading import MetricReading
 from leafcast.node.freed_memory import give_back_freed
 from leafcast.node.health_endpoint import HealthAddress, HealthEndpoint
 from leafcast.spaces import open_space
@@ -155,7 +155,7 @@ class Daemon:
         """What keeps the centre from its work now: see HealthEndpoint."""
         return self.centre.unready()
 
-    async def readings(self) -> list[Reading]:
+    async def readings(self) -> list[MetricReading]:
         """The figures of the centre, and of the nodes that run beside it."""
         return await self.centre.readings()
 

@@ -16,7 +16,7 @@ from leafcast.join.kept_grant import KeptGrant, read_grant, write_grant
 from leafcast.members.member_node import Standing
 from leafcast.members.membership import FILE as MEMBERSHIP_FILE
 from leafcast.members.settings import MemberSettings
-from leafcast.metrics.reading import Reading
+from leafcast.metrics.reading import MetricReading
 from leafcast.node.credentials.account_seeds import SEEDS_FILE
 from leafcast.node.credentials.node_certificate import CERTIFICATE_FILES
 from leafcast.node.known_children import FILE as CHILDREN_FILE
@@ -190,7 +190,7 @@ class RelayMember:
     def unready(self) -> Mapping[str, str]:
         return self._runtime.unready() if self._runtime is not None else {}
 
-    async def readings(self) -> Sequence[Reading]:
+    async def readings(self) -> Sequence[MetricReading]:
         return await self._runtime.readings() if self._runtime is not None else ()
 
     async def _learn(

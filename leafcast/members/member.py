@@ -23,7 +23,7 @@ from leafcast.members.sealed_state import StateUnreadable, opened, sealed, seale
 from leafcast.members.settings import MemberSettings
 from leafcast.members.state_files import StateFiles
 from leafcast.members.steps import Replaced, carry_out, forget_routes
-from leafcast.metrics.reading import Reading
+from leafcast.metrics.reading import MetricReading
 from leafcast.node.credentials.account_seeds import account_seeds
 from leafcast.node.credentials.kept_store import kept_store
 from leafcast.node.health_endpoint import HealthAddress, HealthEndpoint
@@ -177,7 +177,7 @@ class Member:
                 readings=lambda: self._readings(server),
             ).run()
 
-    async def _readings(self, server: EmbeddedServer) -> Sequence[Reading]:
+    async def _readings(self, server: EmbeddedServer) -> Sequence[MetricReading]:
         """While it stands by there is no node to tell of."""
         is_active = self._standing(server).role == ACTIVE
         return await self._node.readings() if is_active else ()

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from leafcast.members.settings import MemberSettings
-from leafcast.metrics.reading import Reading
+from leafcast.metrics.reading import MetricReading
 from leafcast.node.member_forms import NONE, STUCK
 from leafcast.node.options import ActiveMember
 from relay.adapters.jetstream.member_presence import ACTIVE, ROLE, STANDBY
@@ -78,7 +78,7 @@ class MemberNode(Protocol):
         """What keeps the node from its work now, while `run` is under way: see HealthEndpoint."""
         ...
 
-    async def readings(self) -> Sequence[Reading]:
+    async def readings(self) -> Sequence[MetricReading]:
         """The figures of the node, while `run` is under way."""
         ...
 

@@ -6,9 +6,14 @@ at the centre a node: what is there grows with placements.
 
 from __future__ import annotations
 
-from leafcast.metrics.reading import Kind, Metric
+from leafcast.metrics.reading import Metric, MetricKind
 
-_COUNTER, _GAUGE, _HISTOGRAM, _INFO = Kind.COUNTER, Kind.GAUGE, Kind.HISTOGRAM, Kind.INFO
+_COUNTER, _GAUGE, _HISTOGRAM, _INFO = (
+    MetricKind.COUNTER,
+    MetricKind.GAUGE,
+    MetricKind.HISTOGRAM,
+    MetricKind.INFO,
+)
 _NODE = ("node",)
 
 # Of a process.

@@ -21,11 +21,11 @@ from prometheus_client.metrics_core import (
 from prometheus_client.registry import Collector
 from prometheus_client.samples import Exemplar
 
-from leafcast.metrics.reading import Kind, Metric, Reading
+from leafcast.metrics.reading import Metric, MetricKind, MetricReading
 from relay.shell.distribution import Distribution
 
 
-def exposed(readings: Sequence[Reading], accept: str) -> tuple[str, bytes]:
+def exposed(readings: Sequence[MetricReading], accept: str) -> tuple[str, bytes]:
     """The answer to who asks with this Accept header: its content type, and its text.
 
     Figures of the process itself (processor, memory, files) go with them.
@@ -40,20 +40,20 @@ def exposed(readings: Sequence[Reading], accept: str) -> tuple[str, bytes]:
 class _Given(Collector):
     """Collects what was read before."""
 
-    def __init__(self, readings: Sequence[Reading]) -> None:
+    def __init__(self, readings: Sequence[MetricReading]) -> None:
         self._readings = readings
 
     def collect(self) -> Iterator[Family]:
-        by_metric: dict[Metric, list[Reading]] = {}
+        by_metric: dict[Metric, list[MetricReading]] = {}
         for reading in self._readings:
             by_metric.setdefault(reading.metric, []).append(reading)
         for metric, readings in by_metric.items():
             yield _family(metric, readings)
 
 
-def _family(metric: Metric, readings: Iterable[Reading]) -> Family:
+def _family(metric: Metric, readings: Iterable[MetricReading]) -> Family:
     name, said, labels = metric.name, metric.help, list(metric.labels)
-    if metric.kind is Kind.HISTOGRAM:
+    if metric.kind is MetricKind.HISTOGRAM:
         histogram = HistogramMetricFamily(name, said, labels=labels)
         for reading in readings:
             assert isinstance(reading.value, Distribution)
@@ -61,12 +61,12 @@ def _family(metric: Metric, readings: Iterable[Reading]) -> Family:
                 reading.labels, list(_buckets(reading.value)), sum_value=reading.value.sum
             )
         return histogram
-    if metric.kind is Kind.INFO:
+    if metric.kind is MetricKind.INFO:
         info = InfoMetricFamily(name.removesuffix("_info"), said)
         for reading in readings:
             info.add_metric((), dict(zip(labels, reading.labels, strict=True)))
         return info
-    kind = CounterMetricFamily if metric.kind is Kind.COUNTER else GaugeMetricFamily
+    kind = CounterMetricFamily if metric.kind is MetricKind.COUNTER else GaugeMetricFamily
     family = kind(name, said, labels=labels)
     for reading in readings:
         assert not isinstance(reading.value, Distribution)

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from relay.shell.distribution import Distribution
 
 
-class Kind(Enum):
+class MetricKind(Enum):
     """What one may do with a figure; the value is its word in Prometheus."""
 
     COUNTER = "counter"
@@ -26,24 +26,24 @@ class Metric:
     """One name: what it counts, in which unit, and by which labels."""
 
     name: str
-    kind: Kind
+    kind: MetricKind
     help: str
     labels: tuple[str, ...] = ()
 
-    def of(self, value: float | Distribution, *labels: str) -> Reading:
+    def of(self, value: float | Distribution, *labels: str) -> MetricReading:
         """A figure of this metric; the labels in their order."""
         assert len(labels) == len(self.labels), self.name
         # It is written by and by, and counting goes on meanwhile.
         value = value.copy() if isinstance(value, Distribution) else value
-        return Reading(self, value, labels)
+        return MetricReading(self, value, labels)
 
-    def states(self, counts: Mapping[str, float], *labels: str) -> list[Reading]:
+    def states(self, counts: Mapping[str, float], *labels: str) -> list[MetricReading]:
         """One figure for each value of the last label."""
         return [self.of(value, *labels, state) for state, value in counts.items()]
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class MetricReading:
     """One figure."""
 
     metric: Metric
@@ -51,10 +51,10 @@ class Reading:
     labels: tuple[str, ...]
 
 
-Readings: TypeAlias = Callable[[], Coroutine[Any, Any, Sequence[Reading]]]
+Readings: TypeAlias = Callable[[], Coroutine[Any, Any, Sequence[MetricReading]]]
 """Reads the figures as they are now."""
 
 
-async def no_readings() -> Sequence[Reading]:
+async def no_readings() -> Sequence[MetricReading]:
     """Of what has nothing to show."""
     return ()

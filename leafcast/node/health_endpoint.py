@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from leafcast.metrics.reading import Reading, Readings, no_readings
+from leafcast.metrics.reading import MetricReading, Readings, no_readings
 from leafcast.node.process_readings import process_readings
 from relay.adapters.jetstream.member_presence import ACTIVE
 from relay.ports import Clock
@@ -213,7 +213,7 @@ class HealthEndpoint:
         return (200 if ready else _UNREADY), "\n".join([*lines, ""])
 
 
-def _exposed(found: Sequence[Reading], accept: str) -> tuple[str, bytes]:
+def _exposed(found: Sequence[MetricReading], accept: str) -> tuple[str, bytes]:
     """Where nobody asks for figures the library that writes them is never loaded."""
     from leafcast.metrics.exposition import exposed  # noqa: PLC0415
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from leafcast.metrics import catalogue as m
-from leafcast.metrics.reading import Reading
+from leafcast.metrics.reading import MetricReading
 from relay.adapters.server.server_figures import ServerFigures
 from relay.core.link.session import WORDS
 from relay.core.view import NodeView
@@ -39,7 +39,7 @@ class NodeFigures:
     server_starts: int | None = None
 
 
-def node_readings(found: NodeFigures) -> Iterator[Reading]:
+def node_readings(found: NodeFigures) -> Iterator[MetricReading]:
     """All of them; a node that has not begun yet has few."""
     path, driver = found.path, found.driver
     view = driver.node if driver is not None and driver.started.is_set() else None
@@ -64,7 +64,7 @@ def node_readings(found: NodeFigures) -> Iterator[Reading]:
         yield from _of_server(path, found.server)
 
 
-def _counted(path: str, driver: Driver) -> Iterator[Reading]:
+def _counted(path: str, driver: Driver) -> Iterator[MetricReading]:
     counters = driver.counters
     yield m.MAIL_MESSAGES.of(counters.mail_written, path)
     yield m.MAIL_BYTES.of(counters.mail_bytes, path)
@@ -76,7 +76,7 @@ def _counted(path: str, driver: Driver) -> Iterator[Reading]:
         yield m.PROPAGATION.of(times, path, stage.value, tier)
 
 
-def _known(path: str, view: NodeView) -> Iterator[Reading]:
+def _known(path: str, view: NodeView) -> Iterator[MetricReading]:
     said, reached = view.own_state(), view.snapshot_reached
     yield m.VIEW_STALE.of(said["stale"], path)
     yield m.SNAPSHOT_GENERATION.of(said["snapshotGeneration"], path)
@@ -95,14 +95,14 @@ def _known(path: str, view: NodeView) -> Iterator[Reading]:
 
 def _of_edge(
     path: str, edge: EdgeFigures, wanted: int, *, in_maintenance: bool
-) -> Iterator[Reading]:
+) -> Iterator[MetricReading]:
     there = {"wanted": wanted, "applied": edge.applied, "kept": edge.kept}
     yield from m.OBJECTS.states(there, path)
     yield from m.APPLY_OBJECTS.states({it: edge.results.get(it, 0) for it in RESULTS}, path)
     yield m.MAINTENANCE.of(in_maintenance, path)
 
 
-def _of_server(path: str, server: ServerFigures) -> Iterator[Reading]:
+def _of_server(path: str, server: ServerFigures) -> Iterator[MetricReading]:
     yield m.SERVER.of(1, path, server.version)
     yield m.CONNECTIONS.of(server.connections, path)
     yield m.LEAF_LINKS.of(server.leaf_links, path)

@@ -12,7 +12,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import Any
 
-from leafcast.metrics.reading import Reading
+from leafcast.metrics.reading import MetricReading
 from leafcast.node.answers import AnsweringNode, answerers
 from leafcast.node.attached_cluster import AttachedCluster
 from leafcast.node.claim_note import ClaimNote
@@ -192,7 +192,7 @@ class NodeRuntime:
         session = {"session": "" if is_ready else NOT_IN_SESSION} if self._uplink else {}
         return {**session, **(cluster.unready() if cluster is not None else {})}
 
-    async def readings(self) -> list[Reading]:
+    async def readings(self) -> list[MetricReading]:
         """Its figures as they are now."""
         cluster, hosted = self._attached, self.hosted
         edge = None

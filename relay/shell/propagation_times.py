@@ -24,7 +24,7 @@ BOUNDS = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 900, 3600, 2160
 _KEY_CHARACTERS = 32
 
 
-class Stage(Enum):
+class PropagationStage(Enum):
     """Up to what it is measured; the value is its word for people."""
 
     RECEIVED = "received"
@@ -57,7 +57,7 @@ class PropagationTimes:
         self._since_ms: int | None = None
         self._passed_on: dict[MailKey, int] = {}
         # What is to come to be, by the stages that wait for it.
-        self._open: dict[Stage, dict[MailKey, _Change]] = {
+        self._open: dict[PropagationStage, dict[MailKey, _Change]] = {
             stage: {} for stage in self.by_stage if stage in _AWAITED
         }
 
@@ -92,8 +92,8 @@ class PropagationTimes:
         summary = count.summary
         reached = summary.awaited - summary.states.get("unreachable", 0)
         for stage, done in (
-            (Stage.DELIVERED, summary.states.get("synced", 0)),
-            (Stage.WORKING, summary.health.get("healthy", 0)),
+            (PropagationStage.DELIVERED, summary.states.get("synced", 0)),
+            (PropagationStage.WORKING, summary.health.get("healthy", 0)),
         ):
             change = self._open[stage].get(key)
             if change is not None and change.generation == count.generation and done >= reached:
@@ -123,7 +123,7 @@ class PropagationTimes:
         self._begin(record)
         if self._is_measured(record.hops[0]):
             change = _Change(record.generation, record.hops[0], record.trace)
-            self._observe(Stage.RECEIVED, change, now)
+            self._observe(PropagationStage.RECEIVED, change, now)
 
     def _written(self, mail: WriteMail, view: NodeView, now: Instant) -> None:
         """Only the first child counts: one that comes later gets what is old by then."""
@@ -132,7 +132,7 @@ class PropagationTimes:
             self._passed_on[mail.key] = mail.generation
             if self._is_measured(mail.hops[0]):
                 change = _Change(mail.generation, mail.hops[0], mail.trace)
-                self._observe(Stage.PASSED_ON, change, now)
+                self._observe(PropagationStage.PASSED_ON, change, now)
 
     def _forget_gone(self, view: NodeView) -> None:
         """Bound what is noted by what the node holds."""
@@ -152,7 +152,7 @@ class PropagationTimes:
                 is_over = summary is None or not summary.destinations
                 is_so = summary is not None and bool(
                     summary.states.get("synced")
-                    and (stage is Stage.APPLIED or summary.health.get("healthy"))
+                    and (stage is PropagationStage.APPLIED or summary.health.get("healthy"))
                 )
                 if is_over or is_so:
                     del self._open[stage][key]
@@ -162,18 +162,25 @@ class PropagationTimes:
     def _is_measured(self, signed_ms: int) -> bool:
         return self._since_ms is not None and signed_ms >= self._since_ms
 
-    def _observe(self, stage: Stage, change: _Change, now: Instant) -> None:
+    def _observe(self, stage: PropagationStage, change: _Change, now: Instant) -> None:
         # Clocks that differ make nothing arrive before it was signed.
         seconds = max(now.wall_ms - change.signed_ms, 0) / 1000
         self.by_stage[stage].observe(seconds, change.trace, now.wall_ms)
 
 
-_AWAITED = frozenset({Stage.APPLIED, Stage.HEALTHY, Stage.DELIVERED, Stage.WORKING})
+_AWAITED = frozenset(
+    {
+        PropagationStage.APPLIED,
+        PropagationStage.HEALTHY,
+        PropagationStage.DELIVERED,
+        PropagationStage.WORKING,
+    }
+)
 
 
-def _stages(is_centre: bool, is_edge: bool) -> tuple[Stage, ...]:  # noqa: FBT001
+def _stages(is_centre: bool, is_edge: bool) -> tuple[PropagationStage, ...]:  # noqa: FBT001
     if is_centre:
-        return (Stage.PASSED_ON, Stage.DELIVERED, Stage.WORKING)
+        return (PropagationStage.PASSED_ON, PropagationStage.DELIVERED, PropagationStage.WORKING)
     if is_edge:
-        return (Stage.RECEIVED, Stage.APPLIED, Stage.HEALTHY)
-    return (Stage.RECEIVED, Stage.PASSED_ON)
+        return (PropagationStage.RECEIVED, PropagationStage.APPLIED, PropagationStage.HEALTHY)
+    return (PropagationStage.RECEIVED, PropagationStage.PASSED_ON)

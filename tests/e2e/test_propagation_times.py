@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from relay.shell.propagation_times import Stage
+from relay.shell.propagation_times import PropagationStage
 from schemas.values.identity import NodePath
 from tests.memory_tree import config_map, memory_tree, placement
 
@@ -56,11 +56,21 @@ async def test_each_change_is_measured_once_at_each_tier(tree):
     def news(path):
         return {stage: n - before[path][stage] for stage, n in measured(tree, path).items()}
 
-    assert news(NodePath()) == {Stage.PASSED_ON: 2, Stage.DELIVERED: 2, Stage.WORKING: 2}
-    assert news(REGION) == {Stage.RECEIVED: 2, Stage.PASSED_ON: 2}
-    assert news(SITE) == {Stage.RECEIVED: 2, Stage.APPLIED: 2, Stage.HEALTHY: 2}
+    assert news(NodePath()) == {
+        PropagationStage.PASSED_ON: 2,
+        PropagationStage.DELIVERED: 2,
+        PropagationStage.WORKING: 2,
+    }
+    assert news(REGION) == {PropagationStage.RECEIVED: 2, PropagationStage.PASSED_ON: 2}
+    assert news(SITE) == {
+        PropagationStage.RECEIVED: 2,
+        PropagationStage.APPLIED: 2,
+        PropagationStage.HEALTHY: 2,
+    }
     record = tree.centre.node.records[await tree.placement_key("shop")]
-    last = [it for it in tree.drivers[SITE].times.by_stage[Stage.APPLIED].exemplars if it]
+    last = [
+        it for it in tree.drivers[SITE].times.by_stage[PropagationStage.APPLIED].exemplars if it
+    ]
     assert record.trace in {it.trace for it in last}
 
 

@@ -10,15 +10,15 @@ from prometheus_client.openmetrics.parser import (
 from leafcast.centre.centre_readings import PLACEMENTS_MAX, placement_readings
 from leafcast.metrics.catalogue import SECTIONS
 from leafcast.metrics.exposition import exposed
-from leafcast.metrics.reading import Kind, Metric
+from leafcast.metrics.reading import Metric, MetricKind
 from leafcast.node.process_readings import process_readings
 from relay.shell.distribution import Distribution
-from relay.shell.propagation_times import Stage
+from relay.shell.propagation_times import PropagationStage
 from tests.metrics_page import PAGE, with_tables
 from tests.scraped import at, by, samples
 
 CATALOGUE = [metric for section in SECTIONS.values() for metric in section]
-SECONDS = Metric("leafcast_test_seconds", Kind.HISTOGRAM, "Only here.", ("stage",))
+SECONDS = Metric("leafcast_test_seconds", MetricKind.HISTOGRAM, "Only here.", ("stage",))
 
 
 def shown(readings):
@@ -30,8 +30,8 @@ def shown(readings):
 @pytest.mark.parametrize("metric", CATALOGUE, ids=lambda it: it.name)
 def test_a_name_says_its_kind_and_its_unit(metric):
     assert re.fullmatch(r"(leafcast|workqueue)_[a-z_]+", metric.name)
-    assert metric.name.endswith("_total") == (metric.kind is Kind.COUNTER)
-    assert metric.name.endswith("_info") == (metric.kind is Kind.INFO)
+    assert metric.name.endswith("_total") == (metric.kind is MetricKind.COUNTER)
+    assert metric.name.endswith("_info") == (metric.kind is MetricKind.INFO)
     # Base units only.
     assert not re.search(r"_(ms|milliseconds|minutes|hours|kb|megabytes|percent)(_|$)", metric.name)
     assert metric.help.endswith(".")
@@ -130,4 +130,4 @@ def test_the_page_lists_all_metrics_as_they_are():
 
 def test_the_page_names_each_stage_of_a_change():
     page = PAGE.read_text()
-    assert all(f"| `{stage.value}` |" in page for stage in Stage)
+    assert all(f"| `{stage.value}` |" in page for stage in PropagationStage)

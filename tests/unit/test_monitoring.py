@@ -10,7 +10,7 @@ import yaml
 
 from leafcast.metrics.catalogue import SECTIONS
 from leafcast.metrics.exposition import exposed
-from leafcast.metrics.reading import Kind
+from leafcast.metrics.reading import MetricKind
 from leafcast.node.process_readings import process_readings
 from relay.shell.distribution import Distribution
 from relay.shell.propagation_times import BOUNDS
@@ -37,7 +37,7 @@ def shown():
     """All names that Prometheus may find: figures, those of the process, and what rules record."""
     names = {"up", *(rule["record"] for rule in RULE_LIST if "record" in rule)}
     for metric in CATALOGUE:
-        parts = ("_bucket", "_count", "_sum") if metric.kind is Kind.HISTOGRAM else ("",)
+        parts = ("_bucket", "_count", "_sum") if metric.kind is MetricKind.HISTOGRAM else ("",)
         names |= {metric.name + part for part in parts}
     _, body = exposed(list(process_readings({}, "active")), "")
     return names | set(re.findall(r"^process_[a-z_]+", body.decode(), re.MULTILINE))
@@ -98,7 +98,7 @@ def test_promtool_takes_the_rules_and_sees_each_alert_fire_in_its_scene():
 def test_promtool_has_nothing_to_say_of_names_and_help():
     one = Distribution((1,))
     readings = [
-        metric.of(one if metric.kind is Kind.HISTOGRAM else 1, *metric.labels)
+        metric.of(one if metric.kind is MetricKind.HISTOGRAM else 1, *metric.labels)
         for metric in CATALOGUE
     ]
     _, body = exposed(readings, "")
