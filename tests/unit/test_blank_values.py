@@ -40,6 +40,7 @@ def values(obj, program):
     return [(blank.place, blank.value) for blank in blanks(obj, program)]
 
 
+# A map has no order, so none of these makes a list of one.
 TEXTS = (
     "obj",
     "obj.data",
@@ -47,7 +48,7 @@ TEXTS = (
     "obj['a']['b']",
     "obj.a[0].b",
     "size(obj.a.b) > 1",
-    "obj.a.map(x, obj.b.map(y, y == x))",
+    "obj.a.all(x, size(obj.b.map(y, y == x)) > 1)",
     "obj.b.exists(x, x == obj.a.c)",
     "obj.a + obj.b",
     "has(obj.c) && obj.c.a == null",
@@ -77,7 +78,7 @@ def but_for_texts(outcome):
     st.lists(st.sampled_from(TEXTS), min_size=1),
     st.sampled_from(["", *TEXTS]),
 )
-@example({"a": list(range(2000)), "b": [1]}, [TEXTS[6]], "")
+@example({"a": list(range(2000)), "b": [1]}, ["obj.a.map(x, obj.b.map(y, y == x))"], "")
 @example({"a": "x" * 20_000}, ["obj.a"], "")
 def test_rows_are_the_same_without_the_object(obj, texts, kept):
     fields = tuple(CombinedField(f"s{at}", "SUM", text) for at, text in enumerate(texts))
