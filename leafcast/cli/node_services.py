@@ -11,7 +11,6 @@ from typing import Any, cast
 from urllib.parse import urlsplit
 
 import click
-import yaml
 
 from leafcast.cli.options.common import Command
 from leafcast.join.invitation import Invitation, InvitationUnusable, invitation_of
@@ -146,13 +145,16 @@ def _said(ctx: click.Context) -> Iterator[click.Option]:
 
 def _check_kubeconfig(file: Path) -> None:
     """Refuse one that leads to further files: the service finds none of them."""
+    # PyYAML takes longer to load than most commands take.
+    from schemas.objects.yaml_documents import read_documents  # noqa: PLC0415
+
     try:
-        form = yaml.safe_load(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError, yaml.YAMLError) as error:
+        forms = [it.root for it in read_documents(file.read_text(encoding="utf-8"), str(file))]
+    except (OSError, ValueError) as error:
         raise ServiceUnusable(
             file, f"it cannot be read: {error}", "name another --kubeconfig"
         ) from error
-    for name in _named(form):
+    for name in _named(forms):
         remedy = (
             f"write one that holds all: kubectl --kubeconfig {file} config view --minify --flatten"
         )
