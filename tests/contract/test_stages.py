@@ -9,7 +9,7 @@ import pytest
 from relay.adapters.clock import SystemClock
 from relay.core import effects as fx
 from relay.core.config import NodeConfig
-from relay.core.events import BlobArrived, HelloArrived, Tick
+from relay.core.events import BlobArrived, HelloArrived, Remembered, Tick
 from relay.core.node import Node
 from relay.ports import BusBroken
 from relay.shell.driver import BATCH_MAX, Driver
@@ -191,8 +191,8 @@ class Paid:
         self.cost = list(self._done)
 
 
-class Answering:
-    """A node that has something written whatever it is told."""
+class Answering(Node):
+    """One that has something written whatever it is told."""
 
     def deadline(self):
         return None
@@ -204,7 +204,9 @@ class Answering:
 async def test_what_comes_of_a_childs_words_is_carried_out_in_its_turn():
     bus = Noting(MemoryBus(MemoryNetwork(), NodePath()))
     bus.inbox = Paid(bus.calls)
+    clock = SystemClock()
+    node = Answering(CONFIG, Remembered(), (), clock.now())
     async with asyncio.TaskGroup() as group:
         with pytest.raises(BusBroken):
-            await Driver(bus, CONFIG, SystemClock())._loop(Answering(), group)
+            await Driver(bus, CONFIG, clock)._loop(node, group)
     assert [kind for kind, _ in bus.inbox.cost] == [fx.StoreOwn]
