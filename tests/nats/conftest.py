@@ -21,7 +21,7 @@ from relay.adapters.server.nats_server import EmbeddedServer
 from relay.adapters.server.nkey_pairs import new_user_nkey
 from schemas.values.identity import NodePath
 from schemas.values.subjects import stream_subjects
-from tests.awaiting import eventually
+from tests.awaiting import WAIT_SECONDS, eventually
 
 
 def new_nkey() -> tuple[str, str]:
@@ -144,7 +144,7 @@ async def links_of_server(system: Client, child: str) -> list[dict]:
     return (await call(system, verb, {"account": child}))["data"].get("leafs") or []
 
 
-async def until_answered(client: Client, subject: str) -> None:
+async def until_answered(client: Client, subject: str, *, seconds: float = WAIT_SECONDS) -> None:
     """Ask until a link is up and somebody answers."""
 
     async def answered() -> bool:
@@ -154,7 +154,7 @@ async def until_answered(client: Client, subject: str) -> None:
             return False
         return True
 
-    await eventually(answered, f"nobody answers {subject}")
+    await eventually(answered, f"nobody answers {subject}", seconds=seconds)
 
 
 async def make_streams(relay: Client, path: NodePath, *children: str) -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from contextlib import asynccontextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -128,11 +128,12 @@ async def guarded(grove, leaf_address, link):
         yield centre, up
 
 
-async def crowd(port: int, count: int, said: bytes):
-    """So many connections that say this, and nothing more."""
+async def crowd(stack: ExitStack, port: int, count: int, said: bytes):
+    """So many connections that say this, and nothing more, until the stack ends."""
 
     async def one():
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        stack.callback(writer.close)
         writer.write(said)
         return reader, writer
 
@@ -142,34 +143,44 @@ async def crowd(port: int, count: int, said: bytes):
 async def ended(held) -> None:
     """Wait until the server has closed them all."""
 
-    async def one(reader, writer):
+    async def one(reader, _writer):
         with suppress(ConnectionError):
             while await reader.read(64 * 1024):
                 pass
-        writer.close()
 
     async with asyncio.timeout(60):
         await asyncio.gather(*(one(*each) for each in held))
 
 
+async def until_heard(parent, up, subject: str) -> None:
+    """A server that reloads twice at once may tell a new account of nobody: it reads once more."""
+    try:
+        await until_answered(up, subject, seconds=20)
+    except AssertionError:
+        print("nobody was heard after two reloads in a row")
+        await parent.server.reload()
+        await until_answered(up, subject)
+
+
 async def withstands(grove, leaf_address, link, crowds) -> None:
     """A child is heard, and another comes in, beside all these; then the server ends them."""
-    async with guarded(grove, leaf_address, link) as (centre, up):
-        before, held = memory(centre), []
-        for count, said in crowds:
-            held += await crowd(leaf_address.port, count, said)
-        most = memory(centre)
-        await up.request("lc.ea._node.self", b"beat", timeout=30)
-        # Whoever runs a server himself has it read its configuration so.
-        async with system_connection(centre.server.url, centre.seeds.system) as system:
-            await reload_config(system)
-        late = await grove.plant("/eb", centre, link)
-        other = await grove.connect(late, late.seeds.uplink)
-        await until_answered(other, "lc.eb._node.self")
-        await ended(held)
-        await up.request("lc.ea._node.self", b"beat", timeout=30)
-        print(f"\n{before / MB:.0f} MB before, {most / MB:.0f} MB beside {len(held)} strangers")
-        assert most - before < 400 * MB
+    with ExitStack() as stack:
+        async with guarded(grove, leaf_address, link) as (centre, up):
+            before, held = memory(centre), []
+            for count, said in crowds:
+                held += await crowd(stack, leaf_address.port, count, said)
+            most = memory(centre)
+            await up.request("lc.ea._node.self", b"beat", timeout=30)
+            # Whoever runs a server himself has it read its configuration so.
+            async with system_connection(centre.server.url, centre.seeds.system) as system:
+                await reload_config(system)
+            late = await grove.plant("/eb", centre, link)
+            other = await grove.connect(late, late.seeds.uplink)
+            await until_heard(centre, other, "lc.eb._node.self")
+            await ended(held)
+            await up.request("lc.ea._node.self", b"beat", timeout=30)
+            print(f"\n{before / MB:.0f} MB before, {most / MB:.0f} MB beside {len(held)} strangers")
+            assert most - before < 400 * MB
 
 
 async def test_strangers_who_begin_tls_and_go_no_further_keep_no_child_out(grove, tmp_path):

@@ -25,13 +25,13 @@ from tests.simulation.world import LawBroken
 
 ROOT = Path(__file__).resolve().parents[2]
 SWARM = {
-    "tiny": (120, 40),
-    "small": (50, 25),
-    "wide": (5, 5),
-    "deep": (4, 4),
-    "rolling": (50, 25),
+    "tiny": (80, 40),
+    "small": (25, 25),
+    "wide": (3, 3),
+    "deep": (2, 2),
+    "rolling": (25, 25),
 }
-"""Per size how many seeds, and how many of them a test."""
+"""Per size how many seeds, and how many of them a test. `make long` runs many more."""
 CHUNKS = [
     (size, first, chunk)
     for size, (seeds, chunk) in SWARM.items()
