@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import nats
@@ -10,7 +10,12 @@ import pytest
 
 from relay.adapters.clock import SystemClock
 from relay.adapters.jetstream.connection import Connection, JetStreamRefused
-from relay.adapters.jetstream.stream_mending import go_on_mending, mend_if_damaged, mend_stream
+from relay.adapters.jetstream.stream_mending import (
+    damaged_streams,
+    go_on_mending,
+    mend_if_damaged,
+    mend_stream,
+)
 from relay.adapters.jetstream.stream_reader import StreamDamaged, StreamReader
 from relay.adapters.jetstream.streams import purge
 from relay.adapters.spaces import bucket
@@ -412,3 +417,48 @@ async def served_again(folder, clock):
             await mend_if_damaged(connection, SystemClock(), *names, is_made=True)
             await space.open()
             yield space
+
+
+SAID = [f"log.{at}" for at in range(9)]
+IN_LENGTH, IN_DATA = -len(SAID[-1]) - 19, 20
+"""Where a bit of a message is flipped, from the end of its subject on: the server drops the end of
+the file with the first, and one message with the second."""
+
+
+@pytest.mark.parametrize("at", [IN_LENGTH, IN_DATA], ids=["length", "data"])
+@pytest.mark.parametrize("first", [SAID[0], SAID[-1]], ids=["elsewhere", "there"])
+async def test_what_others_write_hides_no_damage(tmp_path, monkeypatch, at, first):
+    """As children do that reach their parent's server before its node has begun."""
+    monkeypatch.setattr("relay.adapters.jetstream.stream_reader.HEARTBEAT_SECONDS", 1)
+    with running_server(tmp_path) as url:
+        async with connected(url) as connection:
+            config = {"subjects": ["log.*"], "max_msgs_per_subject": 1, "allow_direct": True}
+            await connection.api("STREAM.CREATE.LOG", name="LOG", **config)
+            for name in SAID:
+                await connection.client.request(name, b"v" * 50, timeout=30)
+            assert await looked_through(connection, SAID[0]) == []
+            await connection.client.request(SAID[-1], b"v" * 50, timeout=30)
+    flip(block(tmp_path, "LOG"), SAID[-1].encode(), at)
+    with running_server(tmp_path) as url:
+        async with connected(url) as connection:
+            with suppress(TimeoutError):
+                await connection.client.request(first, b"early", timeout=1)
+            assert await looked_through(connection, SAID[0]) == ["LOG"]
+            await mend_stream(connection, SystemClock(), "LOG")
+            assert await looked_through(connection, SAID[0]) == []
+            jetstream = connection.client.jetstream()
+            await jetstream.publish(SAID[-1], b"later")
+            kept = await jetstream.get_last_msg("LOG", SAID[-1])
+    assert kept.data == b"later"
+
+
+async def looked_through(connection, subject):
+    """Which streams are damaged, found out while somebody writes without a pause."""
+    async with asyncio.TaskGroup() as group:
+        looking = group.create_task(
+            damaged_streams(connection, SystemClock(), ["LOG"], others_write=True)
+        )
+        while not looking.done():
+            await connection.client.publish(subject, b"v" * 50)
+            await connection.client.flush()
+    return looking.result()

@@ -1,8 +1,12 @@
 """A stream with damaged messages is made anew of those that can be read.
 
-The server counts a damaged message for ever: it delivers and erases none, and what is written under
-the same subject later is lost with it, though it is acknowledged. So the stream is copied aside,
-and back once the copy is whole. Whoever ends amid that goes on at the next start.
+The server counts a damaged message for ever: it delivers and erases none. What is written under
+the same subject later it acknowledges and loses, or keeps and never acknowledges. So the stream is
+copied aside, and back once the copy is whole. Whoever ends amid that goes on at the next start.
+
+What a consumer counts as still to come tells of damage only where nobody writes: at the end of the
+stream the server sets it to nothing, and it forgets what it found lost when somebody wrote before.
+What it counts under each subject includes both.
 
 A stream that several servers keep is never mended: what is damaged at one is whole at the others.
 """
@@ -12,19 +16,28 @@ from __future__ import annotations
 import json
 import logging
 from base64 import b64decode
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from relay.adapters.jetstream.connection import Connection, JetStreamRefused
+from relay.adapters.jetstream.connection import NO_MESSAGE_FOUND, Connection, JetStreamRefused
 from relay.adapters.jetstream.publish import Outgoing, header_lines, kept_headers
 from relay.adapters.jetstream.stream_copy import StreamCopy
 from relay.adapters.jetstream.stream_reader import Stored, StreamDamaged, StreamReader
-from relay.adapters.jetstream.streams import delete_stream, each, last_message, stream_names
+from relay.adapters.jetstream.streams import (
+    delete_stream,
+    each,
+    kept_under,
+    last_message,
+    stream_names,
+)
 from relay.ports import BusBroken, Clock
 
 MARKED_SECONDS = 24 * 3600
+LOOKS = 3
+"""Whose message is being replaced as we look is counted right the next time."""
 _SPARE, _WHOLE, _HEADERS = "_MEND", "_whole", "Lc-Mended"
 _NO_MORE_CONSUMERS = 10026
 
@@ -63,14 +76,17 @@ async def holds_messages(connection: Connection, stream: str) -> bool:
 
 
 async def damaged_streams(
-    connection: Connection, clock: Clock, streams: Iterable[str]
+    connection: Connection, clock: Clock, streams: Iterable[str], *, others_write: bool = False
 ) -> list[str]:
-    """Look through these streams, and say which need to be mended; raises BusBroken."""
+    """Look through these streams, and say which need to be mended; raises BusBroken.
+
+    With `others_write` somebody may have written to them in this run of the server, or do so now.
+    """
     damaged: list[str] = []
 
     async def look_through(stream: str) -> None:
         try:
-            await StreamReader(connection, clock, stream, headers_only=True).read_all(_ignore)
+            await _look_through(connection, clock, stream, others_write=others_write)
         except StreamDamaged as damage:
             logger.error("%s", damage)  # noqa: TRY400 - it says all
             damaged.append(stream)
@@ -82,6 +98,62 @@ async def damaged_streams(
 
     await each(look_through, streams)
     return damaged
+
+
+async def _look_through(
+    connection: Connection, clock: Clock, stream: str, *, others_write: bool
+) -> None:
+    """Read a stream to its end; raises StreamDamaged, or BusBroken."""
+    found: Counter[str] = Counter()
+
+    async def take(stored: Stored) -> None:
+        if others_write:
+            found[stored.subject] += 1
+
+    await StreamReader(connection, clock, stream, headers_only=True).read_all(take)
+    if others_write and (lost := await _lost_subjects(connection, stream, found)):
+        raise StreamDamaged(stream, len(lost))
+
+
+async def _lost_subjects(
+    connection: Connection, stream: str, found: Mapping[str, int]
+) -> list[str]:
+    """Under which subjects less can be read than the stream counts, of which so many were found."""
+    state = (await connection.api(f"STREAM.INFO.{stream}"))["state"]
+    if state["messages"] == state.get("num_subjects", 0) <= len(found):
+        return []
+    lost: list[str] = []
+
+    async def look_at(subject: str) -> None:
+        if await _has_lost(connection, stream, subject):
+            lost.append(subject)
+
+    kept, _ = await kept_under(connection, stream, ">")
+    # What is not among those found may have been written, or replaced, since.
+    await each(look_at, [it for it, count in kept.items() if count > found.get(it, 0)])
+    return lost
+
+
+async def _has_lost(connection: Connection, stream: str, subject: str) -> bool:
+    """Whether less can be read under a subject than the stream counts, each time."""
+    for _ in range(LOOKS):
+        kept, _ = await kept_under(connection, stream, subject)
+        if await _can_read(connection, stream, subject, kept.get(subject, 0)):
+            return False
+    return True
+
+
+async def _can_read(connection: Connection, stream: str, subject: str, count: int) -> bool:
+    """Whether so many messages can be read under a subject."""
+    first = 1
+    for _ in range(count):
+        answer = await connection.api_or_none(
+            f"STREAM.MSG.GET.{stream}", NO_MESSAGE_FOUND, seq=first, next_by_subj=subject
+        )
+        if answer is None:
+            return False
+        first = int(answer["message"]["seq"]) + 1
+    return True
 
 
 async def mend_stream(
@@ -175,7 +247,3 @@ def _brought_back(stream: str, stored: Stored) -> Outgoing | None:
 
 def _aside(stream: str, subject: str) -> str:
     return f"mend.{stream}.{subject}"
-
-
-async def _ignore(_stored: Stored) -> None:
-    """Only whether it can be read counts."""

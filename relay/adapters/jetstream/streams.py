@@ -345,11 +345,25 @@ class ChildrenHeard(NamedTuple):
 
 async def children_heard(connection: Connection, path: NodePath) -> ChildrenHeard:
     """Whom STAT has heard of; raises BusBroken."""
-    selves, heard, last = subjects.children_selves(path), set[str](), None
+    kept, last = await kept_under(connection, "STAT", subjects.children_selves(path))
+    return ChildrenHeard(frozenset(subjects.parse(subject).path.name for subject in kept), last)
+
+
+async def kept_under(
+    connection: Connection, stream: str, subject: str
+) -> tuple[dict[str, int], int]:
+    """How many messages a stream counts of each subject that matches, and where it ends.
+
+    Raises BusBroken. The server counts what it lost to a damaged file, too.
+    """
+    kept: dict[str, int] = {}
+    last: int | None = None
     while True:
-        answer = await connection.api("STREAM.INFO.STAT", subjects_filter=selves, offset=len(heard))
+        answer = await connection.api(
+            f"STREAM.INFO.{stream}", subjects_filter=subject, offset=len(kept)
+        )
         found = answer["state"].get("subjects") or {}
         last = int(answer["state"].get("last_seq") or 0) if last is None else last
-        heard.update(subjects.parse(subject).path.name for subject in found)
-        if not found or len(heard) >= int(answer.get("total") or 0):
-            return ChildrenHeard(frozenset(heard), last)
+        kept.update(found)
+        if not found or len(kept) >= int(answer.get("total") or 0):
+            return kept, last
