@@ -7,6 +7,7 @@ are one fault, however many objects it befalls.
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -25,6 +26,9 @@ OBJECTS_NAMED_MAX = 3
 EDGE_ACCOUNT = "system:serviceaccount:leafcast-system:leafcast-edge"
 VERBS = "get,list,watch,create,patch,update,delete"
 _ACCOUNT = r"system:serviceaccount:([^:]+):(.+)"
+_NAME = re.compile(r"[A-Za-z0-9](?:[-\w.:]*[A-Za-z0-9])?", re.ASCII)
+"""A name that may stand in a command; names of roles may be longer, and are not repeated there."""
+_PATH = re.compile(r"(?:/[a-z0-9][-a-z0-9]*)+|/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -364,13 +368,13 @@ class FaultGroup:
 
     def remedy(self, see: str) -> str:
         """What to do; `see` is where to look for more."""
-        described = _described(self.first.object)
+        at = _at(self.first.path)
         return self.kind.remedy.format(
             see=see,
-            at=self.first.path,
-            described=described,
+            at=at,
+            described=described(self.first.object),
             logged=_logged(self.first.object),
-            grant=_grant(self._rights(), self.first.path),
+            grant=_grant(self._rights(), at),
         )
 
     def _named(self) -> list[str]:
@@ -416,7 +420,9 @@ def _judged(sample: FaultSample) -> tuple[FaultKind, str]:
     right = missing_right(sample.reason)
     if right is not None:
         return RIGHTS, right.user
-    if sample.severity >= NOT_WORKING and "/" not in sample.object:
+    # A kind alone is one that does not come up.
+    of_kind = sample.severity >= NOT_WORKING and sample.object and "/" not in sample.object
+    if of_kind:
         return PLACE, f"{sample.object} {sample.reason}"
     for kind in _TABLE:
         found = re.search(kind.pattern, sample.reason)
@@ -424,36 +430,59 @@ def _judged(sample: FaultSample) -> tuple[FaultKind, str]:
             named = next(filter(None, found.groups()), "")
             return kind, named or ("" if kind.of_place else sample.reason)
     # Nobody knows whether they have one cause.
-    other = REFUSED if sample.severity < NOT_WORKING else NOT_WELL
+    well = NOT_WELL if sample.object else PLACE
+    other = REFUSED if sample.severity < NOT_WORKING else well
     return other, f"{sample.object} {sample.reason}"
 
 
-def _described(obj: str) -> str:
-    """`deployments.apps web -n shop` of `deployments.apps/shop/web`."""
-    kind, _, name = obj.partition("/")
-    namespace, slash, rest = name.partition("/")
-    return f"{kind} {rest} -n {namespace}" if slash else f"{kind} {name}"
+def described(obj: str) -> str:
+    """`deployments.apps web -n shop` of `deployments.apps/shop/web`.
+
+    Whoever runs a node chose these words, and a person may paste the command: what is no name
+    stands as a word to be replaced.
+    """
+    match obj.split("/"):
+        case [kind, namespace, name] if _are_names(kind, namespace, name):
+            return f"{kind} {name} -n {namespace}"
+        case [kind, name] if _are_names(kind, name):
+            return f"{kind} {name}"
+        case _:
+            return "KIND NAME"
 
 
 def _logged(obj: str) -> str:
     """`deployments/web -n shop`, as `kubectl logs` takes it."""
-    kind, _, name = obj.partition("/")
-    namespace, _, rest = name.partition("/")
-    return f"{kind.partition('.')[0]}/{rest} -n {namespace}"
+    match obj.split("/"):
+        case [kind, namespace, name] if _are_names(kind, namespace, name):
+            return f"{kind.partition('.')[0]}/{name} -n {namespace}"
+        case _:
+            return "KIND/NAME"
+
+
+def _at(path: str) -> str:
+    return path if _PATH.fullmatch(path) else "PATH"
+
+
+def _are_names(*words: str) -> bool:
+    return all(_NAME.fullmatch(word) for word in words)
 
 
 def _grant(rights: Sequence[MissingRight], path: str) -> str:
-    """How to give an account the rights that it lacks."""
+    """How to give an account the rights that it lacks; in words where a part is no name."""
     if not rights:
         return ""
     user, namespaces = rights[0].user, sorted({right.namespace for right in rights})
     there = f"in the cluster of {path}"
+    parts = [*namespaces, *(right.kind for right in rights)]
+    if not user.isprintable() or not _are_names(*filter(None, parts)):
+        return f"{there}: give the account the right that it lacks"
     if user == EDGE_ACCOUNT and namespaces[0]:
         each = "".join(f" --namespace {name}" for name in namespaces)
         return f"{there}: leafcast install --role edge{each} | kubectl apply -f -"
     kinds = ",".join(sorted({right.kind for right in rights}))
     account = re.match(_ACCOUNT, user)
-    whom = f"--serviceaccount={account[1]}:{account[2]}" if account else f"--user='{user}'"
+    said = f"{account[1]}:{account[2]}" if account else user
+    whom = f"--{'serviceaccount' if account else 'user'}={shlex.quote(said)}"
     role = f"kubectl create clusterrole leafcast-more --verb={VERBS} --resource={kinds}"
     if not namespaces[0]:
         bound = (

