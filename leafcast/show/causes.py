@@ -9,14 +9,22 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 from leafcast.show.faults import SAMPLES_MAX, FaultGroup, FaultSample, faults, samples_of
 from leafcast.show.holds import milliseconds
 from leafcast.show.layout import Group, Table, Text, View
 from leafcast.show.stages import CopyStage, stage_of, stage_of_hold
+from leafcast.show.tree_tables import centre_troubles
+from schemas.records.hold_reasons import (
+    CUSTOMIZATION_FROZEN,
+    INVALID,
+    KIND_UNREADABLE,
+    OBJECTS_REFUSED,
+)
 from schemas.reports.states import AT_WORK
-from schemas.values.wording import namespace_first, some_of
+from schemas.values.wording import many, namespace_first, some_of
 
 Form = Mapping[str, Any]
 
@@ -24,6 +32,10 @@ PLACE, NODE, PLACEMENT = "place", "node", "placement"
 """Elements that are no kind of object."""
 PLACEMENTS_NAMED_MAX = 3
 CAUSES_MAX = 50
+LACK, UNREACHABLE = "Lack", "unreachable"
+_OF_PROBLEMS = frozenset({INVALID, OBJECTS_REFUSED})
+_OF_LACKS = frozenset({KIND_UNREADABLE, CUSTOMIZATION_FROZEN})
+"""Holds that say the same as the problem, or the lack, of a placement, and more of it."""
 _Key = tuple[CopyStage, str, str]
 
 
@@ -51,6 +63,7 @@ def causes(forms: Sequence[Form]) -> list[dict[str, Any]]:
     for form in forms:
         _put_faults(form, found)
         _put_holds(form, found)
+        _put_troubles(form, found)
         _put_silent(form, found)
     tiers = Counter(_depth(path) for path in {it["path"] for form in forms for it in _nodes(form)})
     ranked = sorted(found.items(), key=lambda it: (it[1].severity, -_destinations(it[1]), it[0]))
@@ -61,11 +74,48 @@ def causes(forms: Sequence[Form]) -> list[dict[str, Any]]:
     return [_form(key, cause, tiers, exact=exact) for key, cause in ranked[:CAUSES_MAX]]
 
 
+def causes_form(
+    forms: Sequence[Form],
+    silent: Sequence[str] = (),
+    lost_spaces: Mapping[str, str] = MappingProxyType({}),
+    backup_trouble: str = "",
+) -> dict[str, Any]:
+    """The causes, as JSON, with who was not heard, and what is wrong at the centre itself.
+
+    Nodes that were asked and did not answer are `silent`.
+    """
+    unanswered = {path for form in forms for path in form.get("blocking", ())}.union(silent)
+    return {
+        "causes": causes(forms),
+        "complete": not silent and all(form.get("complete", True) for form in forms),
+        "unanswered": sorted(unanswered),
+        "lostSpaces": dict(lost_spaces),
+        "backupTrouble": backup_trouble,
+    }
+
+
 def causes_view(form: Form) -> View:
-    """A row a cause, then what to do about each."""
-    listed = form["causes"]
-    if not listed:
-        return Text("nothing is wrong", style="green")
+    """A row a cause, then what to do about each; then who was not heard."""
+    more: list[View] = [*centre_troubles(form["lostSpaces"], form["backupTrouble"])]
+    if not form["complete"]:
+        more.append(Text(_unheard(form), style="yellow", overflow="fold"))
+    if form["causes"]:
+        return Group(_listed(form["causes"]), *([Text(), *more] if more else []))
+    return Group(*more) if more else Text("nothing is wrong", style="green")
+
+
+def _unheard(form: Form) -> str:
+    """That something may be wrong of which nobody has said anything."""
+    paths = form["unanswered"]
+    verb = "has" if paths[1:] == [] else "have"
+    named = some_of(paths, PLACEMENTS_NAMED_MAX)
+    said = f"{many(len(paths), 'node')} {verb} not answered: {named}"
+    said = said if paths else "not all nodes have answered"
+    wrong = form["causes"] or form["lostSpaces"] or form["backupTrouble"]
+    return said if wrong else f"nothing is wrong that was heard of; {said}"
+
+
+def _listed(listed: Sequence[Form]) -> View:
     table = Table()
     for name in ("STAGE", "ELEMENT", "CATEGORY"):
         table.add_column(name, no_wrap=True)
@@ -124,7 +174,22 @@ def _put_holds(form: Form, found: dict[_Key, _Cause]) -> None:
             cause.counts[form["name"]] = hold["destinations"]
 
 
+def _put_troubles(form: Form, found: dict[_Key, _Cause]) -> None:
+    """Why a placement cannot go out as it is, and what it lacks, unless a hold says so."""
+    name, held = form["name"], {hold["reason"] for hold in form.get("held", ())}
+    if (problem := str(form.get("problem") or "")) and not held & _OF_PROBLEMS:
+        sample = FaultSample(name, 0, "", problem, 1, "")
+        key = CopyStage.HELD, PLACEMENT, INVALID
+        _cause(found, key, 0, sample, f"correct it and apply it; {_see(form)}")
+    if (lack := str(form.get("lack") or "")) and not held & _OF_LACKS:
+        sample = FaultSample(name, 1, "", lack, 1, "")
+        stage = CopyStage.SPACE if form.get("lacksKind") else CopyStage.NOT_SELECTED
+        remedy = f"apply what is missing, or correct it; {_see(form)}"
+        _cause(found, (stage, PLACEMENT, LACK), 1, sample, remedy)
+
+
 def _put_silent(form: Form, found: dict[_Key, _Cause]) -> None:
+    """Who is away; destinations behind nodes that others know of count where nobody is named."""
     for silent in form.get("unreachable", ()):
         path, word = str(silent["path"]), str(silent["state"])
         sample = FaultSample(form["name"], 0, "", f"{path} is {word}", 1, path)
@@ -132,6 +197,13 @@ def _put_silent(form: Form, found: dict[_Key, _Cause]) -> None:
         cause.counts[form["name"]] += silent["destinations"]
         cause.nodes.add(path)
         cause.since_ms = min(filter(None, (cause.since_ms, silent["since_ms"])), default=None)
+    named = sum(silent["destinations"] for silent in form.get("unreachable", ()))
+    more = form.get("states", {}).get(UNREACHABLE, 0) - named
+    if more > 0:
+        said = f"{many(more, 'destination')} cannot be reached"
+        sample = FaultSample(form["name"], 0, "", said, more, "")
+        cause = _cause(found, (CopyStage.MAILBOX, NODE, UNREACHABLE), 0, sample, "leafcast doctor")
+        cause.counts[form["name"]] += more
 
 
 def _cause(

@@ -92,17 +92,20 @@ def placements_view(
     if not lost_spaces and not backup_trouble:
         return shown
     parts: list[View] = [shown, Text()] if placements else []
+    return Group(*parts, *centre_troubles(lost_spaces, backup_trouble))
+
+
+def centre_troubles(lost_spaces: Mapping[str, str], backup_trouble: str) -> Iterator[Text]:
+    """What is wrong at the centre itself: why backups fail, and the spaces that are lost."""
     if backup_trouble:
-        parts.append(Text(f"Backups fail: {backup_trouble}", "yellow", overflow="fold"))
+        yield Text(f"Backups fail: {backup_trouble}", "yellow", overflow="fold")
     for space, what in sorted(lost_spaces.items()):
-        said = Text.assemble(
+        yield Text.assemble(
             (f"Of a space that is lost: {what}\n", "yellow"),
             "It stays in force. Apply it again, then let the former go:\n",
             f"leafcast accept --space {space}",
             overflow="fold",
         )
-        parts.append(said)
-    return Group(*parts)
 
 
 def _placements(placements: Sequence[Form], now_ms: int, *, wide: bool) -> View:

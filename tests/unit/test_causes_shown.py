@@ -1,6 +1,6 @@
 """What is wrong is told by cause: however many errors, a cause once, with where and one example."""
 
-from leafcast.show.causes import causes, causes_view
+from leafcast.show.causes import causes, causes_form, causes_view
 from leafcast.show.faults import SAMPLES_MAX
 from leafcast.show.stages import CopyStage
 
@@ -83,8 +83,56 @@ def test_several_placements_have_one_cause():
 
 
 def test_a_table_fits_a_terminal_and_nothing_is_wrong_says_so():
-    lines = list(causes_view({"causes": causes([five_hundred()])}).lines(100, styled=False))
+    lines = shown([five_hundred()], width=100)
     assert lines[0].split()[:4] == ["STAGE", "ELEMENT", "CATEGORY", "AT"]
     assert all(len(line) <= 100 for line in lines)
     assert sum(line.startswith("  do: ") for line in lines) == len(("quota", "webhook", "policy"))
-    assert list(causes_view({"causes": []}).lines(80, styled=False)) == ["nothing is wrong"]
+    assert shown([form()]) == ["nothing is wrong"]
+
+
+def shown(forms, *said, width=80):
+    return list(causes_view(causes_form(forms, *said)).lines(width, styled=False))
+
+
+def test_a_problem_and_a_lack_are_causes_unless_a_hold_says_them():
+    said = {"problem": "spec.x is no number", "lack": "no object is there"}
+    listed = causes([form(**said)])
+    assert [(each["cause"], each["example"]["reason"]) for each in listed] == [
+        ("held/placement/Invalid", "spec.x is no number"),
+        ("not-selected/placement/Lack", "no object is there"),
+    ]
+    assert all(each["remedy"] for each in listed)
+    holds = [{"reason": "Invalid"}, {"reason": "KindUnreadable"}]
+    assert [each["cause"] for each in causes([form(**said, held=holds)])] == [
+        "held/placement/Invalid",
+        "space/placement/KindUnreadable",
+    ]
+
+
+def test_destinations_that_are_away_count_whoever_is_named():
+    [one] = causes([form(states={"unreachable": 10}, unreachable=[])])
+    assert (one["cause"], one["destinations"]) == ("mailbox/node/unreachable", 10)
+    named = {"path": "/r1", "since_ms": 7, "state": "unreachable", "destinations": 4}
+    behind = {"path": "/r2/s1", "since_ms": 9, "state": "unreachable", "destinations": 0}
+    [one] = causes([form(states={"unreachable": 10}, unreachable=[named, behind])])
+    assert (one["destinations"], one["sinceMs"], one["example"]["path"]) == (10, 7, "/r1")
+
+
+def test_nothing_is_wrong_is_said_only_once_all_have_answered():
+    unheard = form(complete=False, blocking=["/r1", "/r2"])
+    assert shown([unheard]) == [
+        "nothing is wrong that was heard of; 2 nodes have not answered: /r1, /r2"
+    ]
+    assert shown([form()], ["/r3"])[0].endswith("1 node has not answered: /r3")
+    assert shown([form(complete=False)])[0].endswith("not all nodes have answered")
+    found = causes_form([unheard])
+    assert (found["complete"], found["unanswered"]) == (False, ["/r1", "/r2"])
+    wrong = shown([form(complete=False, blocking=["/r1"], lack="no object is there")])
+    assert wrong[-1] == "1 node has not answered: /r1"
+
+
+def test_what_is_wrong_at_the_centre_is_told_too():
+    lines = shown([form()], [], {"s1": "3 placements"}, "the folder is full")
+    assert lines[0] == "Backups fail: the folder is full"
+    assert "leafcast accept --space s1" in lines
+    assert "nothing is wrong" not in " ".join(lines)

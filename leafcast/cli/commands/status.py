@@ -14,7 +14,7 @@ from leafcast.cli import shell_completion
 from leafcast.cli.options.common import data_dir_option
 from leafcast.cli.options.output import Output, output_options
 from leafcast.cli.printing import show, watch
-from leafcast.show.causes import causes, causes_view
+from leafcast.show.causes import causes_form, causes_view
 from leafcast.show.tree_tables import placement_view, placements_view, worst_first
 
 LIMIT = 1000
@@ -129,15 +129,17 @@ class StatusRequest:
     async def causes_of(self, session: Session, placement: str) -> dict[str, Any]:
         """What is wrong with a placement, or with all, by cause; raises CallFailed."""
         found = await session.call("status", placement=placement, by_node=True, seconds=60)
-        forms = found["placements"]
+        forms, silent = found["placements"], list[str]()
         for form in forms if placement else ():
             if form.get("elsewhere"):
                 # Here, as most have all nodes in one place.
                 from leafcast.ask.destinations import nodes_below  # noqa: PLC0415
 
-                below, _ = await nodes_below(session, form["key"], form["elsewhere"])
+                below, unasked = await nodes_below(session, form["key"], form["elsewhere"])
                 form["nodes"] = form["nodes"] + below
-        return {"causes": causes(forms)}
+                silent += unasked
+        trouble = found.get("backupTrouble", "")
+        return causes_form(forms, silent, found.get("lostSpaces", {}), trouble)
 
     async def form_of(self, session: Session, placement: str) -> dict[str, Any]:
         """A placement's form, with what was asked for besides; raises CallFailed."""
