@@ -11,13 +11,16 @@ from leafcast.doctor.checks import CLOCK_MS_MAX
 from leafcast.explain.facts import CopyFacts, CopySaid, Explanation, NodeOnTheWay
 from leafcast.explain.leaving import why_there
 from leafcast.show.durations import span_text
-from leafcast.show.faults import FaultSample, faults
+from leafcast.show.faults import FaultSample, described, faults
 from leafcast.show.stages import CopyStage, stage_of
 from schemas.reports.states import AT_WORK, IN_MAINTENANCE, MAINTAINED, NEVER_JOINED, NOT_WORKING
 from schemas.values.wording import many
 
 EXPIRED = "Expired"
 ADDRESS_CHARACTERS = 12
+_OF_ALL = ("Waiting", "Sealed")
+"""How a reason begins that keeps all of a placement as it was, though nothing is wrong yet."""
+_UNSAID = {"frozen": CopyStage.FROZEN, "withheld": CopyStage.WITHHELD}
 _SAID_BY_STAGE = (CopyStage.FROZEN, CopyStage.OVERRIDDEN, CopyStage.EARLIER)
 """Stages whose lead says what the reason begins with."""
 
@@ -151,28 +154,46 @@ def _at_the_edge(facts: CopyFacts) -> Iterator[Explanation]:
             f"it ends by itself; sooner: leafcast maintenance off {edge.path}",
             at=edge.path,
         )
-    if facts.object:
-        yield from _of_copy(facts, facts.copy)
     yield from _of_placement(facts)
     if facts.state == "waiting":
         yield from _waits(facts, edge)
-    if facts.state and facts.state != "synced" and not facts.object:
-        yield from _pending(facts, edge)
+    if facts.object:
+        yield from _of_copy(facts, facts.copy) if facts.copy is not None else _unsaid(facts)
+    if facts.state != "synced":
+        yield from _not_synced(facts)
 
 
-def _of_copy(facts: CopyFacts, copy: CopySaid | None) -> Iterator[Explanation]:
+def _is_taken(facts: CopyFacts) -> bool:
+    """Whether what the edge says of a copy is about the content that it was sent.
+
+    The edge judges a copy by what is in force there. What it has not taken yet has no health; what
+    is pending and has some waits for single objects, each of which says so itself.
+    """
+    if facts.state == "pending":
+        return facts.health not in ("unknown", "")
+    return facts.state not in ("frozen", "waiting", "withheld", "")
+
+
+def _of_copy(facts: CopyFacts, copy: CopySaid) -> Iterator[Explanation]:
     """What an edge says of one copy."""
-    if copy is None or not copy.claimed:
-        return
-    if copy.reason:
+    if copy.claimed and copy.reason:
         severity = 0 if copy.state == "failing" else NOT_WORKING
         said = FaultSample(facts.placement, severity, facts.object, copy.reason, 1, facts.path)
         yield _fault(facts, [said])
-    if copy.state == "pending":
+    if copy.claimed and copy.state == "pending":
         yield Explanation(
             CopyStage.UNDER_WAY,
             f"{facts.path} is about to apply it",
             "look again in a moment",
+            at=facts.path,
+        )
+    if not _is_taken(facts):
+        yield from _not_synced(facts)
+    if not copy.claimed:
+        yield Explanation(
+            CopyStage.UNDER_WAY,
+            f"{facts.path} has not taken it up yet",
+            "look again in a moment; then: leafcast doctor",
             at=facts.path,
         )
     if copy.state == "synced" and copy.health != "healthy":
@@ -184,6 +205,31 @@ def _of_copy(facts: CopyFacts, copy: CopySaid | None) -> Iterator[Explanation]:
         )
     if copy.state == "synced":
         yield _as_meant(facts)
+    if not copy.state:
+        yield _untold(facts)
+    yield Explanation(
+        CopyStage.REFUSED if copy.state == "failing" else CopyStage.UNDER_WAY,
+        f"{facts.path} says {copy.state}, and not why",
+        facts.see,
+        at=facts.path,
+    )
+
+
+def _unsaid(facts: CopyFacts) -> Iterator[Explanation]:
+    """Of a copy of which the edge says nothing: what it reports of the object."""
+    own = [it for it in facts.samples if it.object == facts.object]
+    if own:
+        yield _fault(facts, own)
+    yield _untold(facts)
+
+
+def _untold(facts: CopyFacts) -> Explanation:
+    return Explanation(
+        CopyStage.UNKNOWN,
+        f"{facts.path} does not say what became of it",
+        "look again in a moment; if it stays, its program is of a version before: upgrade it",
+        at=facts.path,
+    )
 
 
 def _of_placement(facts: CopyFacts) -> Iterator[Explanation]:
@@ -191,11 +237,17 @@ def _of_placement(facts: CopyFacts) -> Iterator[Explanation]:
     found = list(facts.samples)
     if facts.object:
         # What is about others keeps this one only if all of the placement stays for it.
-        found = [it for it in found if not it.object or it.reason.startswith("Frozen")]
+        found = [it for it in found if _keeps_all(it)]
     if facts.state == "synced" and facts.health == "healthy":
         found = [it for it in found if it.severity < NOT_WORKING]
     if found:
         yield _fault(facts, found)
+
+
+def _keeps_all(sample: FaultSample) -> bool:
+    if sample.object:
+        return sample.reason.startswith("Frozen")
+    return sample.severity < NOT_WORKING or sample.reason.startswith(_OF_ALL)
 
 
 def _fault(facts: CopyFacts, samples: list[FaultSample]) -> Explanation:
@@ -227,12 +279,14 @@ def _clock(said: str, node: NodeOnTheWay) -> Explanation:
     return Explanation(CopyStage.CLOCK, said, "set it right there (NTP)", at=node.path)
 
 
-def _pending(facts: CopyFacts, edge: NodeOnTheWay) -> Iterator[Explanation]:
+def _not_synced(facts: CopyFacts) -> Iterator[Explanation]:
+    if not facts.state:
+        yield _untold(facts)
     yield Explanation(
-        CopyStage.UNDER_WAY,
-        f"{edge.path} says {facts.state}, and not why",
+        _UNSAID.get(facts.state, CopyStage.UNDER_WAY),
+        f"{facts.path} says {facts.state}, and not why",
         "look again in a moment",
-        at=edge.path,
+        at=facts.path,
     )
 
 
@@ -247,12 +301,3 @@ def _as_meant(facts: CopyFacts) -> Explanation:
 
 def _said_last(facts: CopyFacts) -> str:
     return ", ".join(filter(None, (facts.state, facts.health)))
-
-
-def described(key: str) -> str:
-    """`deployments.apps web -n shop` of `deployments.apps/shop/web`."""
-    match key.split("/"):
-        case [kind, namespace, name]:
-            return f"{kind} {name} -n {namespace}"
-        case _:
-            return key.replace("/", " ", 1)

@@ -25,7 +25,7 @@ class Explanation:
 
     @property
     def blocks(self) -> bool:
-        """Whether something is not as it is meant."""
+        """Whether something is not as it is meant, or nobody can tell."""
         return self.stage is not CopyStage.AS_MEANT
 
 

@@ -7,13 +7,14 @@ from typing import Any
 
 from leafcast.show.durations import span_text
 from leafcast.show.stages import LEADS, CopyStage
-from schemas.values.wording import namespace_first
+from schemas.values.wording import many, namespace_first
 
 Form = Mapping[str, Any]
 
 WIDTH = 80
 _INDENT = "  "
 _DO = "do: "
+_MARKS: Mapping[str, str] = {CopyStage.AS_MEANT: "✓", CopyStage.UNKNOWN: "?"}
 
 
 def explanation_lines(form: Form, now_ms: int, width: int | None) -> Iterator[str]:
@@ -32,6 +33,16 @@ def explanation_lines(form: Form, now_ms: int, width: int | None) -> Iterator[st
         else:
             yield said
             yield f"{_INDENT * 2}{remedy}"
+    if more := form.get("more", 0):
+        yield f"{many(more, 'placement')} more were not looked at; name one: leafcast why PLACEMENT"
+
+
+def exit_code(form: Form) -> int:
+    """0 if all is as it is meant, 1 if something blocks, 2 if that cannot be told."""
+    told = {each["stage"] for each in form["explanations"]}
+    if told - {CopyStage.AS_MEANT, CopyStage.UNKNOWN}:
+        return 1
+    return 2 if CopyStage.UNKNOWN in told else 0
 
 
 def title_line(form: Form) -> str:
@@ -51,4 +62,4 @@ def _said(each: Form, now_ms: int) -> str:
 
 
 def _mark(each: Form) -> str:
-    return "✓" if each["stage"] == CopyStage.AS_MEANT else "✗"
+    return _MARKS.get(each["stage"], "✗")

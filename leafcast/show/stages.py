@@ -41,6 +41,7 @@ class CopyStage(StrEnum):
     NOT_HEALTHY = "not-healthy"
     LEAVING = "leaving"
     SURPLUS = "surplus"
+    UNKNOWN = "unknown"
     AS_MEANT = "as-meant"
 
 
@@ -64,6 +65,7 @@ LEADS: Mapping[CopyStage, str] = {
     CopyStage.NOT_HEALTHY: "applied, and not healthy",
     CopyStage.LEAVING: "should be gone",
     CopyStage.SURPLUS: "there, and nothing wants it",
+    CopyStage.UNKNOWN: "it cannot be told",
     CopyStage.AS_MEANT: "as it is meant",
 }
 """How a line begins that tells of a stage."""

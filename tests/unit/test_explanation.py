@@ -14,7 +14,7 @@ from leafcast.explain.answers import (
 )
 from leafcast.explain.explanation import explained
 from leafcast.explain.facts import CopyFacts, CopySaid, Explanation, NodeOnTheWay
-from leafcast.show.explanations import explanation_lines
+from leafcast.show.explanations import exit_code, explanation_lines
 from leafcast.show.faults import FaultSample, faults
 from leafcast.show.stages import LEADS, stage_of
 from leafcast.show.stages import CopyStage as Stage
@@ -26,7 +26,13 @@ WEB = "deployments.apps/shop/web"
 ROOT, REGION, SITE = (NodeOnTheWay(path, generation=7) for path in ("/", "/region-2", EDGE))
 GOOD = CopySaid(wanted=True, claimed=True, known=True, present=True, state="synced")
 FINE = CopyFacts(
-    NOW_MS, EDGE, "epl/shop", nodes=(ROOT, REGION, SITE), state="synced", health="healthy"
+    NOW_MS,
+    EDGE,
+    "epl/shop",
+    nodes=(ROOT, REGION, SITE),
+    state="synced",
+    health="healthy",
+    see="leafcast status epl/shop --destinations",
 )
 OF_WEB = replace(FINE, object=WEB, copy=replace(GOOD, health="healthy"))
 
@@ -143,6 +149,37 @@ SCENES = [
         Stage.AS_MEANT,
         "applied, and healthy",
     ),
+    *(
+        # The edge judges the copy by the version that it has; a newer one is not taken.
+        (replace(OF_WEB, state=state, health=health, samples=tuple(samples)), stage, said)
+        for state, health, samples, stage, said in (
+            ("frozen", "unknown", [says("Frozen: no zone", obj="a/b/c")], Stage.FROZEN, "no zone"),
+            ("frozen", "unknown", [], Stage.FROZEN, "says frozen, and not why"),
+            ("waiting", "unknown", [], Stage.WINDOW, "by its own clock"),
+            ("waiting", "unknown", [says("Waiting: for b", 3)], Stage.EARLIER, "for b"),
+            ("pending", "unknown", [says("Sealed: no key", 3)], Stage.CONTENT, "no key"),
+            ("pending", "unknown", [], Stage.UNDER_WAY, "says pending, and not why"),
+            ("withheld", "unknown", [], Stage.WITHHELD, "says withheld, and not why"),
+            ("failing", "unknown", [says("Withheld: head only")], Stage.STALE, "head only"),
+            ("", "", [], Stage.UNKNOWN, "does not say"),
+        )
+    ),
+    (
+        # Another object is pending: all of the content is taken.
+        replace(OF_WEB, state="pending", health="progressing"),
+        Stage.AS_MEANT,
+        "applied, and healthy",
+    ),
+    (
+        replace(OF_WEB, copy=None, samples=(says("Invalid: x", 0, WEB),)),
+        Stage.REFUSED,
+        "Invalid: x",
+    ),
+    (replace(OF_WEB, copy=None), Stage.UNKNOWN, "does not say what became of it"),
+    (replace(OF_WEB, copy=CopySaid(known=True)), Stage.UNDER_WAY, "has not taken it up yet"),
+    (replace(OF_WEB, copy=replace(GOOD, state="")), Stage.UNKNOWN, "does not say"),
+    (replace(OF_WEB, copy=replace(GOOD, state="failing")), Stage.REFUSED, "failing, and not why"),
+    (replace(FINE, state="", health=""), Stage.UNKNOWN, "does not say"),
     (going(kept=True), Stage.SURPLUS, "kept"),
     (going(error="Forbidden: no"), Stage.LEAVING, "refuses its removal: Forbidden: no"),
     (going(waits="pods/shop/x to be gone"), Stage.LEAVING, "pods/shop/x"),
@@ -213,6 +250,26 @@ def test_what_to_do_stands_behind_what_is_so_where_there_is_room(width):
 
     lines = list(explanation_lines(form, NOW_MS, width))
     assert lines == ([f"{said}   {remedy}"] if width != 40 else [said, f"    {remedy}"])
+
+
+@pytest.mark.parametrize(
+    ("stages", "code"),
+    [
+        (["as-meant"], 0),
+        (["as-meant", "refused"], 1),
+        (["refused", "unknown"], 1),
+        (["as-meant", "unknown"], 2),
+    ],
+)
+def test_the_exit_code_is_that_of_the_worst_answer(stages, code):
+    assert exit_code({"explanations": [{"stage": stage} for stage in stages]}) == code
+
+
+def test_placements_that_were_not_looked_at_are_counted():
+    one = {"placement": "a", "stage": "unknown", "said": "x", "remedy": "", "sinceMs": None}
+    lines = list(explanation_lines({"explanations": [one], "more": 2}, NOW_MS, None))
+    assert lines[0] == "  ? it cannot be told: x"
+    assert lines[1].startswith("2 placements more were not looked at")
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from relay.shell.publisher import CARRIED_MAX_BYTES
 from relay.space_errors import SpaceError
 from schemas.objects.objects import ObjectKey
 from schemas.records.placements import placement_key
+from schemas.values.faults import Fault
 from schemas.values.identity import NodePath
 from tests.awaiting import eventually
 from tests.doubles.memory_space import MemorySpace
@@ -99,6 +100,21 @@ async def test_an_object_that_no_placement_selects_names_those_that_nearly_do(tr
 
     gone = await stage(tree, object=["", "configmaps", "shop", "nothing"])
     assert gone == ("not-selected", "configmaps/shop/nothing is not at the centre")
+
+
+async def test_of_two_placements_that_bring_an_object_each_has_to_be_well(tree, monkeypatch):
+    await tree.apply(placement("twin", "shop"))
+    await tree.until("twin", lambda c: c.exact and c.summary.states == {"synced": 2})
+    assert (await why(tree, object=SETTINGS))["result"]["ok"]
+    refused = {ObjectKey(*SETTINGS): Fault("data", "is not taken")}
+    monkeypatch.setitem(tree.controllers.translator.placements.refused, "twin", refused)
+
+    found = (await why(tree, object=SETTINGS))["result"]
+    assert [each["stage"] for each in found["explanations"]] == ["as-meant", "held"]
+    assert (found["ok"], found["more"]) == (False, 0)
+    monkeypatch.setattr("leafcast.daemon.verbs.explaining.EXPLAINED_MAX", 1)
+    first = (await why(tree, object=SETTINGS))["result"]
+    assert (len(first["explanations"]), first["more"]) == (1, 1)
 
 
 async def test_what_the_cluster_refuses_says_so_and_others_are_well(tree):

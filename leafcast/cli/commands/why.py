@@ -23,7 +23,7 @@ from leafcast.cli.options.objects import (
 from leafcast.cli.printing import terminal_width
 from leafcast.cli.resource_arguments import BadResourceArguments, meant_objects
 from leafcast.cli.session_calls import exit_code_two, in_session
-from leafcast.show.explanations import explanation_lines, title_line
+from leafcast.show.explanations import exit_code, explanation_lines, title_line
 from leafcast.show.sanitize import sanitize
 from relay.adapters.clock import SystemClock
 from schemas.objects.manifest_files import LoadedObject
@@ -100,8 +100,8 @@ def why(  # noqa: PLR0913 - click passes options by name
         now_ms = SystemClock().now().wall_ms
         for line in explanation_lines(form, now_ms, terminal_width()):
             click.echo(sanitize(line))
-    if not form["ok"]:
-        raise click.exceptions.Exit(1)
+    if code := exit_code(form):
+        raise click.exceptions.Exit(code)
 
 
 @dataclass(frozen=True, slots=True)

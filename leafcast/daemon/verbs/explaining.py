@@ -87,21 +87,23 @@ class WhyVerbs:
     ) -> dict[str, Any]:
         """Why a placement, or one object (group, resource, namespace, name), is not there as meant.
 
-        `{path, object, ok, explanations: [{placement, stage, said, remedy, sinceMs, at}]}`: one of
-        each placement that brings it, or of those that nearly do. Raises ApiError.
+        `{path, object, ok, more, explanations: [{placement, stage, said, remedy, sinceMs, at}]}`:
+        one of each placement that brings it, or of those that nearly do; `more` were not asked
+        about. Raises ApiError.
         """
         controllers = running(self._centre.controllers)
         await until_seen(controllers)
         asked = await self._asked(controllers, NodePath.parse(path), object)
         if placement:
-            names = [_named(self._centre, placement)]
+            names, more = [_named(self._centre, placement)], 0
         else:
-            names = self._candidates(controllers, asked)
+            names, more = self._candidates(controllers, asked)
         found = await self._explained(controllers, names, asked)
         return {
             "path": asked.path,
             "object": str(asked.object) if asked.object is not None else "",
-            "ok": any(not each.blocks for _, each in found),
+            "ok": not any(each.blocks for _, each in found),
+            "more": more,
             "explanations": [
                 {
                     "placement": title(name) if name else "",
@@ -132,22 +134,25 @@ class WhyVerbs:
             there = await running(self._centre.workloads).get(key)
         return _Asked(profile, located, key, there)
 
-    def _candidates(self, controllers: Controllers, asked: _Asked) -> list[str]:
-        """The placements that bring the object to the place; else those that nearly do."""
+    def _candidates(self, controllers: Controllers, asked: _Asked) -> tuple[list[str], int]:
+        """The placements that bring the object to the place; else those that nearly do.
+
+        With them how many more there are.
+        """
         workloads = controllers.translator.workloads
         assert asked.object is not None
         selecting = workloads.resolver.selecting(asked.object)
         meaning = [name for name in selecting if not _place_unmet(controllers, name, asked)]
         if meaning or selecting:
-            return (meaning or selecting)[:EXPLAINED_MAX]
+            return _first(meaning or selecting, EXPLAINED_MAX)
         if sent := controllers.translator.placements.holding(asked.object):
             # It is out, and its removal may be held.
-            return sent[:EXPLAINED_MAX]
+            return _first(sent, EXPLAINED_MAX)
         if asked.there is None:
-            return []
+            return [], 0
         names = sorted(workloads.placements)
         near = {name: how_near(_misses(controllers, name, asked)) for name in names}
-        return sorted(names, key=lambda name: -near[name])[:MISSED_MAX]
+        return _first(sorted(names, key=lambda name: -near[name]), MISSED_MAX)
 
     async def _explained(
         self, controllers: Controllers, names: Sequence[str], asked: _Asked
@@ -239,9 +244,11 @@ class WhyVerbs:
             answer = form_of(await self._asks.ask(path, STATUS, said))
         except AskFailed as failed:
             fault = failed.fault
-            return replace(base, refusal=fault.message, refusal_reason=fault.reason), None
+            said_no = fault.message or fault.reason or "it does not say why"
+            return replace(base, refusal=said_no, refusal_reason=fault.reason), None
         except BusBroken as broken:
-            return replace(base, refusal=str(broken), refusal_reason="Restarting"), None
+            said_no = str(broken) or "the bus is not there"
+            return replace(base, refusal=said_no, refusal_reason="Restarting"), None
         middle = (before + self._clock.now().wall_ms) // 2
         return node_on_the_way(str(path), answer, above, middle), answer
 
@@ -256,6 +263,11 @@ class WhyVerbs:
         except (AskFailed, BusBroken):
             return None
         return bool(form_of(answer).get("objects"))
+
+
+def _first(names: Sequence[str], count: int) -> tuple[list[str], int]:
+    """So many of them, and how many more there are."""
+    return list(names[:count]), max(len(names) - count, 0)
 
 
 def _decided(
