@@ -75,8 +75,9 @@ bench: $(VENV)/.installed-dev ## measure everything beside its raw limit, BENCH=
 kube: $(VENV)/.installed-dev ## find kube-apiserver, etcd and the like, or build them once (25 min), and say where
 	@$(BIN)/python -m tests.kube.build
 
-docs: $(VENV)/.installed-dev ## write docs/commands.md, the tables of metrics and the chart's page anew
+docs: $(VENV)/.installed-dev ## write docs/commands.md, manual pages, tables of metrics and the chart's page anew
 	$(BIN)/python -m tests.commands_page > docs/commands.md.new && mv docs/commands.md.new docs/commands.md
+	$(BIN)/python -m tests.manual_pages
 	$(BIN)/python -m tests.metrics_page
 	$(BIN)/python -m tests.chart_page > $(CHART_PAGE).new && mv $(CHART_PAGE).new $(CHART_PAGE)
 

@@ -30,7 +30,7 @@ _AS_IT_STANDS = "\b"
 def commands_page() -> str:
     """All commands with their usage, text and options, as Markdown."""
     root = click.Context(cli, info_name="leafcast")
-    found = list(_commands(root))
+    found = list(commands(root))
     rows = [
         f"| [`{one.command_path}`](#{_anchor(one)}) | {one.command.get_short_help_str(200)} |"
         for one in found
@@ -39,7 +39,7 @@ def commands_page() -> str:
     return "\n".join([_HEAD, table, "", *map(_section, found)])
 
 
-def _commands(parent: click.Context) -> Iterator[click.Context]:
+def commands(parent: click.Context) -> Iterator[click.Context]:
     """Those that do something; most groups only gather others."""
     assert isinstance(parent.command, click.Group)
     for name in parent.command.list_commands(parent):
@@ -49,29 +49,32 @@ def _commands(parent: click.Context) -> Iterator[click.Context]:
         if not isinstance(command, click.Group) or command.invoke_without_command:
             yield context
         if isinstance(command, click.Group):
-            yield from _commands(context)
+            yield from commands(context)
 
 
 def _section(context: click.Context) -> str:
     command = context.command
     usage = " ".join([context.command_path, *command.collect_usage_pieces(context)])
-    parts = [f"## {context.command_path}", f"```text\n{usage}\n```", *_paragraphs(command)]
-    options = [param for param in command.params if isinstance(param, click.Option)]
-    records = filter(None, (option.get_help_record(context) for option in options))
-    rows = [f"| `{_cell(names)}` | {_cell(said)} |" for names, said in records]
+    texts = (f"```text\n{text}\n```" if as_is else text for text, as_is in paragraphs(command))
+    parts = [f"## {context.command_path}", f"```text\n{usage}\n```", *texts]
+    rows = [f"| `{_cell(names)}` | {_cell(said)} |" for names, said in options(context)]
     if rows:
         parts.append("\n".join(["| option | what it does |", "| --- | --- |", *rows]))
     return "\n\n".join(parts) + "\n"
 
 
-def _paragraphs(command: click.Command) -> Iterator[str]:
-    """The text of a command; what click keeps line by line stays so."""
+def paragraphs(command: click.Command) -> Iterator[tuple[str, bool]]:
+    """The text of a command, and of each part whether its lines stay as they are."""
     for paragraph in cleandoc(command.help or "").split("\n\n"):
         first, _, rest = paragraph.partition("\n")
-        if first.strip() == _AS_IT_STANDS:
-            yield f"```text\n{rest}\n```"
-        else:
-            yield " ".join(paragraph.split())
+        as_it_stands = first.strip() == _AS_IT_STANDS
+        yield (rest if as_it_stands else " ".join(paragraph.split())), as_it_stands
+
+
+def options(context: click.Context) -> Iterator[tuple[str, str]]:
+    """How each option of a command is written, and what it does."""
+    found = [param for param in context.command.params if isinstance(param, click.Option)]
+    return filter(None, (option.get_help_record(context) for option in found))
 
 
 def _cell(text: str) -> str:

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.manual_pages import COMPLETIONS
+
 pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(540)]
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -74,6 +76,9 @@ def test_a_wheel_in_an_empty_environment_delivers_the_demo(packages, tmp_path):
     run(*install, "--require-hashes", "-r", ROOT / "deploy" / "requirements.txt")
     run(*install, "--no-deps", wheel)
     run(*pip, "check")
+    share = tmp_path / "venv" / "share"
+    assert (share / "man" / "man1" / "leafcast-join.1").is_file()
+    assert all((share / file).is_file() for file in COMPLETIONS.values())
     # Nothing of this tree is to be found by chance.
     bare = {"PATH": f"{program}:/usr/bin:/bin", "HOME": str(tmp_path), "TMPDIR": str(tmp_path)}
     name, version = run("leafcast", "--version", env=bare, cwd=tmp_path).split()

@@ -20,7 +20,7 @@ from schemas.objects.yaml_documents import InvalidManifest
     help="Of Roles, quotas and the like that name none.",
 )
 def denature(namespace: str) -> None:
-    r"""Put what would act at a hub into Denatureds, from standard input to standard output.
+    """Put what would act at a hub into Denatureds, from standard input to standard output.
 
     Webhooks, APIServices, RBAC, quotas and the like go to edges inside a Denatured, and act there
     only; all else goes through as it is. For Helm it is a post-renderer:
@@ -28,7 +28,7 @@ def denature(namespace: str) -> None:
     \b
       helm template shop ./chart | leafcast denature -n shop | kubectl apply -n shop -f -
       helm install shop ./chart --post-renderer leafcast --post-renderer-args denature
-    """
+    """  # noqa: D301 - click's mark for lines that stay as they are
     try:
         text = sys.stdin.buffer.read().decode("utf-8")
     except UnicodeDecodeError as error:
