@@ -81,11 +81,12 @@ docs: $(VENV)/.installed-dev ## write docs/commands.md, manual pages, tables of 
 	$(BIN)/python -m tests.metrics_page
 	$(BIN)/python -m tests.chart_page > $(CHART_PAGE).new && mv $(CHART_PAGE).new $(CHART_PAGE)
 
-dist: $(VENV)/.installed-dev ## build wheel and sdist into dist/: of one commit always the same bytes
+dist: $(VENV)/.installed-dev ## build wheel, sdist and their SBOM into dist/: of one commit always the same bytes
 	@rm -rf dist
 	SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct)} \
 	  $(BIN)/python -m build --no-isolation --outdir dist .
 	$(BIN)/twine check --strict dist/*
+	$(BIN)/python -m tests.bills dist
 
 # Figures are of two cores that have nothing else to do.
 begins = date +%s >$(VENV)/.began-$@; echo 'make $@ takes up to $(1) on two cores.' >&2

@@ -1,0 +1,103 @@
+"""Software bills of materials (CycloneDX) of the wheel and of the image: `make dist` writes them.
+
+They are made from the lock file that the image is installed from, so they need neither, and are the
+same wherever they are made. All else in the image comes with its base, which is named by digest:
+its publisher says what it holds.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+Bill: TypeAlias = dict[str, Any]
+
+ROOT = Path(__file__).resolve().parents[1]
+LOCK = ROOT / "deploy" / "requirements.txt"
+DOCKERFILE = ROOT / "deploy" / "Dockerfile"
+_BASE = re.compile(r"PYTHON_IMAGE:-(?P<name>[^:]+):(?P<tag>[^@]+)@sha256:(?P<digest>[0-9a-f]{64})")
+_BASE_REF = "base-image"
+
+
+def wheel_bill() -> Bill:
+    """What is installed with the wheel: each package, with its version and the hashes of files."""
+    options = ("--pyproject", "pyproject.toml", "--mc-type", "application")
+    form = ("--output-reproducible", "--output-format", "JSON", "--spec-version", "1.6")
+    # It warns that the product needs nothing, which is said below; a test reads what comes out.
+    words = ("-W", "ignore", "-m", "cyclonedx_py", "requirements", "--no-validate", *options, *form)
+    made = subprocess.run(
+        [sys.executable, *words, str(LOCK)], cwd=ROOT, capture_output=True, check=False
+    )
+    assert made.returncode == 0, made.stderr.decode()
+    bill: Bill = json.loads(made.stdout)
+    asked = _asked()
+    for component in bill["components"]:
+        # The line of the lock file, once more.
+        component.pop("description", None)
+    needed = [
+        one["bom-ref"] for one in bill["components"] if canonicalize_name(one["name"]) in asked
+    ]
+    return _needing(bill, needed)
+
+
+def _asked() -> set[str]:
+    """The names of what the wheel asks for itself."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    return {canonicalize_name(Requirement(asked).name) for asked in project["dependencies"]}
+
+
+def _needing(bill: Bill, needed: list[str]) -> Bill:
+    """The bill with these as what its product needs, beside what it needed."""
+    product = bill["metadata"]["component"]["bom-ref"]
+    rows = {row["ref"]: row for row in bill["dependencies"]}
+    there = rows.get(product, {}).get("dependsOn", [])
+    rows[product] = {"ref": product, "dependsOn": sorted([*there, *needed])}
+    return {**bill, "dependencies": list(rows.values())}
+
+
+def image_bill(wheel: Bill, dockerfile: str) -> Bill:
+    """The same of a container that stands on the base image of this Dockerfile."""
+    found = _BASE.search(dockerfile)
+    assert found, "deploy/Dockerfile names its base by tag and digest"
+    name, tag, digest = found["name"], found["tag"], found["digest"]
+    base = {
+        "bom-ref": _BASE_REF,
+        "type": "container",
+        "name": name,
+        "version": tag,
+        "hashes": [{"alg": "SHA-256", "content": digest}],
+        "purl": f"pkg:oci/{name}@sha256%3A{digest}"
+        f"?repository_url=docker.io%2Flibrary%2F{name}&tag={tag}",
+    }
+    product = {**wheel["metadata"]["component"], "type": "container"}
+    image = {
+        **wheel,
+        "metadata": {**wheel["metadata"], "component": product},
+        "components": [base, *wheel["components"]],
+        "dependencies": [*wheel["dependencies"], {"ref": _BASE_REF}],
+    }
+    return _needing(image, [_BASE_REF])
+
+
+def write(folder: Path) -> None:
+    """Both as files of this folder, named after the product and its version."""
+    wheel = wheel_bill()
+    product = wheel["metadata"]["component"]
+    name = f"{product['name']}-{product['version']}"
+    bills = {name: wheel, f"{name}-image": image_bill(wheel, DOCKERFILE.read_text())}
+    for title, bill in bills.items():
+        file = folder / f"{title}.cdx.json"
+        file.write_text(json.dumps(bill, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+        sys.stderr.write(f"{file}\n")
+
+
+if __name__ == "__main__":
+    write(Path(sys.argv[1]))

@@ -1,0 +1,88 @@
+"""Bills of materials name what is installed, all of it, in a form that the standard takes."""
+
+import json
+import re
+import tomllib
+
+import pytest
+from cyclonedx.schema import SchemaVersion
+from cyclonedx.validation.json import JsonStrictValidator
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from tests.bills import DOCKERFILE, LOCK, image_bill, wheel_bill
+
+ENTRY = re.compile(r"\n(?=\S)")
+PINNED = re.compile(r"(\S+)==([^\s\\]+)")
+HASH = re.compile(r"--hash=sha256:([0-9a-f]{64})")
+
+
+@pytest.fixture(scope="module")
+def wheel():
+    return wheel_bill()
+
+
+@pytest.fixture(scope="module")
+def image(wheel):
+    return image_bill(wheel, DOCKERFILE.read_text())
+
+
+def packages(bill):
+    """The packages by name, with version and hashes, as bills give them."""
+    return {
+        canonicalize_name(one["name"]): (one["version"], hashes_of(one))
+        for one in bill["components"]
+        if one["type"] == "library"
+    }
+
+
+def hashes_of(component):
+    there = [component, *component.get("externalReferences", ())]
+    return {row["content"] for part in there for row in part.get("hashes", ())}
+
+
+def locked():
+    found = {}
+    for entry in ENTRY.split(LOCK.read_text().strip()):
+        name, version = PINNED.match(entry).groups()
+        found[canonicalize_name(name)] = version, set(HASH.findall(entry))
+    return found
+
+
+def test_a_bill_names_each_package_that_is_installed_by_version_and_hashes(wheel, image):
+    assert packages(wheel) == packages(image) == locked()
+
+
+def test_a_bill_is_of_our_program_in_its_version_and_licence(wheel, image):
+    for bill, kind in ((wheel, "application"), (image, "container")):
+        product = bill["metadata"]["component"]
+        assert (product["name"], product["type"]) == ("leafcast", kind)
+        assert product["licenses"][0]["license"]["id"] == "Apache-2.0"
+        # With a moment or a number of its own, it would differ each time that it is made.
+        assert not bill.keys() & {"serialNumber"}
+        assert "timestamp" not in bill["metadata"]
+
+
+def test_the_bill_of_the_image_names_its_base_by_digest(image):
+    (base,) = (one for one in image["components"] if one["type"] == "container")
+    assert f"{base['name']}:{base['version']}@sha256:{base['hashes'][0]['content']}" in (
+        DOCKERFILE.read_text()
+    )
+    product = image["metadata"]["component"]["bom-ref"]
+    (needed,) = (row["dependsOn"] for row in image["dependencies"] if row["ref"] == product)
+    assert base["bom-ref"] in needed
+
+
+def test_a_bill_says_what_our_program_asks_for_itself(wheel):
+    names = {one["bom-ref"]: canonicalize_name(one["name"]) for one in wheel["components"]}
+    product = wheel["metadata"]["component"]["bom-ref"]
+    (needed,) = (row["dependsOn"] for row in wheel["dependencies"] if row["ref"] == product)
+    project = tomllib.loads((LOCK.parents[1] / "pyproject.toml").read_text())["project"]
+    asked = {canonicalize_name(Requirement(one).name) for one in project["dependencies"]}
+    assert {names[ref] for ref in needed} == asked
+
+
+@pytest.mark.slow
+def test_the_standard_takes_both_bills(wheel, image):
+    validator = JsonStrictValidator(SchemaVersion.V1_6)
+    assert [validator.validate_str(json.dumps(bill)) for bill in (wheel, image)] == [None, None]
