@@ -27,8 +27,8 @@ from statistics import linear_regression, median
 
 from benchmarks.report import Report
 from leafcast.ask.session import Session
+from leafcast.changes.asked_batches import judged
 from leafcast.changes.forms import ApplyBatch
-from leafcast.cli.apply.batch import judged
 from schemas.objects.manifest_files import LoadedObject
 from schemas.objects.objects import ObjectKey
 from schemas.values import subjects

@@ -1,22 +1,31 @@
-"""Leafcast from Python: what a running tree holds and tells, typed, and never held whole.
+"""Leafcast from Python: what a running tree holds and tells, typed; and what it is to do.
 
-`async with connect() as tree:` opens a session with the tree of a data directory. What cannot be
-had whole ends in an error that names what is missing: `CallFailed`, `Unreached`, `NotRunning`.
+`async with connect() as tree:` opens a session with the tree of a data directory. Each method asks
+as the command of its name asks, by the same functions. `leafcast` has all names of this module.
+
+Paths are those of nodes, as `/region-1/site-1`; "" as a namespace or a placement is all of them.
+Resources go by any name that commands take: `deploy`, `deployments.apps`. So do placements: `shop`,
+`epl/shop`, `bp/shop`. Times are seconds, moments are in UTC. Objects are mappings of JSON types.
+
+Besides the errors that a method names, each raises NotRunning if no tree runs, CallFailed with a
+`code` and a `remedy` if the tree refuses or does not answer, and SpaceError if a space does. What
+cannot be had whole ends in an error that names what is missing, as Unreached does.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+import json
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
+from leafcast.ask.asked_space import key_form
 from leafcast.ask.combined import CombinedRows, read_combined
-from leafcast.ask.destinations import destinations_of_tree
+from leafcast.ask.destinations import destinations_of_tree, placements_by_node
 from leafcast.ask.failures import BadAnswer
-from leafcast.ask.resource_names import ResourceKinds
+from leafcast.ask.object_readers import NotFound, reader_of
+from leafcast.ask.resource_names import ResourceKind, ResourceKinds, UnknownKind
 from leafcast.ask.session import CallFailed, NotRunning, Session, open_session
 from leafcast.ask.upsynced import (
     CopiesWanted,
@@ -25,21 +34,59 @@ from leafcast.ask.upsynced import (
     copies_of_edge,
     copies_of_tree,
 )
+from leafcast.ask.wait_goals import Goal
+from leafcast.ask.waits import SLICE_SECONDS, Wait, asked_to_wait
+from leafcast.ask.why import asked_why
+from leafcast.changes.asked_batches import PlannedBatch, judged
+from leafcast.changes.asked_plans import losses
+from leafcast.changes.forms import ApplyBatch, Placing
+from leafcast.changes.removals import Removals, changes_that_may_remove
+from leafcast.client_values import (
+    Applied,
+    Cause,
+    CopyStop,
+    DestinationOutcome,
+    NotApplied,
+    PlacementCounts,
+    RemovalsUnconfirmed,
+    TimeUp,
+    Watched,
+)
+from leafcast.data_dir import DataDirUnusable
+from leafcast.manifest_sources import BadManifests, read_manifests
+from leafcast.show.causes import causes
 from relay.objects.upsynced_form import version_of
+from relay.space_errors import SpaceError
 from relay.space_port import Interest, Interests, Object, ObjectChange, ObjectsListed, SpaceEvent
-from schemas.objects.objects import CRD_GROUP, ObjectKey
+from schemas.objects.manifest_files import LoadedObject, read_objects
+from schemas.objects.objects import CRD_GROUP, DEFAULT_NAMESPACE, ObjectKey
 from schemas.objects.selectors import LabelSelector
 from schemas.records.placements import bare_name, kind_of, said_placement
 from schemas.values.groups import CONTROL_GROUP
 from schemas.values.identity import NodePath, mail_key
 
 __all__ = [
+    "Applied",
     "BadAnswer",
+    "BadManifests",
     "CallFailed",
+    "Cause",
     "CombinedRows",
+    "CopyStop",
+    "DataDirUnusable",
     "DestinationOutcome",
+    "LabelSelector",
+    "NotApplied",
+    "NotFound",
     "NotRunning",
+    "ObjectKey",
+    "PlacementCounts",
+    "Placing",
+    "RemovalsUnconfirmed",
+    "SpaceError",
+    "TimeUp",
     "Tree",
+    "UnknownKind",
     "Unreached",
     "Upsynced",
     "Watched",
@@ -50,34 +97,140 @@ _WATCHED_MAX = 256
 """So many changes wait for who watches; more of them make the centre's space wait."""
 
 
-@dataclass(frozen=True, slots=True)
-class DestinationOutcome:
-    """What became of a placement at one destination."""
-
-    path: NodePath
-    state: str
-    health: str
-    # Whether its parent counts it exactly.
-    complete: bool
-    # The worst that is wrong.
-    object: str = ""
-    reason: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Watched:
-    """An object of the centre's as it is now; None if it went."""
-
-    kind: Literal["added", "modified", "deleted"]
-    key: ObjectKey
-    object: Object | None
-
-
 class Tree:
     """A session with a running tree."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
+
+    async def apply(
+        self,
+        *manifests: Path | Object,
+        namespace: str | None = None,
+        placing: Placing | None = None,
+        create_namespaces: bool = False,
+        confirm_removals: bool = False,
+        dry_run: bool = False,
+    ) -> list[Applied]:
+        """Create or update objects at the centre, and a placement of just these if `placing` asks.
+
+        Manifests are files, folders, or objects. All are checked before anything is written: what
+        is wrong raises BadManifests, by file and line. RemovalsUnconfirmed is raised, and nothing
+        written, if that takes much off edges; NotApplied if the space refuses some of it after all.
+        """
+        asked = ApplyBatch(
+            _loaded(manifests), namespace, placing=placing, create_namespaces=create_namespaces
+        )
+        async with judged(self._session, asked, dry=dry_run) as batch:
+            if dry_run:
+                return list(map(Applied.of, batch.writes))
+            removals = await self._removals(batch)
+            gives_up = placing is not None and placing.prune_all and removals.are_of(placing.name)
+            if removals.are_large and not (confirm_removals or gives_up):
+                raise RemovalsUnconfirmed(removals)
+            made, refused = list[Applied](), dict[ObjectKey, str]()
+            async for write, error in batch.written(removals.confirmed):
+                if error is None:
+                    made.append(Applied.of(write))
+                else:
+                    refused[write.wish.key] = self._session.why(error)
+            if refused:
+                raise NotApplied(made, refused, len(batch.writes))
+            return made
+
+    async def wait(
+        self,
+        *placements: str,
+        condition: str = "synced",
+        at_least: str = "",
+        except_unreachable: bool = False,
+        seconds: float = 60.0,
+    ) -> list[PlacementCounts]:
+        """Wait until placements, or all, are as `condition` says: how they stand then.
+
+        Conditions are `synced`, `healthy`, `ready`, `rolledout` and `delete`; `at_least` is a share
+        of the destinations, as 95%. What was applied before counts. Raises TimeUp after so many
+        seconds, and CallFailed at once if it cannot come without a person.
+        """
+        clock = self._session.clock
+        until = clock.now().seconds + seconds
+        goal, named = Goal(at_least, except_unreachable), list(map(said_placement, placements))
+        asked = Wait(named, (condition,), goal, (), seconds)
+        while True:
+            left = max(0.0, until - clock.now().seconds)
+            answer = await asked_to_wait(self._session, asked, min(left, SLICE_SECONDS))
+            forms, met = answer["placements"], answer["met"]
+            found = list(map(PlacementCounts.of, forms))
+            if len(met) == len(forms):
+                return found
+            if clock.now().seconds >= until:
+                pairs = zip(forms, found, strict=True)
+                late = [each.name for form, each in pairs if form["name"] not in met]
+                raise TimeUp(found, late, condition)
+
+    async def status(self, placement: str = "") -> list[PlacementCounts]:
+        """How many destinations are in which state, of one placement or of each."""
+        told = await self._session.call("status", placement=said_placement(placement))
+        return list(map(PlacementCounts.of, told["placements"]))
+
+    async def causes(self, placement: str = "") -> list[Cause]:
+        """What is wrong with a placement, or with any, by cause, the worst first; [] if nothing."""
+        forms = await placements_by_node(self._session, said_placement(placement))
+        return list(map(Cause.of, causes(forms)))
+
+    async def why(
+        self,
+        at: str,
+        placement: str = "",
+        *,
+        resource: str = "",
+        name: str = "",
+        namespace: str = DEFAULT_NAMESPACE,
+    ) -> list[CopyStop]:
+        """Why a placement, or one object, is not as it is meant at the destination `at`.
+
+        One CopyStop for each placement that brings the object, or nearly does. Raises ValueError
+        unless a placement is named, or a resource and a name.
+        """
+        if bool(placement) == bool(resource and name):
+            raise ValueError("why: name a placement, or a resource and a name, and not both")
+        if placement:
+            answer = await asked_why(self._session, at, placement=said_placement(placement))
+        else:
+            key = (await self._resource(resource)).key(namespace, name)
+            answer = await asked_why(self._session, at, object=key_form(key))
+        return list(map(CopyStop.of, answer["explanations"]))
+
+    async def get(
+        self,
+        resource: str,
+        name: str,
+        *,
+        namespace: str = DEFAULT_NAMESPACE,
+        at: str | None = None,
+    ) -> Object:
+        """An object as it lies at the centre, or at the edge `at`.
+
+        Of an edge that is away it is the copy that it brought up, and the annotation
+        `leafcast.io/as-of` says of when. Raises NotFound, UnknownKind.
+        """
+        kind = await self._resource(resource)
+        return await reader_of(self._session, at).get(kind, namespace, name)
+
+    async def objects(
+        self,
+        resource: str,
+        *,
+        namespace: str = "",
+        selector: LabelSelector | None = None,
+        at: str | None = None,
+    ) -> Sequence[Object]:
+        """The objects of a resource in a namespace, or in all, at the centre or at the edge `at`.
+
+        All of them at once; of an edge that is away as `get` says. Raises UnknownKind.
+        """
+        kind = await self._resource(resource)
+        return await reader_of(self._session, at).all_of(kind, namespace, selector)
 
     async def upsynced(
         self,
@@ -137,22 +290,16 @@ class Tree:
             dict[NodePath, str](),
         )
         async for form in destinations_of_tree(self._session, key, missing, filter):
-            yield DestinationOutcome(
-                NodePath.parse(form["path"]),
-                form["state"],
-                form["health"],
-                form["complete"],
-                form["object"],
-                form["reason"],
-            )
+            yield DestinationOutcome.of(form)
         if missing:
             raise Unreached(missing)
 
-    async def watch(self, resource: str) -> AsyncIterator[Watched]:
+    async def watch(self, resource: str) -> AsyncGenerator[Watched]:
         """Objects of the centre's, first those there are, and then each change, without end.
 
         After a break the space is listed again: what is still there may be told twice, and what
-        went meanwhile is told as deleted.
+        went meanwhile is told as deleted. Whoever stops before the tree does closes it, as by
+        `contextlib.aclosing`.
         """
         kind = await self._kind(resource)
         space = self._session.space_for(ObjectKey(*kind, "", ""))
@@ -179,6 +326,16 @@ class Tree:
             following.cancel()
             await asyncio.wait([following])
 
+    async def _removals(self, batch: PlannedBatch) -> Removals:
+        """What a batch takes off edges; raises CallFailed if the centre cannot tell now."""
+        written = changes_that_may_remove(batch.writes)
+        return Removals(await losses(self._session, written)) if written else Removals()
+
+    async def _resource(self, resource: str) -> ResourceKind:
+        """What a word means, also a `plural.group` that only edges know; raises UnknownKind."""
+        definitions = await self._session.workloads.list(CRD_GROUP, "customresourcedefinitions")
+        return ResourceKinds(definitions.objects).resolve(resource, guess=True)
+
     async def _kind(self, resource: str) -> tuple[str, str]:
         plural, _, group = resource.partition(".")
         if group:
@@ -192,10 +349,28 @@ class Tree:
 async def connect(data_dir: Path | str | None = None) -> AsyncIterator[Tree]:
     """A session with the tree that runs on a data directory, or on the default one.
 
-    Raises NotRunning.
+    Raises NotRunning, or DataDirUnusable if the folder is another user's.
     """
     async with open_session(Path(data_dir) if data_dir is not None else None) as session:
         yield Tree(session)
+
+
+def _loaded(manifests: Iterable[Path | Object]) -> list[LoadedObject]:
+    """All objects that are given; raises BadManifests with all that is wrong."""
+    loaded, faults = list[LoadedObject](), list[str]()
+    for number, given in enumerate(manifests, 1):
+        if isinstance(given, Path):
+            try:
+                loaded += read_manifests([str(given)], lambda: "", recursive=False)
+            except BadManifests as bad:
+                faults += bad.faults
+        else:
+            objects, problems = read_objects(json.dumps(given), f"object {number}")
+            loaded += objects
+            faults += map(str, problems)
+    if faults:
+        raise BadManifests(faults)
+    return loaded
 
 
 def _news(event: SpaceEvent, known: dict[ObjectKey, str]) -> Iterator[Watched]:

@@ -3,9 +3,9 @@
 from contextlib import aclosing
 
 from leafcast.ask.asked_space import key_form
+from leafcast.changes.asked_batches import judged
 from leafcast.changes.forms import DELETE, ApplyBatch
-from leafcast.cli.apply.batch import judged
-from leafcast.cli.apply.judged_batch import JudgedBatch, asked_to_judge
+from leafcast.changes.judged_batch import JudgedBatch, asked_to_judge
 from relay.space_errors import SpaceError
 from schemas.objects.manifest_files import LoadedObject
 

@@ -27,6 +27,8 @@ from schemas.values.wire import INT_MAX
 
 ASKED_MAX = 2_000
 RELAYS_MAX = 100_000
+LISTED_SECONDS = 60.0
+"""How long it may take to tell of each node."""
 _WORDS = ("object", "reason", "path")
 
 Form = dict[str, Any]
@@ -80,6 +82,20 @@ async def nodes_below(
         if following > after:
             waiting.appendleft((path, following, 0))
     return found[:LISTED_MAX], [*silent, *dict.fromkeys(str(path) for path, _, _ in waiting)]
+
+
+async def placements_by_node(session: Session, placement: str) -> list[Form]:
+    """A form of a placement, or of all (""), with its nodes; of one also those that run elsewhere.
+
+    Raises CallFailed.
+    """
+    found = await session.call("status", placement=placement, by_node=True, seconds=LISTED_SECONDS)
+    forms: list[Form] = found["placements"]
+    for form in forms if placement else ():
+        if form.get("elsewhere"):
+            below, _ = await nodes_below(session, form["key"], form["elsewhere"])
+            form["nodes"] = form["nodes"] + below
+    return forms
 
 
 async def destinations_of_tree(

@@ -9,7 +9,7 @@ from typing import Any
 from leafcast.ask.object_readers import EdgeReader, NotFound
 from leafcast.ask.resource_names import ResourceKind
 from leafcast.ask.session import CallFailed
-from leafcast.cli.apply.plans import PlannedChange
+from leafcast.changes.asked_plans import PlannedChange
 from relay.objects.differences import differing_fields
 from relay.objects.merge import merge_applied, wish_of
 from relay.objects.nulls import said_by

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,15 +12,15 @@ import click
 
 from leafcast.ask.destinations import destinations_where
 from leafcast.ask.session import Session
-from leafcast.ask.wait_goals import COUNTED, HEALTHY, SYNCED, UNMET, Goal, Reached, without
+from leafcast.ask.wait_goals import COUNTED, HEALTHY, SYNCED, UNMET, Reached, without
+from leafcast.ask.waits import SLICE_SECONDS, Wait, asked_to_wait
 from leafcast.cli.session_calls import look_until
 from leafcast.show.holds import milliseconds
 from leafcast.show.sanitize import sanitize
 from leafcast.show.wait_states import live_line
 from relay.adapters.clock import SystemClock
-from schemas.objects.selectors import LabelSelector
 
-SLICE_SECONDS, LIVE_SECONDS, GRACE_SECONDS = 10.0, 1.0, 5.0
+LIVE_SECONDS = 1.0
 FIRST_SECONDS = 1.0
 """So long the tree is asked at once, and so long where a line shows how far it is."""
 LISTED_MAX = 10_000
@@ -41,17 +40,6 @@ class Answer(NamedTuple):
     in_vain: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Wait:
-    """What is waited for; all placements if none are named."""
-
-    placements: Sequence[str]
-    conditions: tuple[str, ...]
-    goal: Goal
-    excepted: Sequence[LabelSelector]
-    seconds: float
-
-
 async def wait_for(data_dir: Path | None, asked: Wait) -> Answer:
     """Ask until the placements meet the conditions, or cannot, or time is up.
 
@@ -66,7 +54,7 @@ async def wait_for(data_dir: Path | None, asked: Wait) -> Answer:
         left = max(0.0, until - clock.now().seconds)
         # That it would be in vain is told soon.
         most = line.slice_seconds if clock.now().seconds - began > FIRST_SECONDS else FIRST_SECONDS
-        answer = await _asked(session, asked, min(left, most))
+        answer = await asked_to_wait(session, asked, min(left, most))
         states = answer["placements"]
         may_be = [state for state in states if state["name"] in answer["met"]]
         judged = {state["name"]: await _judged(session, asked, state) for state in may_be}
@@ -111,19 +99,6 @@ class Line:
     def tell(self, text: str) -> None:
         self.clear()
         click.echo(f"leafcast: {sanitize(text)}", err=True)
-
-
-async def _asked(session: Session, asked: Wait, seconds: float) -> Any:
-    return await session.call(
-        "wait",
-        seconds=seconds + GRACE_SECONDS,
-        placements=list(asked.placements),
-        conditions=list(asked.conditions),
-        timeout=seconds,
-        at_least=asked.goal.at_least,
-        except_unreachable=asked.goal.except_unreachable,
-        excepted=[selector.to_kubernetes() for selector in asked.excepted],
-    )
 
 
 async def _judged(session: Session, asked: Wait, state: WaitState) -> str:

@@ -6,7 +6,7 @@ import re
 import pytest
 from click import ClickException
 
-from leafcast.cli.apply.removals import Removals
+from leafcast.changes.removals import Removals
 from leafcast.cli.commands.delete import DeleteRequest, delete_all
 from leafcast.cli.resource_arguments import BadResourceArguments
 from relay.space_errors import SpaceError

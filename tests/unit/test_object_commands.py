@@ -8,8 +8,8 @@ import pytest
 from click.testing import CliRunner
 
 from leafcast.ask.resource_names import ResourceKinds
+from leafcast.changes.asked_batches import judged
 from leafcast.changes.forms import ApplyBatch
-from leafcast.cli.apply.batch import judged
 from leafcast.cli.commands.apply import apply, apply_all
 from leafcast.cli.commands.describe import tell
 from leafcast.cli.commands.diff import differences

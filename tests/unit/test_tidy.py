@@ -252,6 +252,9 @@ def public_names(tree: ast.Module, *, reexports: bool) -> Iterator[str]:
                 yield assigned
             case ast.ImportFrom(names=aliases) if reexports:
                 yield from (alias.asname or alias.name for alias in aliases)
+            case ast.If(test=ast.Attribute(attr="TYPE_CHECKING"), body=body) if reexports:
+                # What a face loads only when it is asked for.
+                yield from public_names(ast.Module(body, []), reexports=True)
 
 
 def declared_names(tree: ast.Module) -> list[str] | None:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from leafcast.ask.session import Session
+from leafcast.changes.asked_batches import judged
 from leafcast.changes.forms import ApplyBatch, Written
-from leafcast.cli.apply.batch import judged
 from leafcast.cli.apply.warnings import warnings
 from schemas.objects.objects import ObjectKey
 

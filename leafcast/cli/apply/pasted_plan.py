@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from leafcast.ask.session import CallFailed, Session
+from leafcast.changes.asked_batches import judged
+from leafcast.changes.asked_plans import planned
 from leafcast.changes.forms import ApplyBatch
-from leafcast.cli.apply.batch import judged
-from leafcast.cli.apply.plans import planned
 from leafcast.cli.apply.warnings import warnings
 from leafcast.manifest_sources import BadManifests
 from leafcast.show.plans import at_the_centre, blast_radius, grouped, waves_lines, why_text

@@ -10,13 +10,12 @@ from typing import Literal
 import click
 
 from leafcast.ask.session import NotRunning, Session
+from leafcast.changes.asked_batches import PlannedBatch, judged
 from leafcast.changes.forms import ApplyBatch, Placing
+from leafcast.changes.removals import Removals, changes_that_may_remove
 from leafcast.changes.wishes import VERBS, PlannedWrite
-from leafcast.cli.apply.batch import PlannedBatch, judged
 from leafcast.cli.apply.removals import (
-    Removals,
     ask_for,
-    changes_that_may_remove,
     confirm_removals_option,
     removals_of,
     tell_if_held,

@@ -17,10 +17,10 @@ from leafcast.ask.asked_space import key_form
 from leafcast.ask.object_readers import CentreReader
 from leafcast.ask.session import Session
 from leafcast.changes.forms import DELETE
+from leafcast.changes.judged_batch import JudgedBatch, asked_to_judge
+from leafcast.changes.removals import Removals
 from leafcast.changes.targets import Fate, ObjectToDelete, rollouts_of
-from leafcast.cli.apply.judged_batch import JudgedBatch, asked_to_judge
 from leafcast.cli.apply.removals import (
-    Removals,
     ask_for,
     confirm_removals_option,
     removals_of,

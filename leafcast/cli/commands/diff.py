@@ -9,9 +9,9 @@ from typing import Any
 import click
 
 from leafcast.ask.session import Session
+from leafcast.changes.asked_batches import judged
 from leafcast.changes.forms import ApplyBatch
 from leafcast.changes.wishes import PlannedWrite
-from leafcast.cli.apply.batch import judged
 from leafcast.cli.options.common import data_dir_option
 from leafcast.cli.options.objects import (
     create_namespaces_option,

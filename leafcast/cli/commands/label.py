@@ -15,9 +15,9 @@ from leafcast.ask.object_readers import CentreReader
 from leafcast.ask.resource_names import ResourceKind
 from leafcast.ask.session import Session
 from leafcast.changes.forms import LABEL
-from leafcast.cli.apply.judged_batch import JudgedBatch, asked_to_judge
+from leafcast.changes.judged_batch import JudgedBatch, asked_to_judge
+from leafcast.changes.removals import Removals
 from leafcast.cli.apply.removals import (
-    Removals,
     ask_for,
     confirm_removals_option,
     removals_of,

@@ -10,9 +10,9 @@ from typing import Literal
 import click
 
 from leafcast.ask.session import NotRunning, Session
+from leafcast.changes.asked_batches import complete
 from leafcast.changes.placements_by_names import placeable, placement_of
 from leafcast.changes.wishes import Wish, complete_by
-from leafcast.cli.apply.batch import complete
 from leafcast.cli.options.common import data_dir_option
 from leafcast.cli.options.objects import (
     files_options,

@@ -11,9 +11,9 @@ from typing import Any
 import click
 
 from leafcast.ask.session import Session
+from leafcast.changes.asked_plans import PlannedChange, planned
 from leafcast.changes.forms import ApplyBatch, Placing
 from leafcast.cli.apply.intents import ChangeIntent, applied_intent
-from leafcast.cli.apply.plans import PlannedChange, planned
 from leafcast.cli.commands.delete import DeleteRequest, judged_deletion
 from leafcast.cli.live_copies import LiveCopies
 from leafcast.cli.options.common import data_dir_option

@@ -13,7 +13,7 @@ from leafcast.ask.asked_space import refusal_of
 from leafcast.ask.rollouts import placement_of, rollout_named
 from leafcast.ask.session import CallFailed, Session
 from leafcast.changes.forms import JUDGE_SECONDS, RESTORE
-from leafcast.cli.apply.judged_batch import JudgedBatch
+from leafcast.changes.judged_batch import JudgedBatch
 from leafcast.cli.options.common import data_dir_option
 from leafcast.cli.options.placing import rollout_argument
 from leafcast.cli.session_calls import in_session

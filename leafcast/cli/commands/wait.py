@@ -10,12 +10,13 @@ import click
 from leafcast.ask.failures import CallFailed
 from leafcast.ask.resource_names import ResourceKinds, UnknownKind
 from leafcast.ask.wait_goals import CONDITIONS, COUNTED, DELETE, Goal, check_share
+from leafcast.ask.waits import Wait
 from leafcast.cli import shell_completion
 from leafcast.cli.options.common import Parsed, data_dir_option
 from leafcast.cli.options.label_selectors import SOME_LABELS
 from leafcast.cli.options.objects import refuse
 from leafcast.cli.session_calls import until_signal
-from leafcast.cli.waiting import Wait, wait_for
+from leafcast.cli.waiting import wait_for
 from leafcast.show.wait_states import last_state, met_text
 from schemas.objects.selectors import LabelSelector
 from schemas.records.placements import PlacementKind, placement_kind

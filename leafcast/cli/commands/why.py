@@ -12,6 +12,7 @@ import click
 
 from leafcast.ask.asked_space import key_form
 from leafcast.ask.session import CallFailed, Session
+from leafcast.ask.why import asked_why
 from leafcast.cli import shell_completion
 from leafcast.cli.options.common import NodeAt, data_dir_option
 from leafcast.cli.options.objects import (
@@ -29,8 +30,6 @@ from relay.adapters.clock import SystemClock
 from schemas.objects.manifest_files import LoadedObject
 from schemas.objects.objects import DEFAULT_NAMESPACE
 from schemas.records.placements import placement_kind
-
-ASK_SECONDS = 60.0
 
 
 @click.command()
@@ -89,7 +88,7 @@ def why(  # noqa: PLR0913 - click passes options by name
 
     async def work(session: Session) -> Any:
         asked = await _asked(session, words, namespace)
-        return await session.call("why", path=at, seconds=ASK_SECONDS, **asked)
+        return await asked_why(session, at, **asked)
 
     with exit_code_two(), refusals():
         form = in_session(data_dir, work)
@@ -116,15 +115,15 @@ class _Change:
     async def form(self, session: Session) -> dict[str, Any]:
         """`{path, before, rows, notes}`; `before` is why it is as it is now, if words name it."""
         # Here, as who asks why alone applies nothing.
+        from leafcast.changes.asked_plans import planned  # noqa: PLC0415
         from leafcast.changes.forms import ApplyBatch  # noqa: PLC0415
         from leafcast.cli.apply.intents import applied_intent  # noqa: PLC0415
-        from leafcast.cli.apply.plans import planned  # noqa: PLC0415
 
         asked = await _asked(session, self.words, self.namespace) if self.words else {}
         before = None
         if asked:
             try:
-                before = await session.call("why", path=self.at, seconds=ASK_SECONDS, **asked)
+                before = await asked_why(session, self.at, **asked)
             except CallFailed as failed:
                 # What the files bring may not be there yet.
                 if failed.code != "NotFound":

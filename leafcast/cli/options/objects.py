@@ -124,7 +124,7 @@ async def meant_by(
 ) -> list[tuple[ObjectSelection, str]]:
     """The objects that manifests name, each with its namespace; raises BadManifests."""
     # Most commands read no manifests, and start sooner without.
-    from leafcast.cli.apply.batch import complete  # noqa: PLC0415
+    from leafcast.changes.asked_batches import complete  # noqa: PLC0415
 
     wishes = await complete(session, loaded, namespace)
     return [(ObjectSelection(wish.kind, (wish.key.name,)), wish.key.namespace) for wish in wishes]

@@ -15,8 +15,8 @@ from leafcast.changes.forms import (
     apply_text,
     unpack,
 )
+from leafcast.changes.judged_batch import JudgedBatch, asked_to_judge
 from leafcast.changes.wishes import BatchFault, PlannedWrite, Wish, complete_by, place_of
-from leafcast.cli.apply.judged_batch import JudgedBatch, asked_to_judge
 from leafcast.manifest_sources import BadManifests
 from relay.space_errors import SpaceError
 from schemas.objects.manifest_files import LoadedObject
