@@ -53,9 +53,13 @@ def title_line(form: Form) -> str:
     return f"{what} at {form['path']}" + (f", by {by}" if by else "")
 
 
+def stop_text(each: Form) -> str:
+    """What stops a copy, with the words for the stage in front."""
+    return ": ".join(filter(None, (LEADS[CopyStage(each["stage"])], each["said"])))
+
+
 def _said(each: Form, now_ms: int) -> str:
-    lead = LEADS[CopyStage(each["stage"])]
-    said = ": ".join(filter(None, (lead, each["said"])))
+    said = stop_text(each)
     if each["sinceMs"]:
         said += f" since {span_text(max(now_ms - each['sinceMs'], 0) / 1000)}"
     return said

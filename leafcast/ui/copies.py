@@ -5,12 +5,14 @@ Data of Secrets is in neither.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from leafcast.show.explanations import stop_text
 from leafcast.show.object_output import yaml_text
 from leafcast.show.rendering import rendering_lines
+from leafcast.show.stages import CopyStage
 from leafcast.ui.tones import Tone
 from relay.objects.differences import differing_fields
 from relay.objects.merge import merge_applied, wish_of
@@ -33,6 +35,8 @@ class CopySeen:
     unrendered: str = ""
     # "" if the edge answered, and has none.
     unread: str = ""
+    # Why it is as it is, of each placement that brings it: the `explanations` of the verb `why`.
+    why: Sequence[Form] = ()
 
 
 def object_key(said: str) -> ObjectKey | None:
@@ -51,9 +55,10 @@ def copy_form(key: ObjectKey, found: CopySeen) -> Json:
     live = _shown(found.live) if found.live is not None else None
     differs = _differing(meant, live) if meant is not None and live is not None else ()
     is_secret = key.group_resource == ("", "secrets")
+    stops = list(_stops(found.why))
     rules = () if found.rendered is None or is_secret else rendering_lines(found.rendered)
     return {
-        "tone": _tone(found, differs),
+        "tone": _tone(found, is_well=not differs and not stops),
         "differs": list(differs),
         "meant": yaml_text(meant) if meant is not None else "",
         "live": yaml_text(live) if live is not None else "",
@@ -61,9 +66,19 @@ def copy_form(key: ObjectKey, found: CopySeen) -> Json:
         "notes": list(found.rendered["notes"]) if found.rendered is not None else [],
         "unrendered": found.unrendered,
         "unread": found.unread,
+        "why": stops,
         "isThere": live is not None,
         "isSecret": is_secret,
     }
+
+
+def _stops(why: Sequence[Form]) -> Iterator[Json]:
+    """What stops it; nothing if one of the placements has it there as it is meant."""
+    if any(each["stage"] == CopyStage.AS_MEANT for each in why):
+        return
+    for each in why:
+        said = {name: each[name] for name in ("placement", "remedy", "sinceMs", "at")}
+        yield {**said, "said": stop_text(each)}
 
 
 def _shown(obj: Object) -> Object:
@@ -79,9 +94,9 @@ def _differing(meant: Object, live: Object) -> tuple[str, ...]:
     return differing_fields(wish_of(there), wish_of(merge_applied(there, {}, said_by(meant))))
 
 
-def _tone(found: CopySeen, differs: tuple[str, ...]) -> Tone:
+def _tone(found: CopySeen, *, is_well: bool) -> Tone:
     if found.unread:
         return "away"
     if found.rendered is None:
         return "none"
-    return "busy" if found.live is None or differs else "good"
+    return "good" if found.live is not None and is_well else "busy"

@@ -14,6 +14,7 @@ from leafcast.ask.pages import page_at
 from leafcast.ask.rollouts import rollout_named, rollouts
 from leafcast.ask.session import Session
 from leafcast.ask.upsynced import CopiesWanted
+from leafcast.ask.why import asked_why
 from leafcast.doctor.asking import asked_facts
 from leafcast.doctor.checks import checks
 from leafcast.doctor.findings import Check
@@ -172,7 +173,8 @@ class TreeFacts:
                 live = listed[0] if listed else None
             except CallFailed as failed:
                 unread = str(failed)
-        return CopySeen(rendered, live, unrendered, unread)
+            why = await _why(session, at, key)
+        return CopySeen(rendered, live, unrendered, unread, why)
 
     async def plan(self, text: str) -> Form:
         async with self._kept.session() as session:
@@ -182,3 +184,14 @@ class TreeFacts:
         async with self._kept.session() as session:
             form: Form = await session.call(verb, **arguments)
             return form
+
+
+async def _why(session: Session, at: NodePath, key: ObjectKey) -> list[Form]:
+    """Why a copy is as it is; nothing if that cannot be told. Raises CallFailed of a tree away."""
+    try:
+        answer = await asked_why(session, str(at), object=key_form(key))
+    except CallFailed as failed:
+        if failed.code in AWAY:
+            raise
+        return []
+    return list(answer["explanations"])

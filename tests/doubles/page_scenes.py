@@ -59,7 +59,8 @@ def troubled_facts() -> InventedFacts:
         Check("Clocks", "warning", ahead, "", "run chrony there", "/region-2"),
         Check("Disks", "ok", "all have room"),
     ]
-    facts.copies = CopySeen(rendered(deployment(3)), deployment(5))
+    stop = explanation("not-healthy", "it is degraded", "leafcast describe deployment web", ago)
+    facts.copies = CopySeen(rendered(deployment(3)), deployment(5), why=[stop])
     facts.plans = PLAN
     times = {"first_ms": ago, "last_ms": ago + 60_000}
     facts.happened = [
@@ -67,6 +68,14 @@ def troubled_facts() -> InventedFacts:
         event("Working", "edgeplacement/shop", "working at 106 of 120", **times | {"count": 4}),
     ]
     return facts
+
+
+def explanation(
+    stage: str, said: str, remedy: str, since_ms: int, placement: str = "edgeplacement/shop"
+) -> dict[str, Any]:
+    """As the verb `why` tells what stops a copy."""
+    told = {"stage": stage, "said": said, "remedy": remedy, "at": "/region-1/site-1"}
+    return {**told, "placement": placement, "sinceMs": since_ms}
 
 
 def deployment(replicas: int, image: str = "shop/web:2") -> dict:
@@ -153,7 +162,9 @@ def hostile_facts(text: str) -> InventedFacts:
     facts.asking = [{"path": text, "said": text, "nkey": text, "askedMs": 1}]
     facts.held = {"placements": {text: text}, "inventory": {text: text}, "spaces": {text: text}}
     facts.held["ledger"] = text
-    facts.copies = CopySeen(rendered(deployment(3, text)), deployment(5, text), text, text)
+    meant, live = rendered(deployment(3, text)), deployment(5, text)
+    stop = explanation("refused", text, text, 1, placement=text)
+    facts.copies = CopySeen(meant, live, text, text, [stop])
     row = {"action": text, "key": ["", text, text, text], "destination": text}
     group = {"row": row, "count": 2, "why": text}
     words: dict[str, Any] = {

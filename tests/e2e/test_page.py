@@ -51,7 +51,12 @@ def _says_what_commands_say(tree, seen):
     assert seen("requests") == seen("rollouts") == {"rows": []}
 
     copy = seen("copy?at=/region-1/site-1&object=secrets/page/door")
-    assert (copy["isThere"], copy["tone"]) == (True, "good")
+    assert (copy["isThere"], copy["tone"], copy["why"]) == (True, "good", [])
+    (stop,) = seen("copy?at=/region-1/site-1&object=configmaps/page/nothing")["why"]
+    why = ("why", "configmap/nothing", "-n", "page", "--at", "/region-1/site-1")
+    told = json.loads(did(tree, *why, "-o", "json", code=1).stdout)["explanations"][0]
+    assert told["said"] in stop["said"]
+    assert stop["remedy"] == told["remedy"]
 
 
 def test_the_page_shows_the_tree_as_commands_do_and_is_there_again_after_a_restart(tmp_path):

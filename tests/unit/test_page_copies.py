@@ -1,12 +1,13 @@
 """A copy at an edge: what differs from what is meant, and nothing of what a Secret holds."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from leafcast.ui.copies import CopySeen, copy_form, object_key
 from schemas.objects.objects import ObjectKey
-from tests.doubles.page_scenes import deployment, rendered
+from tests.doubles.page_scenes import deployment, explanation, rendered
 
 WEB = ObjectKey("apps", "deployments", "shop", "web")
 
@@ -46,6 +47,19 @@ def test_a_copy_that_is_not_there_and_one_that_cannot_be_seen_are_two_things():
     meant = rendered(deployment(3))
     gone, unseen = CopySeen(meant, None), CopySeen(meant, None, "", "/s is unreachable")
     assert [copy_form(WEB, it)["tone"] for it in (gone, unseen)] == ["busy", "away"]
+
+
+def test_why_it_is_not_as_it_is_meant_is_told_unless_one_placement_has_it_so():
+    stops = explanation("refused", "Forbidden: quota", "raise it", 7)
+    good = explanation("as-meant", "applied, and healthy", "", 7, "edgeplacement/other")
+    seen = CopySeen(rendered(deployment(3)), None, why=[stops])
+    (told,) = copy_form(WEB, seen)["why"]
+    assert (told["placement"], told["sinceMs"]) == ("edgeplacement/shop", 7)
+    assert (told["said"], told["remedy"]) == ("refused: Forbidden: quota", "raise it")
+    assert copy_form(WEB, replace(seen, why=[stops, good]))["why"] == []
+    as_meant = replace(seen, live=deployment(3))
+    tones = [copy_form(WEB, replace(as_meant, why=why))["tone"] for why in ([], [stops], [good])]
+    assert tones == ["good", "busy", "good"]
 
 
 def test_nothing_that_a_secret_holds_is_shown_whoever_says_it():

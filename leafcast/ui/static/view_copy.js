@@ -1,24 +1,25 @@
 // One copy at an edge: as it is meant, as it is there, and in which fields these differ.
 import { fill, h } from "./dom.js";
-import { command, sign, treeAddress } from "./words.js";
+import { command, sign, since, treeAddress } from "./words.js";
 
 export const NAME = "copy";
 export const asked = ({ at, object }) => ({ at, object: object ?? "" });
 
 export function draw({ at, object = "" }) {
-  const head = h("h1", {}, object), said = h("p", { class: "headline" }), notes = h("div"), differs = h("section"), rules = h("section");
+  const head = h("h1", {}, object), said = h("p", { class: "headline" }), notes = h("div"), why = h("section"), differs = h("section"), rules = h("section");
   const meant = h("pre", { tabindex: "0", "aria-label": "As it is meant" }), live = h("pre", { tabindex: "0", "aria-label": "As it is there" });
   const [kind, ...place] = object.split("/");
   const described = place.length > 1 ? `${kind} ${place.slice(1).join("/")} -n ${place[0]}` : `${kind} ${place[0] ?? ""}`;
   return {
     title: object,
-    element: h("div", {}, h("p", { class: "crumbs" }, h("a", { href: treeAddress(at), "data-up": true }, at)), head, said, notes, differs,
+    element: h("div", {}, h("p", { class: "crumbs" }, h("a", { href: treeAddress(at), "data-up": true }, at)), head, said, notes, why, differs,
       h("div", { class: "panes" }, h("section", {}, h("h2", {}, "Meant"), meant), h("section", {}, h("h2", {}, "There"), live)), rules,
       h("p", {}, "More of it: ", command(`leafcast describe ${described} --at ${at}`))),
     update(view) {
       fill(head, sign(view.tone), object);
       fill(said, headline(view));
       fill(notes, [view.unrendered, view.unread].filter(Boolean).map((text) => h("p", { class: "note away" }, text)), view.notes.map((text) => h("p", { class: "note held" }, text)));
+      fill(why, view.why.length ? [h("h2", {}, "What stops it"), view.why.map(stop)] : "");
       fill(differs, view.differs.length ? [h("h2", {}, "Not as it is meant"), h("ul", { class: "plain" }, view.differs.map((field) => h("li", {}, h("code", {}, field))))] : "");
       put(meant, view.meant || "The centre sends no such object there.");
       put(live, view.live || (view.unread ? "Not known now." : "It is not there."));
@@ -27,12 +28,19 @@ export function draw({ at, object = "" }) {
   };
 }
 
+/** What stops it on its way, for one placement. */
+function stop(it) {
+  const by = it.placement && `${it.placement}: `;
+  return h("div", { class: "note busy" }, h("p", {}, by, it.said, " ", since(it.sinceMs)), it.remedy ? h("p", {}, "Do: ", it.remedy) : "");
+}
+
 function headline(view) {
   if (view.unread) return "What is there is not known now.";
   if (view.unrendered) return view.isThere ? "It is there, and the centre does not mean it to be." : "It is not there.";
   if (!view.isThere) return "It is meant to be there, and is not.";
   if (view.isSecret) return "It is there. What a Secret holds does not come to this page, so it is not compared.";
-  return view.differs.length ? "It is there, and not as it is meant." : "It is there as it is meant.";
+  if (view.differs.length) return "It is there, and not as it is meant.";
+  return view.why.length ? "Its fields are there as they are meant, and not all is well." : "It is there as it is meant.";
 }
 
 /** The same text is not put anew, so that a selection stays. */
