@@ -21,6 +21,7 @@ from leafcast.node.credentials.account_seeds import SEEDS_FILE
 from leafcast.node.credentials.node_certificate import CERTIFICATE_FILES
 from leafcast.node.known_children import FILE as CHILDREN_FILE
 from leafcast.node.known_children import KnownChildren
+from leafcast.node.member_forms import STORE_FULL
 from leafcast.node.options import (
     ActiveMember,
     Listening,
@@ -31,7 +32,7 @@ from leafcast.node.options import (
 )
 from leafcast.node.runtime import NodeRuntime
 from relay.adapters.jetstream.connection import Connection
-from relay.adapters.jetstream.member_presence import MEMBER, MemberPresence
+from relay.adapters.jetstream.member_presence import CLOCK_TROUBLE, MEMBER, MemberPresence
 from relay.adapters.jetstream.uplink import PROBE_SECONDS
 from relay.adapters.server.guard import ProcessGuard
 from relay.adapters.server.logged_process import ServerFailed
@@ -133,6 +134,7 @@ class RelayMember:
 
     async def _step_aside(self, runtime: NodeRuntime, presence: MemberPresence) -> None:
         """Raise BusBroken once the parent is reached by another member's server alone."""
+        self._reach.active(self._clock.now().seconds)
         while True:
             await self._clock.sleep(REACH_LOOK_SECONDS)
             # On one machine it may hear the parent by the server of another member.
@@ -142,6 +144,9 @@ class RelayMember:
                 str(it[MEMBER]): seconds
                 for it in await presence.look_at_others()
                 if isinstance(seconds := it.get(REACHES), float)
+                # Who cannot take the lease would leave the node with no active member.
+                and not it.get(STORE_FULL)
+                and not it.get(CLOCK_TROUBLE)
             }
             now = self._clock.now().seconds
             if name := self._reach.better_one(now, others):

@@ -2,21 +2,25 @@
 
 import asyncio
 from types import SimpleNamespace
-from unittest.mock import AsyncMock
+from unittest.mock import AsyncMock, Mock
 
 import pytest
 
 from leafcast.join.relay_member import REACHES
+from leafcast.node.member_forms import STORE_FULL
 from relay.adapters.jetstream.lease_stream import LeaseKeeper
-from relay.adapters.jetstream.member_presence import MEMBER
+from relay.adapters.jetstream.member_presence import CLOCK_TROUBLE, MEMBER, MemberPresence
 from relay.members.lease import LeaseNote, LeaseSeen, MemberLease
 from relay.members.parent_reach import (
     ASIDE_SECONDS,
     CUT_OFF_SECONDS,
+    IN_VAIN_MAX,
     REACHES_SECONDS,
+    TAKEN_SECONDS,
     ParentReach,
 )
 from relay.ports import BusBroken
+from schemas.values.identity import NodePath
 from tests.unit.test_member_addresses import granted_relay
 
 OTHERS = {"m2": 0.0, "m3": REACHES_SECONDS}
@@ -67,6 +71,49 @@ def test_who_stepped_aside_leaves_the_lease_to_others_for_a_while_or_until_it_re
     assert not reach.is_aside(50.0 + ASIDE_SECONDS)
     reach.asked(51.0, is_answered=True)
     assert not reach.is_aside(52.0)
+
+
+def patience(reach, began):
+    """After how many seconds of a tenure it steps aside."""
+    return next(it for it in range(100_000) if reach.better_one(began + it, OTHERS))
+
+
+def test_who_was_cut_off_long_before_it_is_active_counts_from_then():
+    reach = ParentReach(0.0)
+    reach.active(5000.0)
+    assert patience(reach, 5000.0) == CUT_OFF_SECONDS
+
+
+def test_who_stepped_aside_in_vain_waits_longer_each_time_until_another_one_took_the_lease():
+    reach, now = ParentReach(0.0), 0.0
+    for times in (1, 2, *[IN_VAIN_MAX] * IN_VAIN_MAX):
+        reach.step_aside(now)
+        now += ASIDE_SECONDS + 1
+        reach.active(now)
+        if times < IN_VAIN_MAX:
+            assert patience(reach, now) == CUT_OFF_SECONDS * 2**times
+    assert patience(reach, now) == CUT_OFF_SECONDS * 2**IN_VAIN_MAX
+    reach.step_aside(now)
+    now += ASIDE_SECONDS + TAKEN_SECONDS + 1
+    reach.active(now)
+    assert patience(reach, now) == CUT_OFF_SECONDS
+
+
+def test_a_member_says_to_the_others_that_its_clock_keeps_it_from_being_active():
+    presence = MemberPresence(Mock(), NodePath("site"), "m1", Clock(), dict)
+    assert presence.own()[CLOCK_TROUBLE] == ""
+    presence._ahead.update(m2=3600.0, m3=3600.0)
+    assert presence.own()[CLOCK_TROUBLE] == presence.clock_trouble() != ""
+
+
+@pytest.mark.parametrize("trouble", [{STORE_FULL: True}, {CLOCK_TROUBLE: "it is 60 s ahead"}])
+async def test_an_active_member_steps_aside_for_none_that_cannot_take_the_lease(tmp_path, trouble):
+    relay, _ = granted_relay(tmp_path, Clock())
+    said = [{MEMBER: "m3", REACHES: REACHES_SECONDS, **trouble}]
+    presence = SimpleNamespace(look_at_others=AsyncMock(return_value=said))
+    with pytest.raises(TimeoutError):
+        await relay._step_aside(SimpleNamespace(is_linked=False), presence)
+    assert relay.why_others() == ""
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,8 @@ LOOK_SECONDS = 0.5
 COMPARE_SECONDS, ALIKE_LOOK_SECONDS = 5.0, 0.1
 MEMBERS = 3
 MEMBER, WALL_MS = "member", "wallMs"
+CLOCK_TROUBLE = "clockTrouble"
+"""Why its clock keeps a member from being active, "" if it does not."""
 ROLE, ACTIVE, STANDBY = "role", "active", "standby"
 HEARD = "heardSeconds"
 """How long ago a member that stands by heard of the active one; not said if it did not."""
@@ -56,7 +58,12 @@ class MemberPresence:
 
     def own(self) -> Facts:
         """What this member says of itself."""
-        return {MEMBER: self._member, WALL_MS: self._clock.now().wall_ms, **self._facts()}
+        return {
+            MEMBER: self._member,
+            WALL_MS: self._clock.now().wall_ms,
+            CLOCK_TROUBLE: self.clock_trouble(),
+            **self._facts(),
+        }
 
     async def look(self) -> dict[str, Facts]:
         """What the members say, by name: those that answer in time."""
