@@ -22,6 +22,8 @@ from schemas.values.refusals import WireRefused
 from schemas.values.wire import encode
 
 FILE = "members.json"
+ASKS_MS = 10_000
+"""So long after its last request a machine still counts as asking; it asks each second."""
 
 
 class SeatsDamaged(Exception):
@@ -66,14 +68,31 @@ class MemberSeats:
         self._seats = _read(self._file)
         # Why the machine of a seat waits, as it was found last.
         self._waits = dict[tuple[NodePath, str], str]()
+        self._heard_ms = dict[tuple[NodePath, str], int]()
 
     def of(self, path: NodePath) -> tuple[MemberSeat, ...]:
         """Those of a node, by name."""
         return tuple(seat for (at, _), seat in sorted(self._seats.items()) if at == path)
 
-    def replacing(self) -> list[MemberSeat]:
-        """Those whose machines asked for the place of a lost member, and are not told yet."""
-        return [it for it in self._seats.values() if it.replaces and it.asked and not it.settings]
+    def replacing(self, now_ms: int) -> list[MemberSeat]:
+        """Those whose machines ask now for the place of a lost member, and are not told yet.
+
+        One that gave up asks for nothing: what it meant to replace may long be back.
+        """
+        return [
+            seat
+            for at, seat in self._seats.items()
+            if self.is_asking(seat) and now_ms - self._heard_ms.get(at, -ASKS_MS) < ASKS_MS
+        ]
+
+    def is_asking(self, seat: MemberSeat) -> bool:
+        """Whether its machine asked for a lost member's place, as it is here, and is not told."""
+        kept = self._seats.get((seat.path, seat.name)) == seat
+        return kept and bool(seat.replaces and seat.asked and not seat.settings)
+
+    def hear(self, seat: MemberSeat, now_ms: int) -> None:
+        """Note that the machine of a seat asks."""
+        self._heard_ms[seat.path, seat.name] = now_ms
 
     def wait(self, seat: MemberSeat, why: str) -> None:
         """Have the machine of a seat be told why it waits."""

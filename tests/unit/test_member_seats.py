@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from leafcast.centre.copying import Copying
-from leafcast.members.seats import MemberSeat, MemberSeats, judged, seat_names
+from leafcast.members.seats import ASKS_MS, MemberSeat, MemberSeats, judged, seat_names
 from schemas.enrolment.enrolment import NoAnswer, plain_answer, read_request, seal_answer
 from schemas.enrolment.member_requests import (
     MemberAnswer,
@@ -106,16 +106,24 @@ def test_who_is_to_replace_a_member_waits_for_its_node_and_is_found_again(tmp_pa
     seat = replace(SEAT, name="m4", replaces="m2")
     seats = MemberSeats(tmp_path)
     seats.put(seat, SEAT)
-    assert seats.replacing() == []
+    seats.hear(seat, 50_000)
+    assert seats.replacing(50_000) == []
     assert "in the place of m2" in judged(seat, ASKED, "1.0", 50_000).reason
     asked = replace(seat, asked=ASKED)
     seats.put(asked, replace(SEAT, asked=ASKED))
     seats.wait(asked, "m3 has not caught up")
     assert seats.why(asked) == "m3 has not caught up"
     assert seats.why(SEAT) == ""
-    assert MemberSeats(tmp_path).replacing() == [asked]
+    found = MemberSeats(tmp_path)
+    # A machine that asks no more takes nobody's place, who may long be back.
+    assert found.replacing(50_000) == []
+    assert found.is_asking(asked)
+    found.hear(asked, 50_000)
+    assert found.replacing(59_999) == [asked]
+    assert found.replacing(50_000 + ASKS_MS) == []
     seats.put(replace(asked, settings=b"sealed"))
-    assert seats.replacing() == []
+    assert not seats.is_asking(asked)
+    assert seats.replacing(50_001) == []
     late = judged(seat, with_fields(ASKED, now_ms=60_001), "1.0", 60_001)
     assert late.refused
     assert "leafcast node replace" in late.remedy

@@ -168,6 +168,7 @@ class MemberGrowth:
         self._asked.set()
         if seat.settings:
             return MemberAnswer(GRANTED, request.digest, settings=seat.settings)
+        self._seats.hear(seat, self._clock.now().wall_ms)
         if seat.asked is None or with_fields(seat.asked, now_ms=asked.now_ms) != asked:
             self._seats.put(replace(seat, asked=asked))
         why = self._seats.why(seat)

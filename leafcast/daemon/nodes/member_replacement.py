@@ -81,12 +81,15 @@ class MemberReplacement:
         """Bring what machines ask to their nodes, and back what they are told, without end."""
         while True:
             await self._clock.sleep(LOOK_SECONDS)
-            for seat in self._seats.replacing():
+            for seat in self._seats.replacing(self._clock.now().wall_ms):
                 try:
                     await self._go_on(seat)
                 except AskFailed as failed:
                     self._seats.wait(seat, failed.fault.message)
                 except (NameTaken, RequestRefused, IssuedUnreadable, BusBroken) as error:
+                    self._seats.wait(seat, str(error))
+                except (OSError, ValueError) as error:  # Its disk may be full, or a file damaged.
+                    log.warning("member %s of %s waits: %s", seat.name, seat.path, error)
                     self._seats.wait(seat, str(error))
 
     async def _go_on(self, seat: MemberSeat) -> None:
@@ -104,7 +107,7 @@ class MemberReplacement:
         except ValueError as error:
             raise _no_answer(path) from error
         # It may have asked anew meanwhile, or its token may be void.
-        if seat in self._seats.replacing():
+        if self._seats.is_asking(seat):
             self._seats.put(replace(seat, settings=settings))
             log.info("a machine is told what makes it member %s of %s", seat.name, path)
 
