@@ -13,7 +13,7 @@ from relay.atomic_file import atomic_write
 from schemas.values.faults import Unusable
 from schemas.values.identity import NodePath
 
-UNITS, INVITATIONS, STATE = "etc/systemd/system", "etc/leafcast", "var/lib/leafcast"
+UNITS, INVITATIONS, STATE = "etc/systemd/system", "etc/leafcast/nodes", "var/lib/leafcast"
 PRIVATE_STATE = "var/lib/private/leafcast"
 """Where systemd really keeps what a unit without a user of its own finds in STATE."""
 SYSTEMCTL = "systemctl"
@@ -58,6 +58,7 @@ class Services:
         try:
             for folder in (file.parent, kept.parent):
                 folder.mkdir(parents=True, exist_ok=True)
+            # Of its own: units that people wrote read theirs in the folder above it.
             kept.parent.chmod(0o700)
             atomic_write(kept, invitation + "\n")
             kept.chmod(0o600)
@@ -83,13 +84,14 @@ class Services:
         else:
             self._ask("disable", f"{name}.service")
         try:
-            self.unit_file(name).unlink(missing_ok=True)
             (self.root / INVITATIONS / f"{name}.join").unlink(missing_ok=True)
             for state in (self.root / PRIVATE_STATE / name, self.root / STATE / name):
                 if state.is_symlink():
                     state.unlink()
                 elif state.exists():
                     shutil.rmtree(state)
+            # It goes last: by it a `leave` that was cut short is run again.
+            self.unit_file(name).unlink(missing_ok=True)
         except OSError as error:
             reason = f"{error.filename}: {error.strerror}"
             raise ServiceUnusable(name, reason, "run `leafcast leave` again, as root") from error

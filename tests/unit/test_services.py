@@ -136,6 +136,29 @@ def test_a_service_that_leaves_leaves_nothing(invitation, image):
     assert "there is none, by `leafcast join --service`" in said
 
 
+def test_a_service_that_leaves_is_found_again_until_all_is_gone(invitation, image, monkeypatch):
+    need_systemd("systemctl")
+    shared = image / "etc/leafcast"
+    shared.mkdir(parents=True)
+    shared.chmod(0o755)
+    assert leafcast("join", invitation, "--service", "--service-root", image)[0] == 0
+    # People keep what their own units read there.
+    assert shared.stat().st_mode & 0o777 == 0o755
+    (image / STATE / NAME).mkdir(parents=True)
+
+    def busy(folder):
+        raise OSError(16, "Device or resource busy", str(folder))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(shutil, "rmtree", busy)
+        code, said = leafcast("leave", "--yes", "--service-root", image)
+        assert code == 1
+        assert "run `leafcast leave` again" in said
+    assert leafcast("leave", "--yes", "--service-root", image)[0] == 0
+    assert not (image / STATE / NAME).exists()
+    assert Services(image).names() == []
+
+
 def test_of_several_services_one_is_named(invitation, image, tmp_path):
     need_systemd("systemctl")
     assert leafcast("join", invitation, "--service", "--service-root", image)[0] == 0
