@@ -17,7 +17,8 @@ from tests.kube.build import HELM3, HELM4
 
 pytestmark = [pytest.mark.kube, pytest.mark.slow, pytest.mark.timeout(180)]
 
-CHART = Path(__file__).resolve().parents[2] / "deploy" / "helm" / "leafcast"
+DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
+CHART, RULES = DEPLOY / "helm" / "leafcast", DEPLOY / "monitoring" / "prometheus-rules.yaml"
 ROLES = ("centre", "relay", "edge")
 SYSTEM = "leafcast-system"
 MONITORS = "monitoring.coreos.com/v1/ServiceMonitor"
@@ -210,8 +211,10 @@ def test_metrics_are_scraped_where_the_kind_is_known(helm4, role):
     watched = helm4.template(role, f"--api-versions={MONITORS}")
     assert set(watched) - set(plain) == {("ServiceMonitor", "leafcast")}
     health = watched["Service", "leafcast-health"]
-    wanted = watched["ServiceMonitor", "leafcast"]["spec"]["selector"]["matchLabels"]
-    assert wanted.items() <= health["metadata"]["labels"].items()
+    monitor = watched["ServiceMonitor", "leafcast"]["spec"]
+    labels = health["metadata"]["labels"]
+    assert monitor["selector"]["matchLabels"].items() <= labels.items()
+    assert f'job="{labels[monitor["jobLabel"]]}"' in RULES.read_text()
     policy = watched["NetworkPolicy", "leafcast"]["spec"]
     opened = [port["port"] for rule in policy["ingress"] for port in rule["ports"]]
     assert "health" in opened
