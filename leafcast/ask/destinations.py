@@ -20,6 +20,7 @@ from leafcast.ask.pages import (
 from leafcast.ask.session import CallFailed, Session
 from relay.core.asks.answers import destination_row
 from relay.core.link.session import ChildStatus
+from schemas.records.answer_bounds import MOMENT_MAX_MS
 from schemas.records.asks import STATUS
 from schemas.reports.states import NEVER_JOINED
 from schemas.values.identity import NodePath
@@ -168,7 +169,8 @@ def tier_of(answer: Any) -> Form:
 def _node(path: NodePath, child: Form) -> Form:
     since = child["silentSinceMs"]
     states, health = _counts(child["states"]), _counts(child["health"])
-    silent_ms, left = since if isinstance(since, int) else None, child.get("left") is True
+    is_moment = type(since) is int and 0 <= since <= MOMENT_MAX_MS
+    silent_ms, left = since if is_moment else None, child.get("left") is True
     joined = child.get("joined") is not False
     standing = ChildStatus(silent_ms, left, in_session=True, joined=joined)
     return {

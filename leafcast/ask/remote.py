@@ -13,7 +13,7 @@ from relay.core.link.session import CATCHING_UP, ChildStatus
 from relay.ports import BusBroken, Clock
 from relay.shell.asker import AskFailed
 from relay.waiting import some_at_once
-from schemas.records.answer_bounds import TEXT_MAX_CHARACTERS
+from schemas.records.answer_bounds import MOMENT_MAX_MS, TEXT_MAX_CHARACTERS
 from schemas.records.asks import NODE, AskFault
 from schemas.values.identity import NodePath
 from schemas.values.refusals import BadIdentity
@@ -151,7 +151,7 @@ def _checked_child(child: object) -> dict[str, Any] | None:
         return None
     since, counts = child.get("silentSinceMs"), child.get("counts")
     said: dict[str, Any] = {
-        "silentSinceMs": since if _is_count(since) else None,
+        "silentSinceMs": since if _is_moment(since) else None,
         "inSession": child.get("inSession") is True,
         "inStep": child.get("inStep") is True,
         "left": child.get("left") is True,
@@ -191,6 +191,10 @@ def _texts(form: Mapping[Any, Any], name: str) -> list[str]:
 
 def _is_count(value: object) -> bool:
     return type(value) is int and 0 <= value <= INT_MAX
+
+
+def _is_moment(value: object) -> bool:
+    return type(value) is int and 0 <= value <= MOMENT_MAX_MS
 
 
 def _is_name(name: object) -> bool:
