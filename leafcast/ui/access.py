@@ -16,6 +16,7 @@ from typing import Literal
 from relay.ports import Dice
 
 SECRET_BYTES = 32
+HTTP_PORT = 80
 BROWSERS_MAX = 100
 """So many browsers stay let in; one more shuts out who came first."""
 HEADERS = {
@@ -48,7 +49,9 @@ class Address:
     @property
     def hosts(self) -> frozenset[str]:
         names = {self.host, "127.0.0.1", "localhost", "::1"}
-        return frozenset(f"{self._said(name)}:{self.port}" for name in names)
+        said = {f"{self._said(name)}:{self.port}" for name in names}
+        # Browsers leave out the port that HTTP has anyway.
+        return frozenset(said | {self._said(name) for name in names if self.port == HTTP_PORT})
 
     @staticmethod
     def _said(name: str) -> str:

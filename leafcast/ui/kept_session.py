@@ -13,6 +13,8 @@ from relay.ports import Clock
 
 AWAY = frozenset({"NotServed", "Timeout", "Restarting", "Lost"})
 """Why a tree gave no answer that will give one later."""
+_LOST = AWAY - {"Timeout"}
+"""Those that say so of the session as such; a question that takes too long may do so alone."""
 AGAIN_SECONDS = 0.5
 
 Open = Callable[[Path | None], AbstractAsyncContextManager[Session]]
@@ -25,6 +27,7 @@ class KeptSession:
         self._data_dir, self._clock, self._opens = data_dir, clock, opens
         self._session: Session | None = None
         self._away: NotRunning | None = None
+        self._answered = 0
         self._lost, self._tried = asyncio.Event(), asyncio.Event()
 
     async def keep(self) -> None:
@@ -49,17 +52,23 @@ class KeptSession:
         if self._session is None:
             assert self._away is not None
             raise self._away
+        session, answered = self._session, self._answered
         try:
-            yield self._session
+            yield session
+            self._answered += 1
         except NotRunning as away:
-            self._away = away
-            self._lost.set()
+            self._end(session, away)
             raise
         except CallFailed as failed:
-            if failed.code in AWAY:
-                self._away = NotRunning(self._session_folder(), failed.message, failed.remedy)
-                self._lost.set()
+            # Nobody else was answered meanwhile, so it may be that nobody hears this session.
+            alone = self._answered == answered
+            if failed.code in _LOST or (failed.code in AWAY and alone):
+                folder = session.data_dir.folder
+                self._end(session, NotRunning(folder, failed.message, failed.remedy))
             raise
 
-    def _session_folder(self) -> Path:
-        return self._session.data_dir.folder if self._session else self._data_dir or Path()
+    def _end(self, session: Session, away: NotRunning) -> None:
+        """Have another one opened, unless that was done since."""
+        if session is self._session:
+            self._away = away
+            self._lost.set()

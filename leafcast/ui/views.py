@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 from leafcast.ask.failures import CallFailed
 from leafcast.ui import more_rows, rows
 from leafcast.ui.copies import copy_form, object_key
+from leafcast.ui.described import described
 from leafcast.ui.facts import PageFacts
 from relay.ports import Clock
 from schemas.values.identity import NodePath
@@ -114,7 +115,8 @@ class Views:
         if key is None:
             remedy = "name it as deployments.apps/shop/web"
             raise CallFailed("render", "Invalid", f'object: "{said}" names none', remedy)
-        return copy_form(key, await self._facts.copy(at, key))
+        form = copy_form(key, await self._facts.copy(at, key))
+        return {**form, "described": described(key)}
 
     async def plan(self, text: str) -> Json:
         """What applying manifests would do; raises as facts do."""

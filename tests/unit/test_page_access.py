@@ -66,6 +66,14 @@ def test_the_names_of_this_machine_are_good(entrance, host):
     assert entrance.judge({"host": host}, let_in(entrance)) == "let in"
 
 
+def test_the_port_that_http_has_anyway_may_be_left_out():
+    entrance = PageEntrance(Address("127.0.0.1", 80), SystemDice())
+    cookies = let_in(entrance)
+    for host in ("127.0.0.1", "127.0.0.1:80", "localhost", "[::1]"):
+        assert entrance.judge({"host": host, "origin": f"http://{host}"}, cookies) == "let in"
+    assert entrance.judge({"host": "evil.example"}, cookies) == "another host"
+
+
 @pytest.mark.parametrize(
     "said",
     [

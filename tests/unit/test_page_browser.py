@@ -149,3 +149,25 @@ async def test_all_is_reached_by_keyboard():
         await page.keyboard.press("Escape")
         assert await page.locator("#help").is_hidden()
         assert complaints == []
+
+
+async def test_what_is_no_date_and_no_address_and_no_single_line_is_told_as_such():
+    async with opened(troubled_facts()) as (page, complaints, base):
+        await page.goto(f"{base}/placements/%")
+        await page.wait_for_selector("h1:has-text('There is no such page')")
+        said = await page.evaluate(
+            """async () => {
+                const { since, command } = await import("/static/words.js");
+                const lines = command("a\\nb").querySelector("button");
+                return [since(2 ** 62), lines, command("a").textContent];
+            }"""
+        )
+        assert said == ["for a time that is not known", None, "acopy"]
+        assert complaints == []
+
+
+async def test_a_server_that_answers_no_json_is_told_as_one_that_does_not_answer():
+    async with opened(troubled_facts()) as (page, _, base):
+        await page.route("**/api/v1/**", lambda route: route.fulfill(status=502, body="gone"))
+        await page.goto(f"{base}/placements")
+        await page.wait_for_selector("#banner:has-text('does not answer')")

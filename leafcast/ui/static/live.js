@@ -38,15 +38,23 @@ export class Live {
     source.addEventListener("error", () => { if (source.readyState === EventSource.CLOSED) this.refused(); });
   }
 
+  /** Open it anew; nothing was heard by that. */
+  again() {
+    const { heard } = this;
+    this.close();
+    this.open();
+    this.heard = heard;
+  }
+
   async refused() {
     try {
       const answer = await fetch(`/api/v1/${this.name}?${new URLSearchParams(this.words)}`);
-      if (answer.ok) { this.close(); this.open(); return; }
+      if (answer.ok) { this.again(); return; }
       const said = (await answer.json()).error;
       this.failed = { ...said, since: Date.now() };
     } catch {
       this.failed = null;
-      setTimeout(() => { if (this.source) { this.close(); this.open(); } }, 1000);
+      setTimeout(() => { if (this.source) this.again(); }, 1000);
     }
     this.onstate(this);
   }
@@ -56,7 +64,13 @@ export class Live {
     this.asOfMs = asOfMs;
     const recovered = this.failed;
     this.failed = null;
-    if (changed || recovered) this.onview(this.view, asOfMs);
+    if (changed || recovered) {
+      try { this.onview(this.view, asOfMs); } catch (error) {
+        console.error(error);
+        const message = `This page cannot show all of what it was told (${error.message}), so what is below may be wrong`;
+        this.failed = { message, remedy: "reload it; if that does not help, ask by leafcast status", away: false, since: recovered?.since ?? asOfMs };
+      }
+    }
     this.onstate(this);
   }
 

@@ -25,7 +25,9 @@ let shown = null;
 /** The view that an address names, with its words. */
 function route(url) {
   const words = Object.fromEntries(url.searchParams);
-  const [first = "", ...rest] = url.pathname.split("/").filter(Boolean).map(decodeURIComponent);
+  let parts;
+  try { parts = url.pathname.split("/").filter(Boolean).map(decodeURIComponent); } catch { return [null, {}]; }
+  const [first = "", ...rest] = parts;
   if (first === "" || (first === "placements" && !rest.length)) return [placements, {}];
   if (first === "placements") return [placement, { ...words, name: rest.join("/") }];
   if (first === "rollouts") return rest.length ? [rollout, { ...words, name: rest.join("/") }] : [rollouts, words];

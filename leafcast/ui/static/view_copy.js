@@ -8,19 +8,20 @@ export const asked = ({ at, object }) => ({ at, object: object ?? "" });
 export function draw({ at, object = "" }) {
   const head = h("h1", {}, object), said = h("p", { class: "headline" }), notes = h("div"), why = h("section"), differs = h("section"), rules = h("section");
   const meant = h("pre", { tabindex: "0", "aria-label": "As it is meant" }), live = h("pre", { tabindex: "0", "aria-label": "As it is there" });
-  const [kind, ...place] = object.split("/");
-  const described = place.length > 1 ? `${kind} ${place.slice(1).join("/")} -n ${place[0]}` : `${kind} ${place[0] ?? ""}`;
+  const more = h("p");
   return {
     title: object,
     element: h("div", {}, h("p", { class: "crumbs" }, h("a", { href: treeAddress(at), "data-up": true }, at)), head, said, notes, why, differs,
       h("div", { class: "panes" }, h("section", {}, h("h2", {}, "Meant"), meant), h("section", {}, h("h2", {}, "There"), live)), rules,
-      h("p", {}, "More of it: ", command(`leafcast describe ${described} --at ${at}`))),
+      more),
     update(view) {
       fill(head, sign(view.tone), object);
       fill(said, headline(view));
       fill(notes, [view.unrendered, view.unread].filter(Boolean).map((text) => h("p", { class: "note away" }, text)), view.notes.map((text) => h("p", { class: "note held" }, text)));
       fill(why, view.why.length ? [h("h2", {}, "What stops it"), view.why.map(stop)] : "");
       fill(differs, view.differs.length ? [h("h2", {}, "Not as it is meant"), h("ul", { class: "plain" }, view.differs.map((field) => h("li", {}, h("code", {}, field))))] : "");
+      const asks = view.described ? `leafcast describe ${view.described} --at ${at}` : "";
+      if (more.dataset.asks !== asks) { more.dataset.asks = asks; fill(more, asks ? ["More of it: ", command(asks)] : ""); }
       put(meant, view.meant || "The centre sends no such object there.");
       put(live, view.live || (view.unread ? "Not known now." : "It is not there."));
       fill(rules, view.rules.length ? [h("h2", {}, "What was put in, and by which rule"), h("pre", { tabindex: "0", "aria-label": "What was put in" }, view.rules.join("\n"))] : "");

@@ -54,6 +54,8 @@ export function moment(ms) {
 /** An age that goes on; `tick` keeps it right. */
 export function since(ms, before = "for ") {
   if (ms === null || ms === undefined) return "";
+  // Whoever runs a node says since when: a figure may be no date, and toISOString throws then.
+  if (Number.isNaN(new Date(ms).getTime())) return `${before}a time that is not known`;
   return h("time", { datetime: new Date(ms).toISOString(), title: `since ${moment(ms)}`, "data-since": ms, "data-before": before },
     before + span(nowMs() - ms));
 }
@@ -67,6 +69,8 @@ export function tick() {
 
 /** A command to be copied. */
 export function command(text) {
+  // A shell runs each line as it is pasted: who wants such a text copies it knowingly.
+  if (/[\r\n]/.test(text)) return h("code", {}, text);
   const button = h("button", { type: "button", class: "copy", onclick: async () => {
     await navigator.clipboard.writeText(text);
     button.textContent = "copied";
