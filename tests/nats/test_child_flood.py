@@ -12,7 +12,7 @@ from relay.adapters.jetstream.request_reply import brief_connection
 from schemas.values.identity import short_key
 from tests.nats.driven_tree import driven_tree
 
-pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(180)]
 
 FLOOD_SECONDS, PER_SECOND, BURST = 7.0, 8_000, 400
 CHANGES = 5

@@ -22,11 +22,10 @@ pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(240)]
 AWAY, AT_HOME = (False,) * 4, (True,) * 4
 MIXED = [its for its in product((True, False), repeat=4) if its not in (AWAY, AT_HOME)][::2]
 """Every other one of them: each takes half a minute."""
+MORE = pytest.param([AWAY, *MIXED], marks=pytest.mark.long)
 
 
-@pytest.mark.parametrize(
-    "arrangements", [[AT_HOME, AWAY], pytest.param(MIXED, marks=pytest.mark.long)]
-)
+@pytest.mark.parametrize("arrangements", [[AT_HOME], MORE])
 @pytest.mark.timeout(900)
 async def test_a_lost_machine_is_followed_wherever_leaders_and_links_were(tmp_path, arrangements):
     async with changing_tree(tmp_path) as (tree, applies):

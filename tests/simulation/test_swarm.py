@@ -228,6 +228,7 @@ def test_what_names_no_seed_is_refused_with_the_reason(name):
         again(name)
 
 
+@pytest.mark.long
 def test_a_soak_leaves_every_node_as_large_as_it_was():
     taken = list(soak.soak(days=5, changes=15, samples=9, size=TINY))
     assert soak.flat(taken), soak.told(taken)
