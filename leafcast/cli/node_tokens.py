@@ -96,12 +96,8 @@ def add_member_token(
         replace=replace,
         valid_seconds=valid_seconds,
     )
-    until = dt.datetime.fromtimestamp(one["untilMs"] // 1000, dt.UTC)
-    what = f"One machine may ask to be {one['name']} of {path}"
-    click.echo(f"{what}, until {until:%Y-%m-%d %H:%M:%S} UTC.")
-    tell_how_to_join(one, file, "")
-    click.echo(f"Once all have asked, here: leafcast node grow {path}")
-    tell_if_only_here(one["url"])
+    what = f"{one['name']} of {path}"
+    _tell_one_machine(one, file, what, f"Once all have asked, here: leafcast node grow {path}")
 
 
 def replace_member(
@@ -117,11 +113,17 @@ def replace_member(
         member=member,
         valid_seconds=valid_seconds,
     )
+    what = f"{one['name']} of {path} in the place of {member}"
+    then = f"Once it asks, {member} is none any more; see: leafcast tree --members"
+    _tell_one_machine(one, file, what, then)
+
+
+def _tell_one_machine(one: dict[str, Any], file: Path | None, what: str, then: str) -> None:
+    """Say what a machine with this token may ask to be, what to run there, and what comes then."""
     until = dt.datetime.fromtimestamp(one["untilMs"] // 1000, dt.UTC)
-    what = f"One machine may ask to be {one['name']} of {path} in the place of {member}"
-    click.echo(f"{what}, until {until:%Y-%m-%d %H:%M:%S} UTC.")
+    click.echo(f"One machine may ask to be {what}, until {until:%Y-%m-%d %H:%M:%S} UTC.")
     tell_how_to_join(one, file, "")
-    click.echo(f"Once it asks, {member} is none any more; see: leafcast tree --members")
+    click.echo(then)
     tell_if_only_here(one["url"])
 
 
