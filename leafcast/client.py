@@ -22,7 +22,7 @@ from pathlib import Path
 
 from leafcast.ask.asked_space import key_form
 from leafcast.ask.combined import CombinedRows, read_combined
-from leafcast.ask.destinations import destinations_of_tree, placements_by_node
+from leafcast.ask.destinations import destinations_of_tree, status_by_node
 from leafcast.ask.failures import BadAnswer
 from leafcast.ask.object_readers import NotFound, reader_of
 from leafcast.ask.resource_names import ResourceKind, ResourceKinds, UnknownKind
@@ -175,8 +175,8 @@ class Tree:
 
     async def causes(self, placement: str = "") -> list[Cause]:
         """What is wrong with a placement, or with any, by cause, the worst first; [] if nothing."""
-        forms = await placements_by_node(self._session, said_placement(placement))
-        return list(map(Cause.of, causes(forms)))
+        found, _ = await status_by_node(self._session, said_placement(placement))
+        return list(map(Cause.of, causes(found["placements"])))
 
     async def why(
         self,

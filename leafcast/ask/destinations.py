@@ -85,18 +85,19 @@ async def nodes_below(
     return found[:LISTED_MAX], [*silent, *dict.fromkeys(str(path) for path, _, _ in waiting)]
 
 
-async def placements_by_node(session: Session, placement: str) -> list[Form]:
-    """A form of a placement, or of all (""), with its nodes; of one also those that run elsewhere.
+async def status_by_node(session: Session, placement: str) -> tuple[Form, list[str]]:
+    """The answer of `status` with the nodes of a placement, or of all (""); who did not answer.
 
-    Raises CallFailed.
+    Of one placement its form also has the nodes that run elsewhere. Raises CallFailed.
     """
-    found = await session.call("status", placement=placement, by_node=True, seconds=LISTED_SECONDS)
-    forms: list[Form] = found["placements"]
-    for form in forms if placement else ():
+    status = await session.call("status", placement=placement, by_node=True, seconds=LISTED_SECONDS)
+    silent = list[str]()
+    for form in status["placements"] if placement else ():
         if form.get("elsewhere"):
-            below, _ = await nodes_below(session, form["key"], form["elsewhere"])
+            below, unasked = await nodes_below(session, form["key"], form["elsewhere"])
             form["nodes"] = form["nodes"] + below
-    return forms
+            silent += unasked
+    return status, silent
 
 
 async def destinations_of_tree(

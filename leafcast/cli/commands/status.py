@@ -128,18 +128,12 @@ class StatusRequest:
 
     async def causes_of(self, session: Session, placement: str) -> dict[str, Any]:
         """What is wrong with a placement, or with all, by cause; raises CallFailed."""
-        found = await session.call("status", placement=placement, by_node=True, seconds=60)
-        forms, silent = found["placements"], list[str]()
-        for form in forms if placement else ():
-            if form.get("elsewhere"):
-                # Here, as most have all nodes in one place.
-                from leafcast.ask.destinations import nodes_below  # noqa: PLC0415
+        # Here, as who asks for counts does not ask the tree.
+        from leafcast.ask.destinations import status_by_node  # noqa: PLC0415
 
-                below, unasked = await nodes_below(session, form["key"], form["elsewhere"])
-                form["nodes"] = form["nodes"] + below
-                silent += unasked
+        found, silent = await status_by_node(session, placement)
         trouble = found.get("backupTrouble", "")
-        return causes_form(forms, silent, found.get("lostSpaces", {}), trouble)
+        return causes_form(found["placements"], silent, found.get("lostSpaces", {}), trouble)
 
     async def form_of(self, session: Session, placement: str) -> dict[str, Any]:
         """A placement's form, with what was asked for besides; raises CallFailed."""
