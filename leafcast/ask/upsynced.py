@@ -126,11 +126,20 @@ async def copies_of_tree(session: Session, wanted: CopiesWanted) -> AsyncIterato
 async def _page(
     session: Session, path: NodePath, wanted: CopiesWanted, child: str, after: str
 ) -> tuple[list[CopyForm], list[str], str]:
-    """A page of what a relay has; raises CallFailed."""
+    """A page of what a relay has, by edge, namespace and name; raises CallFailed.
+
+    A relay keeps copies in the order of their last change.
+    """
     arguments: dict[str, Any] = {**wanted.arguments(), "child": child, "after": after}
-    return await asked_page(
+    copies, relays, later = await asked_page(
         session, path, UPSYNCED, lambda answer: read_copies(answer, path, after), **arguments
     )
+    return sorted(copies, key=_place), relays, later
+
+
+def _place(copy: CopyForm) -> tuple[NodePath, str, str]:
+    metadata = copy.object.get("metadata", {})
+    return copy.path, str(metadata.get("namespace", "")), str(metadata.get("name", ""))
 
 
 def _upsynced(copy: CopyForm) -> Upsynced:
