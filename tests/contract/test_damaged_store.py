@@ -36,6 +36,12 @@ pytestmark = pytest.mark.nats
 NAMES = ("first", "middle", "last")
 
 
+@pytest.fixture(autouse=True)
+def soon_said(monkeypatch):
+    """A reader learns soon that its server goes on without a damaged message."""
+    monkeypatch.setattr("relay.adapters.jetstream.stream_reader.HEARTBEAT_SECONDS", 1)
+
+
 def key(name):
     return ObjectKey("", "configmaps", "shop", name)
 
@@ -427,9 +433,8 @@ the file with the first, and one message with the second."""
 
 @pytest.mark.parametrize("at", [IN_LENGTH, IN_DATA], ids=["length", "data"])
 @pytest.mark.parametrize("first", [SAID[0], SAID[-1]], ids=["elsewhere", "there"])
-async def test_what_others_write_hides_no_damage(tmp_path, monkeypatch, at, first):
+async def test_what_others_write_hides_no_damage(tmp_path, at, first):
     """As children do that reach their parent's server before its node has begun."""
-    monkeypatch.setattr("relay.adapters.jetstream.stream_reader.HEARTBEAT_SECONDS", 1)
     with running_server(tmp_path) as url:
         async with connected(url) as connection:
             config = {"subjects": ["log.*"], "max_msgs_per_subject": 1, "allow_direct": True}

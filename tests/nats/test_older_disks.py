@@ -71,7 +71,7 @@ class Disks:
     ("fallen", "ages"),
     [
         pytest.param([REGION], [0], id="region"),
-        pytest.param([EDGE], [0], id="edge"),
+        pytest.param([EDGE], [0], id="edge", marks=pytest.mark.long),
         pytest.param([REGION], AGES[1:], id="region-later", marks=pytest.mark.long),
         pytest.param([EDGE], AGES[1:], id="edge-later", marks=pytest.mark.long),
         pytest.param([REGION, EDGE], AGES, id="both", marks=pytest.mark.long),

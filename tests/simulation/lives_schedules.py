@@ -43,7 +43,7 @@ from tests.simulation.scenes import (
     until,
 )
 
-STEADY_SECONDS, STEADY_EVERY = 30.0, 0.01
+STEADY_SECONDS, STEADY_EVERY = 22.0, 0.01
 MINUTE, DAY = 60.0, 86400.0
 
 

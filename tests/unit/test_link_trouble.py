@@ -11,6 +11,7 @@ REFUSED = f'{TRYING} "c:7422" (attempt 1): dial tcp 10.0.0.1:7422: connect: conn
 
 OPENED = "[INF] 10.0.0.1:7422 - lid:9 - Leafnode connection created for account: UPLINK"
 CLOSED = "[INF] 10.0.0.1:7422 - lid:9 - Leafnode connection closed: Read Error"
+NOT_TAKEN = "[ERR] 10.0.0.1:7422 - lid:9 - Leafnode Error 'Authorization Violation'"
 UNSHAKEN = "[INF] 10.0.0.1:7422 - lid:9 - Leafnode connection closed: TLS Handshake Failure"
 
 
@@ -45,6 +46,15 @@ def test_the_cause_that_tells_most_is_said(log, cause):
     assert bool(cause) is bool(cause_of(log)[0])
 
 
+def test_what_becomes_of_another_link_is_no_trouble_while_one_is_open():
+    other = [line.replace("lid:9", "lid:10") for line in (OPENED, NOT_TAKEN, CLOSED)]
+    opened, refused, closed = other
+    assert trouble_of([opened, OPENED, refused, closed]) == ""
+    assert trouble_of([OPENED, opened, refused, closed]) == ""
+    assert trouble_of([OPENED, NOT_TAKEN, CLOSED, *other]) == NOT_LET_IN
+    assert trouble_of([*other, OPENED, CLOSED, REFUSED]) == "away"
+
+
 def test_what_children_do_and_say_is_no_trouble_of_the_link_to_the_parent():
     child = "[INF] 10.0.0.9:4711 - lid:12 -"
     came, left = f"{child} Leafnode connection created", f"{child} Leafnode connection closed: EOF"
@@ -55,8 +65,7 @@ def test_what_children_do_and_say_is_no_trouble_of_the_link_to_the_parent():
     assert trouble_of([OPENED, came, left]) == trouble_of([OPENED, came, lied]) == ""
     assert trouble_of([OPENED, CLOSED, came]) == "away"
     assert cause_of([OPENED, CLOSED, came, foreign, REFUSED])[0] == "nobody listens there"
-    own = "[ERR] 10.0.0.1:7422 - lid:9 - Leafnode Error 'Authorization Violation'"
-    assert trouble_of([OPENED, own, came, left]) == NOT_LET_IN
+    assert trouble_of([OPENED, NOT_TAKEN, came, left]) == NOT_LET_IN
 
 
 def test_a_log_that_says_nothing_new_is_not_judged_again(monkeypatch):

@@ -69,25 +69,26 @@ class Facts(NamedTuple):
 @cache
 def facts_of(path: Path) -> Facts:
     tree = ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
+    nodes = list(ast.walk(tree))
     bound = frozenset(public_names(tree, reexports=True))
     defined = bound if path.name == "__init__.py" else public_names(tree, reexports=False)
     return Facts(
         ast.get_docstring(tree),
         tuple(
             (node.lineno, node.name, (node.end_lineno or node.lineno) - node.lineno + 1)
-            for node in ast.walk(tree)
+            for node in nodes
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         ),
-        tuple(constructors(tree)),
-        tuple(raised_of_groups(tree)),
+        tuple(constructors(nodes)),
+        tuple(raised_of_groups(nodes)),
         declared_names(tree),
         frozenset(each for each in defined if not each.startswith("_")),
         bound,
     )
 
 
-def constructors(tree: ast.Module) -> Iterator[tuple[int, str, int]]:
-    for holder in ast.walk(tree):
+def constructors(nodes: Iterable[ast.AST]) -> Iterator[tuple[int, str, int]]:
+    for holder in nodes:
         for node in holder.body if isinstance(holder, ast.ClassDef) else ():
             if isinstance(node, ast.FunctionDef) and node.name == "__init__":
                 taken = node.args
@@ -109,8 +110,8 @@ def is_given(node: ast.stmt) -> bool:
     return isinstance(node, ast.AnnAssign) and not re.search(r": ClassVar|\binit=False\b", said)
 
 
-def raised_of_groups(tree: ast.Module) -> Iterator[int]:
-    for caught in ast.walk(tree):
+def raised_of_groups(nodes: Iterable[ast.AST]) -> Iterator[int]:
+    for caught in nodes:
         for handler in caught.handlers if isinstance(caught, ast.TryStar) else ():
             yield from (it.lineno for it in ast.walk(handler) if isinstance(it, ast.Raise))
 

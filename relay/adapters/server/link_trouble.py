@@ -95,16 +95,26 @@ class LinkNews:
 
 
 def trouble_of(log: Sequence[str]) -> str:
-    """What was said last about the link; "" if it is open."""
-    trouble = ""
+    """What was said last about the link; "" if it is open.
+
+    After a reload two links are dialled at once, with the former key and with the present one: what
+    becomes of the one is no trouble while the other is open.
+    """
+    trouble, is_told = "", False
+    ended = set[str]()
     for line in reversed(_of_parent(log)):
-        said = line.lower()
-        if NOT_LET_IN in said:
-            return NOT_LET_IN
+        said, link = line.lower(), said_in(line).link
         if _OPENED in said:
-            return trouble
-        if any(loss in said for loss in _LOST):
-            trouble = AWAY
+            if link not in ended:
+                return ""
+            is_told = True
+        elif NOT_LET_IN in said:
+            ended.add(link)
+            trouble = trouble if is_told else NOT_LET_IN
+            is_told = True
+        elif any(loss in said for loss in _LOST):
+            ended.add(link)
+            trouble = trouble if is_told else AWAY
     return trouble
 
 
