@@ -21,7 +21,7 @@ from leafcast.members.membership import (
     next_name,
 )
 from leafcast.members.settings import MemberSettings
-from leafcast.node.member_change import ReplacementRefused
+from leafcast.node.member_change import NOT_LOST, ReplacementRefused
 from leafcast.node.member_forms import SILENT
 from relay.adapters.server.leaf_address import LOOPBACK, is_loopback
 from relay.adapters.server.nats_config import AccountSeeds
@@ -76,10 +76,12 @@ def check_replaceable(
     if lost not in settings.keys:
         raise ReplacementRefused(f"{path} has no member {lost!r}", f"its members are {names}")
     standing = {it["name"]: it for it in forms}
-    if standing.get(lost, {}).get("role", SILENT) != SILENT or lost in running:
+    is_heard = standing.get(lost, {}).get("role", SILENT) != SILENT
+    if is_heard or lost in running:
         reason = f"member {lost} of {path} runs, and is heard"
         remedy = "only the place of one that is lost is taken: end it first, process and server"
-        raise ReplacementRefused(reason, remedy)
+        # A server alone may have been heard for the last time just before it was lost.
+        raise ReplacementRefused(reason, remedy, *([NOT_LOST] if is_heard else []))
     for name in settings.keys:
         other = standing.get(name, {})
         if name == lost or (other.get("role", SILENT) != SILENT and other["server"] in _CURRENT):
@@ -87,6 +89,21 @@ def check_replaceable(
         reason = f"member {name} of {path} is not there, or its server has not caught up"
         remedy = "wait for it, or start it: both others must be well before one is replaced"
         raise ReplacementRefused(reason, remedy)
+
+
+def check_place(settings: MemberSettings, change: Succession, asked: MemberRequest) -> None:
+    """Refuse the machine that comes if it is to be reached elsewhere by now: the others were told.
+
+    Raises ReplacementRefused.
+    """
+    own = change.machines[change.came]
+    told, said = (own.host, own.route_port), (asked.host, asked.route_port)
+    if (told, own.leaf_urls, own.client_url) == (said, leaf_urls_of(asked), _client_url(asked)):
+        return
+    there = f"{own.route}, and by children at {', '.join(own.leaf_urls)}"
+    reason = f"the members of {settings.path} were told that {change.came} is reached at {there}"
+    remedy = "join again with the --member-host and --listen that it had, and the same --data-dir"
+    raise ReplacementRefused(reason, remedy)
 
 
 def begun(
@@ -110,7 +127,7 @@ def begun(
     urls = {**{name: there.leaf_urls[name] for name in left}, came: leaf_urls_of(asked)}
     keys = {**{name: settings.keys[name] for name in left}, came: asked.key}
     clients = {name: settings.client_urls.get(name, "") for name in left}
-    clients[came] = f"nats://{LOOPBACK}:{asked.client_port}" if is_loopback(asked.host) else ""
+    clients[came] = _client_url(asked)
     authority = Authority.make(authority_name(hosts, str(path), settings.cluster.tree), now_ms)
     until_ms = valid_until(authority.certificate)
     machines = {}
@@ -126,6 +143,11 @@ def begun(
     number = max(settings.applied[0], kept.number if kept is not None else 0) + 1
     public = authority.certificate
     return Succession(number, TRUSTED, lost, came, machines, before, public, former, shown)
+
+
+def _client_url(asked: MemberRequest) -> str:
+    """Where clients on its machine reach a server, "" if the others are elsewhere."""
+    return f"nats://{LOOPBACK}:{asked.client_port}" if is_loopback(asked.host) else ""
 
 
 def authority_name(members: Iterable[str], path: str, tree: str) -> str:

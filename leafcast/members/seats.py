@@ -121,6 +121,11 @@ class MemberSeats:
         self._seats |= {(seat.path, seat.name): seat for seat in seats}
         self._write()
 
+    def drop(self, seat: MemberSeat) -> None:
+        """Have its token be void; raises OSError."""
+        if self._seats.pop((seat.path, seat.name), None) is not None:
+            self._write()
+
     def forget(self, path: NodePath) -> None:
         """Have all tokens for members of a node be void; raises OSError."""
         self._seats = {key: seat for key, seat in self._seats.items() if key[0] != path}
@@ -139,7 +144,9 @@ def judged(seat: MemberSeat, asked: MemberRequest, release: str, now_ms: int) ->
     if seat.asked is not None and seat.asked.key != asked.key:
         reason = f"another machine ({seat.asked.host_name}) asked to be {what} with this token"
         return SeatVerdict(reason, _again(seat), refused=True)
-    if seat.asked is None and now_ms > seat.until_ms:
+    # Of a lost member's place also for who asked in time, gave up, and comes back weeks later.
+    is_open = seat.asked is None or (seat.replaces and not seat.settings)
+    if is_open and now_ms > seat.until_ms:
         return SeatVerdict("the token has expired", _again(seat), refused=True)
     if asked.release != release:
         reason = f"this machine has leafcast {asked.release}, and the centre {release}"

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+NOT_LOST = "NotLost"
+"""Why no machine takes a member's place, as a word: that member is there."""
+
 
 class ReplacementRefused(Exception):
-    """Why no machine takes a member's place now; says what to do."""
+    """Why no machine takes a member's place now, also as a word; says what to do."""
 
-    def __init__(self, reason: str, remedy: str) -> None:
+    def __init__(self, reason: str, remedy: str, word: str = "Conflict") -> None:
         super().__init__(f"{reason}; {remedy}")
-        self.reason, self.remedy = reason, remedy
+        self.reason, self.remedy, self.word = reason, remedy, word
 
 
 class UnderWay(Protocol):

@@ -180,7 +180,7 @@ class NodeRuntime:
         try:
             return await self._world.member.replacing.answer(wish)
         except ReplacementRefused as refused:
-            raise AskFailed(AskFault("Conflict", str(refused), path)) from refused
+            raise AskFailed(AskFault(refused.word, str(refused), path)) from refused
         except BusBroken as error:
             raise AskFailed(AskFault("NotReady", str(error), path)) from error
 

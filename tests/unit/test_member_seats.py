@@ -63,6 +63,7 @@ def test_who_fits_waits_for_a_person():
         (SEAT, {"now_ms": 3_650_000}, 50_000, "3600 s ahead of the centre's", "NTP"),
         (SEAT, {"now_ms": 0}, 50_000, "50 s behind the centre's", "NTP"),
         (SEAT, {}, 60_001, "expired", "--member"),
+        (replace(SEAT, replaces="m1", asked=ASKED), {}, 60_001, "expired", "node replace"),
         (
             replace(SEAT, asked=ASKED),
             {"key": b"o" * 32},

@@ -6,6 +6,7 @@ a centre that is started again goes on.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,11 +16,13 @@ from leafcast.ask.client import CentreAsks, api_error
 from leafcast.centre.centre import Centre
 from leafcast.daemon.nodes.enrolment import Enrolment
 from leafcast.data_dir import DataDir
+from leafcast.members.addresses import leaf_urls_of, served_names
 from leafcast.members.replacing import ReplacementWish
 from leafcast.members.seats import MemberSeat, MemberSeats
 from leafcast.node.credentials.authorities import load_or_make_authorities
 from leafcast.node.credentials.certificates import IssuedCertificates, IssuedUnreadable, NameTaken
 from leafcast.node.listen_settings import kept_listen_settings
+from leafcast.node.member_change import NOT_LOST
 from relay.adapters.tls.authority import RequestRefused, requested_names
 from relay.ports import BusBroken, Clock, Dice
 from relay.shell.asker import AskFailed
@@ -28,6 +31,8 @@ from schemas.records.asks import REPLACE, AskFault
 from schemas.values.identity import NodePath
 
 LOOK_SECONDS = 1.0
+BEGUN_MS = 86_400_000
+"""A token is good for so long after its node said last that it waits for the machine."""
 SETTINGS_MAX_BYTES = 256 * 1024
 
 Json = dict[str, Any]
@@ -78,29 +83,57 @@ class MemberReplacement:
         }
 
     async def run(self) -> None:
-        """Bring what machines ask to their nodes, and back what they are told, without end."""
-        while True:
-            await self._clock.sleep(LOOK_SECONDS)
-            for seat in self._seats.replacing(self._clock.now().wall_ms):
-                try:
-                    await self._go_on(seat)
-                except AskFailed as failed:
-                    self._seats.wait(seat, failed.fault.message)
-                except (NameTaken, RequestRefused, IssuedUnreadable, BusBroken) as error:
-                    self._seats.wait(seat, str(error))
-                except (OSError, ValueError) as error:  # Its disk may be full, or a file damaged.
-                    log.warning("member %s of %s waits: %s", seat.name, seat.path, error)
-                    self._seats.wait(seat, str(error))
+        """Bring what machines ask to their nodes, and back what they are told, without end.
+
+        A node that does not answer holds up no other one.
+        """
+        asking: dict[tuple[NodePath, str], asyncio.Task[None]] = {}
+        async with asyncio.TaskGroup() as group:
+            while True:
+                await self._clock.sleep(LOOK_SECONDS)
+                asking = {at: task for at, task in asking.items() if not task.done()}
+                for seat in self._seats.replacing(self._clock.now().wall_ms):
+                    at = seat.path, seat.name
+                    if at not in asking:
+                        asking[at] = group.create_task(self._try(seat), name=f"member {at}")
+
+    async def _try(self, seat: MemberSeat) -> None:
+        try:
+            if seat.path.is_root or self._enrolling.record(seat.path) is not None:
+                await self._go_on(seat)
+            else:
+                self._void(seat, "there is no such node any more")
+        except AskFailed as failed:
+            self._seats.wait(seat, failed.fault.message)
+            if failed.fault.reason == NOT_LOST:
+                self._void(seat, failed.fault.message)
+        except (NameTaken, RequestRefused, IssuedUnreadable, BusBroken) as error:
+            self._seats.wait(seat, str(error))
+        except (OSError, ValueError) as error:  # Its disk may be full, or a file damaged.
+            log.warning("member %s of %s waits: %s", seat.name, seat.path, error)
+            self._seats.wait(seat, str(error))
+
+    def _void(self, seat: MemberSeat, why: str) -> None:
+        """Have the machine of a seat be told that its token is none any more.
+
+        A member that is back and ends once more, weeks later, would be replaced by it.
+        """
+        try:
+            self._seats.drop(seat)
+        except OSError as error:
+            why = f"{why}; {error}"
+        log.warning("no machine takes the place of %s of %s: %s", seat.replaces, seat.path, why)
 
     async def _go_on(self, seat: MemberSeat) -> None:
         """Raises AskFailed, NameTaken, RequestRefused, IssuedUnreadable, BusBroken or OSError."""
         path, wish = seat.path, ReplacementWish(seat.replaces, seat.name, seat.asked)
         answer = await self._asked(path, wish)
         if "certificateRequest" in answer:
-            made, believed = self._signed(path, _text(path, answer, "certificateRequest"))
+            made, believed = self._signed(seat, _text(path, answer, "certificateRequest"))
             answer = await self._asked(path, replace(wish, certificate=made, authorities=believed))
         if "settings" not in answer:
             self._seats.wait(seat, _text(path, answer, "waits"))
+            self._renew(seat)
             return
         try:
             settings = bytes.fromhex(_text(path, answer, "settings"))
@@ -111,18 +144,34 @@ class MemberReplacement:
             self._seats.put(replace(seat, settings=settings))
             log.info("a machine is told what makes it member %s of %s", seat.name, path)
 
-    def _signed(self, path: NodePath, request: str) -> tuple[str, str]:
+    def _renew(self, seat: MemberSeat) -> None:
+        """Have a token be good for as long as a change that began takes; raises OSError."""
+        now_ms = self._clock.now().wall_ms
+        if seat.until_ms < now_ms + BEGUN_MS // 2 and self._seats.is_asking(seat):
+            self._seats.put(replace(seat, until_ms=now_ms + BEGUN_MS))
+
+    def _signed(self, seat: MemberSeat, request: str) -> tuple[str, str]:
         """What all members are to show to children, and who is believed that signs it."""
-        folder, now_ms = self._place.folder, self._clock.now().wall_ms
+        folder, now_ms, path = self._place.folder, self._clock.now().wall_ms, seat.path
         names, here = requested_names(request), kept_listen_settings(folder)
         issued = IssuedCertificates(folder)
         # The names of the centre are its own anyway.
-        centre = here.hosts if here is not None and not path.is_root else ()
-        issued.check(path, names, centre)
+        centre = here.hosts if here is not None else ()
+        known = centre if path.is_root else issued.names_of(path)
+        assert seat.asked is not None, "its machine asked"
+        its = {*known, *served_names(leaf_urls_of(seat.asked))}
+        if others := [name for name in names if name not in its]:
+            raise RequestRefused(
+                f"the members of {path} ask for a certificate for {', '.join(others)}, where "
+                f"none of them and no machine that asked is reached"
+            )
+        issued.check(path, names, () if path.is_root else centre)
         found = load_or_make_authorities(folder, self._centre.tree_id(), now_ms)
         made = found.signing.issue(request, now_ms)
         if not path.is_root:
-            issued.keep(path, names, made, found.signing.certificate)
+            # All show the former one until the change is done: those names are theirs as well.
+            kept = dict.fromkeys([*names, *known])
+            issued.keep(path, kept, made, found.signing.certificate)
         return made, found.believed
 
     async def _asked(self, path: NodePath, wish: ReplacementWish) -> Json:
