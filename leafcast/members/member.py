@@ -8,19 +8,24 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
 from typing import Any
 
 from leafcast.members.member_node import LONE_SECONDS, MemberNode, Standing
-from leafcast.members.membership import MembershipDamaged, kept_membership
+from leafcast.members.membership import (
+    TRUSTED,
+    MembershipDamaged,
+    Succession,
+    kept_membership,
+)
 from leafcast.members.outcast import until_outcast
 from leafcast.members.replacing import ActiveSide, Replacing
 from leafcast.members.sealed_state import StateUnreadable, opened, sealed, sealed_to
-from leafcast.members.settings import MemberSettings
+from leafcast.members.settings import MEMBERSHIP_FILE, MemberSettings
 from leafcast.members.state_files import StateFiles
 from leafcast.members.steps import Replaced, carry_out, forget_routes
 from leafcast.metrics.reading import MetricReading
@@ -64,6 +69,8 @@ AGAIN_SECONDS, AGAIN_SECONDS_MAX = 0.25, 5.0
 PROBE_SECONDS, WIDEN_SECONDS = 30.0, 3.0
 DOOR_LOOK_SECONDS = 1.0
 
+_SPACE = "SPACE"
+"""The account of spaces, as nats/node.conf has it; all other streams are of RELAY."""
 _ENDS_TURN = (BusBroken, StateUnreadable, MembershipDamaged, ServerFailed, OSError)
 
 log = logging.getLogger("leafcast")
@@ -198,7 +205,7 @@ class Member:
         members = await until_outcast(
             lambda: self._settings, lambda: self._standing(server).silent_seconds, self._clock
         )
-        raise Replaced(self._settings, members)
+        raise Replaced(self._settings, members, is_certain=False)
 
     async def _keep_door(self, server: EmbeddedServer) -> None:
         """Let no children in while this member is a lone one, so that they dial another."""
@@ -442,11 +449,25 @@ class Member:
             machine.servers,
             machine.connection,
             machine.system,
+            partial(self._account, machine.server),
             self._node.listen,
-            state.files.forget,
+            partial(self._commit, state),
             partial(self._carry_out, machine.server),
         )
         return Replacing(own, kept_membership(own.folder), self._clock, self._dice)
+
+    @asynccontextmanager
+    async def _account(self, server: EmbeddedServer, name: str) -> AsyncIterator[Connection]:
+        """A connection as an account of its own server that has streams; raises BusBroken."""
+        seeds = account_seeds(self._node.server_folder, self._dice)
+        seed = seeds.space if name == _SPACE else seeds.relay
+        label = f"leafcast {self._settings.path} {self._settings.name} streams"
+        connection = Connection(server.url, seed, label, "_INBOX.streams")
+        await connection.open()
+        try:
+            yield connection
+        finally:
+            await connection.close()
 
     def _sealed_to(self) -> Mapping[str, bytes]:
         """To whose keys the state of the node is sealed: to that of no member that is lost."""
@@ -482,24 +503,57 @@ class Member:
     async def _settle(self, state: _State) -> None:
         """Have the stream hold what the files do; raises BusBroken."""
         async with self._settling:
-            try:
-                changes = state.files.changes()
-            except (OSError, ValueError) as error:
-                raise BusBroken(f"the files of the node cannot be read: {error}") from error
-            if not changes:
-                return
-            to = self._sealed_to()
-            kept = {
-                name: sealed(name, text.encode(), to, self._dice)
-                for name, text in changes.items()
-                if text is not None
-            }
-            await state.stream.put(kept, changes.keys() - kept.keys())
+            if changes := _changes(state.files):
+                await self._put(state, changes, self._sealed_to())
+                state.files.know(changes)
+
+    async def _commit(self, state: _State, change: Succession) -> None:
+        """Have the stream hold a change of the members, and the file after it; raises BusBroken.
+
+        A file that is in no stream would be carried out where it lies, and by nobody else. With the
+        first step all is sealed anew: what one write leaves out, the next one to be active does.
+        """
+        async with self._settling:
+            if change.step == TRUSTED:
+                state.files.forget()
+            changes = _changes(state.files)
+            changes.pop(MEMBERSHIP_FILE, None)
+            await self._put(state, {MEMBERSHIP_FILE: change.text(), **changes}, change.keys)
             state.files.know(changes)
+            try:
+                state.files.lay(MEMBERSHIP_FILE, change.text())
+            except OSError as error:
+                raise BusBroken(f"the members cannot be written down: {error}") from error
+
+    async def _put(
+        self, state: _State, changes: Mapping[str, str | None], to: Mapping[str, bytes]
+    ) -> None:
+        kept = {
+            name: sealed(name, text.encode(), to, self._dice)
+            for name, text in changes.items()
+            if text is not None
+        }
+        await state.stream.put(kept, changes.keys() - kept.keys())
 
     def _opened(self, name: str, data: bytes) -> str:
         """The text of a file of the node's; raises StateUnreadable or Replaced."""
         to = sealed_to(data)
-        if to and self._settings.name not in to:
+        is_closed = bool(to) and self._settings.name not in to
+        if is_closed and (name == MEMBERSHIP_FILE or not self._is_in()):
             raise Replaced(self._settings, ", ".join(sorted(to)))
         return opened(name, data, self._settings.name, self._settings.key).decode()
+
+    def _is_in(self) -> bool:
+        """Whether it came, or stayed, by a change of the members: the rest is sealed anew later."""
+        change = kept_membership(self._node.folder)
+        if change is None:
+            return self._settings.applied > (0, 0)
+        return self._settings.name in change.machines
+
+
+def _changes(files: StateFiles) -> dict[str, str | None]:
+    """What differs from what the stream holds; raises BusBroken."""
+    try:
+        return files.changes()
+    except (OSError, ValueError) as error:
+        raise BusBroken(f"the files of the node cannot be read: {error}") from error

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -18,10 +19,8 @@ from leafcast.members.addresses import served_names
 from leafcast.members.founding import GRANT
 from leafcast.members.membership import (
     DONE,
-    FILE,
     LEFT,
     REMOVED,
-    TRUSTED,
     Succession,
     hosts_of,
     leaf_urls_by_name,
@@ -29,6 +28,7 @@ from leafcast.members.membership import (
 from leafcast.members.newcomers import (
     Survivors,
     begun,
+    check_place,
     check_replaceable,
     name_for,
     shown_request,
@@ -40,7 +40,14 @@ from leafcast.node.credentials.account_seeds import account_seeds
 from leafcast.node.credentials.node_certificate import NodeCertificate
 from leafcast.node.member_change import ReplacementRefused
 from leafcast.node.member_forms import APPLIED, LISTENS, member_forms
-from relay.adapters.jetstream.cluster_peers import cluster_peers, remove_peer, streams_behind
+from relay.adapters.jetstream.cluster_peers import (
+    cluster_peers,
+    have_placed,
+    peer_id,
+    remove_peer,
+    streams_behind,
+    streams_lacking,
+)
 from relay.adapters.jetstream.connection import Connection
 from relay.adapters.jetstream.fence import Tenure
 from relay.adapters.jetstream.member_presence import MemberPresence
@@ -49,14 +56,16 @@ from relay.adapters.jetstream.server_watch import ServerWatch
 from relay.adapters.server.cluster_settings import MEMBERS
 from relay.adapters.server.leaf_address import LOOPBACK
 from relay.adapters.tls.refusals import CertificateUnusable
-from relay.atomic_file import atomic_write
 from relay.ports import BusBroken, Clock, Dice
 from schemas.enrolment.member_requests import MemberRequest, read_member_request
 from schemas.values.refusals import RecordRefused
 from schemas.values.wire import encode
+from schemas.values.wire import replace as with_fields
 
 LOOK_SECONDS = 0.25
 CATCH_UP_LOOK_SECONDS = 1.0
+PLACE_SECONDS = 15.0
+"""So long a cluster has to place its streams at a new server by itself."""
 
 log = logging.getLogger("leafcast")
 
@@ -65,9 +74,10 @@ log = logging.getLogger("leafcast")
 class ActiveSide:
     """What the active member has: its folders, its way to the others, and how it keeps things.
 
-    `settings` are its own as they are now. `listen` writes down where children dial in. `reseal`
-    has all state of the node be written anew with what is kept next, `carry_out` has this member be
-    as the file wants it.
+    `settings` are its own as they are now. `listen` writes down where children dial in. `commit`
+    has the node's state hold a change, and after that the file; it raises BusBroken, and the change
+    may be kept all the same then. `carry_out` has this member be as the file wants it.
+    `account` is a way to its own server as one of its accounts, by name.
     """
 
     folder: Path
@@ -78,8 +88,9 @@ class ActiveSide:
     servers: ServerWatch
     relay: Connection
     system: Connection
+    account: Callable[[str], AbstractAsyncContextManager[Connection]]
     listen: Callable[[tuple[str, ...]], None]
-    reseal: Callable[[], None]
+    commit: Callable[[Succession], Awaitable[None]]
     carry_out: Callable[[], Awaitable[None]]
 
 
@@ -121,6 +132,15 @@ def read_wish(arguments: Mapping[str, str]) -> ReplacementWish:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    """What comes of a machine's wish for the place of a lost member, as it asked, but for when."""
+
+    lost: str
+    asked: MemberRequest
+    change: Succession
+
+
 @dataclass(slots=True)
 class Replacing:
     """Answers who wants a member's place, and goes on with a change, while this one is active."""
@@ -131,8 +151,10 @@ class Replacing:
     _dice: Dice
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
     _asking: asyncio.Lock = field(default_factory=asyncio.Lock)
-    # What a machine asked for comes to, until what is to be shown to children is signed.
-    _draft: Succession | None = None
+    # Until what is to be shown to children is signed.
+    _draft: _Draft | None = None
+    # Why it is not known how far the change is: whoever is active next finds out.
+    _broken: BusBroken | None = None
 
     @property
     def change(self) -> Succession | None:
@@ -157,6 +179,7 @@ class Replacing:
             if change.machines[change.came].key != asked.key.hex():
                 reason = f"another machine is {change.came} of {settings.path} already"
                 raise ReplacementRefused(reason, "join with the token of a free place")
+            check_place(settings, change, asked)
             return {"waits": change.said} if change.step < REMOVED else self._told(change, asked)
         await self._check(wish.lost)
         free = name_for(settings, change)
@@ -165,9 +188,11 @@ class Replacing:
         if wish.name != free:
             reason = f"the next member of {settings.path} is {free}, and not {wish.name}"
             raise ReplacementRefused(reason, "make another token for it")
-        draft = self._draft
-        if draft is None or (draft.came, draft.machines[free].key) != (free, asked.key.hex()):
-            draft = self._draft = await self._drafted(wish.lost, asked)
+        wanted, made = with_fields(asked, now_ms=0), self._draft
+        if made is None or (made.lost, made.asked, made.change.came) != (wish.lost, wanted, free):
+            draft = await self._drafted(wish.lost, asked)
+            made = self._draft = _Draft(wish.lost, wanted, draft)
+        draft = made.change
         if draft.shown is not None:
             shown = replace(draft.shown, certificate=wish.certificate, authorities=wish.authorities)
             draft = replace(draft, shown=shown)
@@ -227,35 +252,57 @@ class Replacing:
     async def _keep(self, change: Succession) -> None:
         """Have it be the node's state, sealed, as all state, to those who are members then."""
         await self._own.tenure.confirm()
-        atomic_write(self._own.folder / FILE, change.text())
-        if change.step == TRUSTED:
-            self._own.reseal()
-        await self._own.tenure.settled()
+        try:
+            await self._own.commit(change)
+        except BusBroken as error:
+            self._broken = error
+            raise
+        finally:
+            self._changed.set()
         self._change = change
-        self._changed.set()
+
+    def _is_current(self, change: Succession) -> bool:
+        """Whether it is still this that is to be gone on with; raises BusBroken if nobody knows."""
+        if self._broken is not None:
+            raise self._broken
+        return self._change is change
 
     async def run(self) -> None:
         """Go on with changes, without end; raises BusBroken once one is done."""
         while True:
             change = self.change
             self._changed.clear()
+            if self._broken is not None:
+                raise self._broken
             if change is None or change.step == DONE:
                 await self._changed.wait()
                 continue
             await self._own.carry_out()
+            if change.step < REMOVED:
+                await self._until_said(change, change.survivors)
+            if change.step >= LEFT:
+                await self._remove(change)
             if change.step == REMOVED:
                 await self._until_whole(change)
-                await self._finish(change)
-            await self._until_said(change, change.survivors)
-            if change.step == LEFT:
-                await self._remove(change)
-            await self._keep(change.at(change.step + 1))
-            log.info("%s: %s", self._own.settings().path, change.at(change.step + 1).said)
+            async with self._asking:
+                # A machine that was lost before it came is replaced likewise, meanwhile.
+                if self._is_current(change):
+                    await self._step_on(change)
+
+    async def _step_on(self, change: Succession) -> None:
+        """Raises BusBroken, also once it is done."""
+        if change.step == REMOVED:
+            await self._finish(change)
+        await self._keep(change.at(change.step + 1))
+        log.info("%s: %s", self._own.settings().path, change.at(change.step + 1).said)
 
     async def _until_said(self, change: Succession, names: frozenset[str]) -> None:
-        """Wait until these members say, each by its name, that they carried out the step."""
+        """Wait until these members say, each by its name, that they carried out the step.
+
+        As each wait for others it ends, too, once another change is gone on with.
+        """
         wanted = [change.number, change.step]
-        while True:
+        while self._is_current(change):
             facts = await self._own.presence.look()
             if all(facts.get(name, {}).get(APPLIED) == wanted for name in names):
                 return
@@ -264,17 +311,17 @@ class Replacing:
     async def _remove(self, change: Succession) -> None:
         """Have the cluster count those no more that are no members, until it does not."""
         settings, own = self._own.settings(), self._own
-        gone = {_server(settings, name) for name in change.former}
+        gone = {peer_id(it): it for it in (_server(settings, name) for name in change.former)}
         while True:
             try:
                 peers = await cluster_peers(own.system, MEMBERS)
-                if peers is not None and not peers & gone:
+                if peers is not None and not peers & gone.keys():
                     return
-                for name in sorted((peers or frozenset()) & gone):
+                for peer in sorted((peers or frozenset()) & gone.keys()):
                     # One that was active before cannot take out whom it does not know: these alone.
                     await own.tenure.confirm()
-                    await remove_peer(own.system, name)
-                    log.info("the server %s is none of its cluster any more", name)
+                    await remove_peer(own.system, gone[peer])
+                    log.info("the server %s is none of its cluster any more", gone[peer])
             except BusBroken as error:
                 log.debug("%s: %s", settings.path, error)
                 # Where the lease is lost, too, the tenure ends.
@@ -285,7 +332,8 @@ class Replacing:
         """Wait until the new member is there, and each stream is whole at it."""
         own, settings = self._own, self._own.settings()
         server, said = _server(settings, change.came), list[str]()
-        while True:
+        place_from = self._clock.now().seconds + PLACE_SECONDS
+        while self._is_current(change):
             await self._until_said(change, frozenset({change.came}))
             try:
                 behind = await streams_behind(own.system, server, MEMBERS)
@@ -296,7 +344,38 @@ class Replacing:
             if behind != said:
                 log.info("%s: it is waited for %s", settings.path, ", ".join(behind[:3]))
             said = behind
+            if (now := self._clock.now().seconds) >= place_from:
+                place_from = now + PLACE_SECONDS
+                await self._place(change, server)
             await self._clock.sleep(CATCH_UP_LOOK_SECONDS)
+
+    async def _place(self, change: Succession, server: str) -> None:
+        """Have streams lie at the new server that nobody placed there.
+
+        Who leads the cluster does so by itself, unless that one was lost just as the lost server
+        went, or this one came.
+        """
+        own, settings = self._own, self._own.settings()
+        gone = {peer_id(it): it for it in (_server(settings, name) for name in change.former)}
+        try:
+            peers = await cluster_peers(own.system, MEMBERS)
+            lacking = await streams_lacking(own.system, server, MEMBERS)
+        except BusBroken as error:
+            log.debug("%s: %s", settings.path, error)
+            return
+        for it in lacking if peers is not None and peer_id(server) in peers else ():
+            held_by = next((gone[peer] for peer in sorted(it.counts & gone.keys())), "")
+            if not held_by and len(it.counts) != MEMBERS - 1:
+                continue
+            try:
+                async with own.account(it.account) as connection:
+                    await own.tenure.confirm()
+                    await have_placed(connection, it, held_by)
+                log.warning("%s: %s is to lie at %s now", settings.path, it.stream, server)
+            except BusBroken as error:
+                log.warning(
+                    "%s: %s is not to lie at %s yet: %s", settings.path, it.stream, server, error
+                )
 
     async def _finish(self, change: Succession) -> None:
         """Have children be shown, and told, where all members are; raises BusBroken."""

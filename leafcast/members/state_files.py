@@ -65,18 +65,20 @@ class StateFiles:
         file, parts = self._folder / name, PurePosixPath(name).parts
         if ".." in parts or not any(_fits(name, pattern) for pattern in self._patterns):
             return False
-        self.know({name: text})
+        is_there = file.exists()
         if text is None:
-            if not file.exists():
-                return False
-            file.unlink()
-            sync_folder(file.parent)
-            return True
-        if file.exists() and file.read_text(encoding="utf-8") == text:
-            return False
-        make_folder(file.parent)
-        atomic_write(file, text)
-        return True
+            is_news = is_there
+            if is_news:
+                file.unlink()
+                sync_folder(file.parent)
+        else:
+            is_news = not is_there or file.read_text(encoding="utf-8") != text
+            if is_news:
+                make_folder(file.parent)
+                atomic_write(file, text)
+        # Not before that: a file that could not be written would count as changed back.
+        self.know({name: text})
+        return is_news
 
     def _names(self) -> frozenset[str]:
         return frozenset(file.relative_to(self._folder).as_posix() for file in self._files())

@@ -18,13 +18,21 @@ from relay.atomic_file import atomic_write, make_folder
 
 
 class Replaced(Exception):
-    """This member is none any more; names it, the members there are, and the remedy."""
+    """This member is none any more; names it, the members there are, and the remedy.
 
-    def __init__(self, settings: MemberSettings, members: str) -> None:
-        super().__init__(
-            f"{settings.name} is no member of {settings.path} any more, whose members are {members}"
-            ": another machine took its place; end this one for good, and remove its data directory"
-        )
+    It only seems so where what answers at a route says it, which may be anybody.
+    """
+
+    def __init__(self, settings: MemberSettings, members: str, *, is_certain: bool = True) -> None:
+        said = f"{settings.name} is no member of {settings.path} any more, whose members are"
+        end = "end this one for good, and remove its data directory"
+        if not is_certain:
+            said = f"it seems that {said}"
+            end = (
+                "see `leafcast tree --members` at the centre, and only if it says the same "
+                f"{end}; else start it again"
+            )
+        super().__init__(f"{said} {members}: another machine took its place; {end}")
 
 
 def carry_out(folder: Path, settings: MemberSettings, change: Succession) -> MemberSettings:

@@ -199,7 +199,6 @@ def apply(tree, folder, name):
 
 
 @pytest.mark.long
-@pytest.mark.xfail(run=False, reason="the new machine's server stays out: docs/known-limits.md")
 def test_another_machine_takes_the_place_of_a_lost_one_whoever_is_active(tree, tmp_path):
     tree.grow("m2", "m3")
     before = tree.uids()

@@ -35,7 +35,7 @@ from leafcast.node.credentials.account_seeds import new_seeds
 from leafcast.node.member_change import ReplacementRefused
 from leafcast.node.member_forms import member_forms
 from relay.adapters.clock import SystemDice
-from relay.adapters.jetstream.cluster_peers import behind_in, peers_in
+from relay.adapters.jetstream.cluster_peers import behind_in, lacking_in, peer_id, peers_in
 from relay.adapters.jetstream.member_servers import MemberServer
 from relay.adapters.tls.authority import requested_names, signed_by
 from schemas.enrolment.member_requests import MemberRequest
@@ -293,12 +293,39 @@ def test_a_cluster_without_a_leader_does_not_say_whom_it_counts():
     led = {"leader": "n.m1", "replicas": [{"name": "n.m2"}, {"name": "n.m3"}]}
     follows = {"leader": "n.m1"}
     each = {"n.m1": {"meta_cluster": led}, "n.m3": {"meta_cluster": follows}}
-    assert peers_in(each) == {"n.m1", "n.m2", "n.m3"}
+    assert peers_in(each) == {peer_id(it) for it in ("n.m1", "n.m2", "n.m3")}
     assert peers_in({"n.m3": {"meta_cluster": follows}, "n.m1": {}}) is None
+
+
+def test_a_lost_server_is_counted_also_by_one_that_was_started_since_and_never_heard_its_name():
+    # As nats-server says it of r.m2.
+    assert peer_id("r.m2") == "kRABnpn7"
+    unheard = "Server name unknown at this time (peerID: kRABnpn7)"
+    led = {"leader": "r.m1", "replicas": [{"name": unheard, "peer": "kRABnpn7"}]}
+    assert peers_in({"r.m1": {"meta_cluster": led}}) == {peer_id("r.m1"), peer_id("r.m2")}
 
 
 def streams(*each):
     return {"account_details": [{"name": "RELAY", "stream_detail": list(each)}]}
+
+
+def test_a_stream_that_nobody_placed_at_the_new_server_is_found_with_those_that_it_counts():
+    def stream(name, replicas, *others):
+        cluster = {"leader": "m1", "replicas": [{"name": it} for it in others]}
+        return {"name": name, "config": {"num_replicas": replicas}, "cluster": cluster}
+
+    each = streams(
+        stream("OWN", 3, "m2", "m3"),
+        stream("MAIL", 3, "m3"),
+        stream("STAT", 3, "m3", "m4"),
+        stream("LEASE", 2, "m3"),
+    )
+    found = lacking_in({"m1": each, "m3": streams()}, "m4", 3)
+    assert [(it.account, it.stream) for it in found] == [("RELAY", "OWN"), ("RELAY", "MAIL")]
+    assert [it.counts for it in found] == [
+        {peer_id("m1"), peer_id("m2"), peer_id("m3")},
+        {peer_id("m1"), peer_id("m3")},
+    ]
 
 
 def test_a_stream_is_whole_once_its_leader_says_so_of_the_server():

@@ -5,6 +5,7 @@ import pytest
 from leafcast.ask.remote import checked_answer
 from leafcast.node.member_forms import member_forms
 from leafcast.show.member_tables import NONE_HAS, members_view
+from relay.adapters.jetstream.cluster_peers import peer_id
 from relay.adapters.jetstream.member_servers import MemberServer, servers_in
 from schemas.values.identity import NodePath
 
@@ -35,6 +36,15 @@ def test_the_leader_and_its_followers_are_named_as_members():
     lease = {"leader": "lc_emea.m3", "replicas": [{"name": "lc_emea.m2"}]}
     assert [it.is_current for it in servers_in(CLUSTER, lease)] == [False, True, False]
     assert servers_in({}) == ()
+
+
+def test_a_lost_member_has_its_name_also_where_a_server_was_started_since():
+    # As nats-server says it of lc_emea.m3.
+    lost = {"name": f"Server name unknown at this time (peerID: {peer_id('lc_emea.m3')})"}
+    found = servers_in({"leader": "lc_emea.m2", "replicas": [lost]})
+    assert [it.member for it in found] == ["m2", "m3"]
+    other = {"name": "Server name unknown at this time (peerID: 00000000)"}
+    assert servers_in({"leader": "lc_emea.m2", "replicas": [other]})[1].member == other["name"]
 
 
 def test_a_member_whose_process_is_silent_and_whose_server_is_down_is_told_of():

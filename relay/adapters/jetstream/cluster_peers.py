@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
+import string
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 from nats.aio.msg import Msg
@@ -18,10 +21,12 @@ ANSWER_SECONDS = 2.0
 REMOVE_SECONDS = 5.0
 _ALL_SERVERS = "$SYS.REQ.SERVER.PING.JSZ"
 _REMOVE = "$JS.API.SERVER.REMOVE"
+_DIGITS = string.digits + string.ascii_uppercase + string.ascii_lowercase
+_ID_LENGTH = 8
 
 
 async def cluster_peers(system: Connection, servers: int) -> frozenset[str] | None:
-    """The names of all servers that the cluster counts; None if nobody leads it now.
+    """The ids of all servers that the cluster counts; None if nobody leads it now.
 
     `system` is of the system account, and so many servers may answer. Raises BusBroken.
     """
@@ -33,9 +38,24 @@ def peers_in(answers: Mapping[str, Mapping[str, Any]]) -> frozenset[str] | None:
     for name, said in answers.items():
         group = said.get("meta_cluster") or {}
         if group.get("leader") == name:
-            others = (str(it.get("name", "")) for it in group.get("replicas") or ())
-            return frozenset((name, *others))
+            return _counted(name, group)
     return None
+
+
+def _counted(leader: str, group: Mapping[str, Any]) -> frozenset[str]:
+    """The ids of the servers of a group, by what its leader says."""
+    # A server that was started after another one was lost never heard its name.
+    others = (
+        str(it.get("peer") or peer_id(str(it.get("name", ""))))
+        for it in group.get("replicas") or ()
+    )
+    return frozenset((peer_id(leader), *others))
+
+
+def peer_id(name: str) -> str:
+    """What nats-server calls the server of this name among those of a cluster."""
+    digest = hashlib.sha256(name.encode()).digest()
+    return "".join(_DIGITS[byte % len(_DIGITS)] for byte in digest[:_ID_LENGTH])
 
 
 async def remove_peer(system: Connection, name: str) -> None:
@@ -43,7 +63,7 @@ async def remove_peer(system: Connection, name: str) -> None:
 
     While its leader changes nobody answers: then it is to be done again.
     """
-    body = json.dumps({"peer": name}).encode()
+    body = json.dumps({"peer": name, "peer_id": peer_id(name)}).encode()
     try:
         checked(_REMOVE, await system.client.request(_REMOVE, body, timeout=REMOVE_SECONDS))
     except (NatsError, OSError, TimeoutError) as error:
@@ -81,6 +101,60 @@ def _current_at(leader: str, cluster: Mapping[str, Any]) -> set[str]:
         if it.get("current") and not it.get("offline")
     }
     return {leader, *found}
+
+
+@dataclass(frozen=True, slots=True)
+class UnplacedStream:
+    """A stream that should lie at a server and is not meant to, and the ids of those it counts."""
+
+    account: str
+    stream: str
+    counts: frozenset[str]
+
+
+async def streams_lacking(system: Connection, name: str, servers: int) -> list[UnplacedStream]:
+    """The streams, of all accounts, that are to lie at all servers, and not at that of this name.
+
+    Raises BusBroken.
+    """
+    asked = {"accounts": True, "streams": True, "config": True}
+    return lacking_in(await _asked_all(system, asked, servers), name, servers)
+
+
+def lacking_in(
+    answers: Mapping[str, Mapping[str, Any]], name: str, servers: int
+) -> list[UnplacedStream]:
+    """The same, of what each server says of its streams, by its name."""
+    found = []
+    for server, said in answers.items():
+        for account in said.get("account_details") or ():
+            for stream in account.get("stream_detail") or ():
+                cluster = stream.get("cluster") or {}
+                replicas = (stream.get("config") or {}).get("num_replicas", 0)
+                if cluster.get("leader") != server or replicas != servers:
+                    continue
+                counts = _counted(server, cluster)
+                if peer_id(name) not in counts:
+                    title = str(account.get("name", "")), str(stream.get("name", ""))
+                    found.append(UnplacedStream(*title, counts))
+    return found
+
+
+async def have_placed(connection: Connection, it: UnplacedStream, gone: str) -> None:
+    """Have a stream lie at a server of the cluster where it does not; raises BusBroken.
+
+    `gone` is the server that the stream counts in its place, "" if it counts too few. `connection`
+    is of the stream's account. Who leads the cluster does so by itself as a server goes or comes,
+    and nobody does if that one ended just then.
+    """
+    if gone:
+        await connection.api(f"STREAM.PEER.REMOVE.{it.stream}", peer=gone)
+        return
+    config = (await connection.api(f"STREAM.INFO.{it.stream}"))["config"]
+    # A number that is as it was places nothing anew.
+    for replicas in (len(it.counts), config["num_replicas"]):
+        wish = {**config, "num_replicas": replicas}
+        await connection.api(f"STREAM.UPDATE.{it.stream}", **wish)
 
 
 async def _asked_all(

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import Any
 
 from relay.adapters.jetstream import lease_stream, state_stream
+from relay.adapters.jetstream.cluster_peers import peer_id
 from relay.adapters.jetstream.connection import Connection
 from relay.ports import BusBroken
 from schemas.values import subjects
 
 ANSWER_SECONDS = 2.0
+NUMBERS_MAX = 100
+"""Members are called m1, m2 and so on; no name is given twice."""
+_UNHEARD = re.compile(r"\(peerID: (\w+)\)$")
 _LEDGER = "OWN"
 _OTHERS = tuple(it for it in subjects.STREAMS if it != _LEDGER)
 
@@ -49,22 +54,31 @@ async def member_servers(connection: Connection) -> tuple[MemberServer, ...]:
 
 def servers_in(cluster: dict[str, Any], *others: dict[str, Any]) -> tuple[MemberServer, ...]:
     """What JetStream says of the clusters of the ledger and of other streams: the leader first."""
+    leader = cluster.get("leader") or ""
     behind = {
-        _member(replica.get("name", ""))
+        _member(replica.get("name", ""), leader)
         for each in (cluster, *others)
         for replica in each.get("replicas") or ()
         if not replica.get("current", False)
     }
-    leader = cluster.get("leader")
-    first = _member(leader) if leader else ""
+    first = _member(leader)
     found = [MemberServer(first, leads=True, is_current=first not in behind)] if leader else []
     for replica in cluster.get("replicas") or ():
-        name, is_reached = _member(replica.get("name", "")), not replica.get("offline", False)
+        name = _member(replica.get("name", ""), leader)
+        is_reached = not replica.get("offline", False)
         lag, is_current = int(replica.get("lag") or 0), name not in behind
         found.append(MemberServer(name, is_reached=is_reached, lag=lag, is_current=is_current))
     return tuple(found)
 
 
-def _member(server: str) -> str:
-    """The last part of a server's name; see ClusterSettings.server_name."""
-    return server.rpartition(".")[2]
+def _member(server: str, other: str = "") -> str:
+    """The last part of a server's name; see ClusterSettings.server_name.
+
+    A server that was started after another one was lost never heard its name, and says its id only:
+    that is one like the `other`'s.
+    """
+    unheard, node = _UNHEARD.search(server), other.rpartition(".")[0]
+    if unheard is None:
+        return server.rpartition(".")[2]
+    names = (f"m{number}" for number in range(1, NUMBERS_MAX))
+    return next((it for it in names if peer_id(f"{node}.{it}") == unheard[1]), server)
