@@ -32,7 +32,12 @@ from leafcast.node.options import (
 )
 from leafcast.node.runtime import NodeRuntime
 from relay.adapters.jetstream.connection import Connection
-from relay.adapters.jetstream.member_presence import CLOCK_TROUBLE, MEMBER, MemberPresence
+from relay.adapters.jetstream.member_presence import (
+    ACTIVE,
+    CLOCK_TROUBLE,
+    MEMBER,
+    MemberPresence,
+)
 from relay.adapters.jetstream.uplink import PROBE_SECONDS
 from relay.adapters.server.guard import ProcessGuard
 from relay.adapters.server.logged_process import ServerFailed
@@ -47,7 +52,7 @@ from schemas.values.identity import NodePath
 
 _HOME_BYTES = 16
 LEARN_SECONDS = 1.0
-REACH_LOOK_SECONDS = 3.0
+REACH_LOOK_SECONDS, SELDOM_SECONDS = 3.0, 9.0
 REACHES = "reachesParentSeconds"
 """What a member of a relay says of itself: for how long its own server has reached the parent."""
 
@@ -111,8 +116,10 @@ class RelayMember:
     async def stand(
         self, server: EmbeddedServer, seeds: AccountSeeds, standing: Callable[[], Standing]
     ) -> None:
-        """Ask the parent by this member's own server: who stands by knows no other way."""
-        del standing
+        """Ask the parent by this member's own server: who stands by knows no other way.
+
+        Often only while the node hangs on it: each question crosses a site's link.
+        """
         label = f"leafcast {self._settings.path} {self._settings.name} reach"
         asking = Connection(server.url, seeds.uplink, label, "_INBOX.reach")
         await asking.open()
@@ -120,7 +127,9 @@ class RelayMember:
             while True:
                 is_answered = await asking.request("up.info", seconds=PROBE_SECONDS) is not None
                 self._reach.asked(self._clock.now().seconds, is_answered=is_answered)
-                await self._clock.sleep(REACH_LOOK_SECONDS)
+                is_linked = self._runtime is not None and self._runtime.is_linked
+                is_urgent = standing().role == ACTIVE and not is_linked
+                await self._clock.sleep(REACH_LOOK_SECONDS if is_urgent else SELDOM_SECONDS)
         finally:
             await asking.close()
 

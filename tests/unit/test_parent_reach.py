@@ -6,7 +6,9 @@ from unittest.mock import AsyncMock, Mock
 
 import pytest
 
+from leafcast.join import relay_member
 from leafcast.join.relay_member import REACHES
+from leafcast.members.member_node import Standing
 from leafcast.node.member_forms import STORE_FULL
 from relay.adapters.jetstream.lease_stream import LeaseKeeper
 from relay.adapters.jetstream.member_presence import CLOCK_TROUBLE, MEMBER, MemberPresence
@@ -141,6 +143,26 @@ async def test_an_active_member_steps_aside_for_one_that_alone_reaches_the_paren
     if steps_aside:
         assert "member m3 does" in str(ended.value)
         assert clock.seconds < CUT_OFF_SECONDS + 10
+
+
+@pytest.mark.parametrize(
+    ("standing", "is_linked", "times"),
+    [
+        (Standing(active_seconds=1.0), False, 20),
+        (Standing(active_seconds=1.0), True, 7),
+        (Standing(), False, 7),
+    ],
+)
+async def test_the_parent_is_asked_often_only_by_an_active_member_without_a_link(
+    tmp_path, monkeypatch, standing, is_linked, times
+):
+    relay, _ = granted_relay(tmp_path, Clock(until=59.0))
+    relay._runtime = SimpleNamespace(is_linked=is_linked)
+    asking = SimpleNamespace(open=AsyncMock(), close=AsyncMock(), request=AsyncMock())
+    monkeypatch.setattr(relay_member, "Connection", lambda *_: asking)
+    with pytest.raises(TimeoutError):
+        await relay.stand(Mock(url=""), Mock(uplink=""), lambda: standing)
+    assert asking.request.await_count == times
 
 
 async def test_who_leaves_the_lease_to_others_takes_it_once_no_reason_is_left():
