@@ -43,7 +43,7 @@ from leafcast.node.member_forms import (
 )
 from leafcast.node.options import ActiveMember
 from relay.adapters.jetstream.connection import Connection
-from relay.adapters.jetstream.fence import FencedPublisher, Tenure, stuck_streams
+from relay.adapters.jetstream.fence import Tenure
 from relay.adapters.jetstream.jetstream_leader import until_led
 from relay.adapters.jetstream.lease_stream import LeaseKeeper, LeaseStream
 from relay.adapters.jetstream.member_presence import (
@@ -53,6 +53,7 @@ from relay.adapters.jetstream.member_presence import (
 )
 from relay.adapters.jetstream.server_watch import ServerWatch
 from relay.adapters.jetstream.state_stream import StateStream
+from relay.adapters.jetstream.stream_probes import ProbedStream, stuck_streams
 from relay.adapters.server.cluster_settings import MEMBERS
 from relay.adapters.server.guard import ProcessGuard
 from relay.adapters.server.logged_process import ServerFailed
@@ -404,10 +405,10 @@ class Member:
         async def needs_nothing() -> None:
             """What is written to the state waits for no file."""
 
-        token, publishers = keeper.lease.run, dict[str, FencedPublisher]()
+        token, probed = keeper.lease.run, dict[str, ProbedStream]()
         await keeper.confirm()
         await state.stream.make()
-        kept = await state.stream.take(Tenure(token, keeper.confirm, needs_nothing, publishers))
+        kept = await state.stream.take(Tenure(token, keeper.confirm, needs_nothing, probed))
         if kept:
             texts = {name: self._opened(name, data) for name, data in kept.items()}
             self._unread |= state.files.lay_all(texts)
@@ -418,10 +419,10 @@ class Member:
         if why := self._why_not():
             raise BusBroken(why)
         await settled()
-        tenure = Tenure(token, keeper.confirm, settled, publishers)
+        tenure = Tenure(token, keeper.confirm, settled, probed)
         async with asyncio.TaskGroup() as group:
             group.create_task(self._keep_settled(state), name="settling")
-            group.create_task(self._probe(machine.connection, publishers), name="probes")
+            group.create_task(self._probe(probed), name="probes")
             leases = LeaseStream(machine.connection, self._settings.path, MEMBERS)
             group.create_task(self._keep_wide(leases), name="wide lease")
             replacing = self._replacing(machine, state, tenure)
@@ -474,13 +475,11 @@ class Member:
         change = kept_membership(self._node.folder)
         return change.keys if change is not None else self._settings.keys
 
-    async def _probe(
-        self, connection: Connection, publishers: Mapping[str, FencedPublisher]
-    ) -> None:
+    async def _probe(self, probed: Mapping[str, ProbedStream]) -> None:
         """Look, by writing, whether each stream takes what is written."""
         while True:
             await self._clock.sleep(PROBE_SECONDS)
-            stuck = await stuck_streams(connection, publishers)
+            stuck = await stuck_streams(probed)
             for stream in stuck.keys() - self._stuck.keys():
                 log.warning(
                     "stream %s of %s takes no writes, and its leader %s calls it healthy: start "

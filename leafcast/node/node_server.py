@@ -224,7 +224,8 @@ class NodeServer:
             fence = await take_fence(
                 connection, tenure, stream_of(bucket), fence_of(bucket), replaces=True
             )
-            self._fenced[bucket] = FencedPublisher(connection, fence, tenure)
+            publisher = FencedPublisher(connection, fence, tenure)
+            self._fenced[bucket] = tenure.probed[stream_of(bucket)] = publisher
         return self._fenced[bucket]
 
     async def follow(self, step: ServerStep) -> None:

@@ -114,12 +114,16 @@ FENCE_KEY = "_fence"
 
 
 def fence(path: NodePath, stream: str) -> str:
-    """Where the fence of a stream of the node's lies: among its subjects, and in no one's way."""
+    """Where the fence of a stream of the node's lies: among its subjects, and in no one's way.
+
+    In STAT, which children write, it holds nobody back: it is written to see whether it is taken.
+    """
     prefix = path.prefix
     return {
         "OWN": f"{prefix}._own.{FENCE_KEY}",
         "BLOB": f"{prefix}._blob.{FENCE_KEY}",
         "MAIL": f"{prefix}.{FENCE_KEY}._mail.{FENCE_KEY}",
+        "STAT": f"{prefix}.{FENCE_KEY}._stat.{FENCE_KEY}",
         "STATE": state(path, FENCE_KEY),
     }[stream]
 

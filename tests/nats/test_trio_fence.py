@@ -7,10 +7,12 @@ from contextlib import AsyncExitStack
 import pytest
 
 from relay.adapters.clock import SystemClock, SystemDice
-from relay.adapters.jetstream import fence
+from relay.adapters.jetstream import fence, stream_probes
 from relay.adapters.jetstream.bus import BusAddress, JetStreamBus
 from relay.adapters.jetstream.connection import Connection
-from relay.adapters.jetstream.fence import Tenure, stuck_streams
+from relay.adapters.jetstream.fence import Tenure
+from relay.adapters.jetstream.publish import REPLACES
+from relay.adapters.jetstream.stream_probes import stuck_streams
 from relay.adapters.spaces.bucket import Bucket, Kept, fence_of, stream_of
 from relay.adapters.spaces.embedded_space import EmbeddedSpace
 from relay.core.effects import StoreOwn, WriteMail
@@ -220,17 +222,18 @@ async def listed(space):
         return None
 
 
-async def space_of(members, member, token, stack):
+async def space_of(members, member, token, stack, probed=None):
     """The workload space as one member writes it."""
     connection = Connection(members.url(member), members.seeds.space, member, "_INBOX.fence")
     await connection.open()
     stack.push_async_callback(connection.close)
     await Bucket(connection.client, "workloads", "lc", Kept(3)).open()
-    tenure = Tenure(token, always, always)
-    found = await fence.take_fence(
-        connection, tenure, stream_of("workloads"), fence_of("workloads"), replaces=True
-    )
-    kept = Kept(3, fence.FencedPublisher(connection, found, tenure))
+    tenure, stream = Tenure(token, always, always), stream_of("workloads")
+    found = await fence.take_fence(connection, tenure, stream, fence_of("workloads"), replaces=True)
+    publisher = fence.FencedPublisher(connection, found, tenure)
+    if probed is not None:
+        probed[stream] = publisher
+    kept = Kept(3, publisher)
     space = EmbeddedSpace(
         connection.client, "workloads", SystemClock(), SystemDice(), domain="lc", kept=kept
     )
@@ -246,17 +249,55 @@ def config_map(name, value=""):
 async def test_a_stream_that_calls_itself_healthy_and_answers_no_write_is_found(
     tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(fence, "ANSWER_SECONDS", 1.0)
-    async with Grove(tmp_path) as grove, trio(grove, tmp_path) as members:
+    for module in (fence, stream_probes):
+        monkeypatch.setattr(module, "ANSWER_SECONDS", 1.0)
+    async with (
+        Grove(tmp_path) as grove,
+        trio(grove, tmp_path) as members,
+        AsyncExitStack() as stack,
+    ):
         bus = bus_of(members, "m1", "one")
         await bus.start()
-        tenure, connection = bus._fenced.tenure, bus._relay
-        assert await stuck_streams(connection, tenure.publishers) == {}
-        # What lies behind the fence is written as before.
-        await bus.write(own=[StoreOwn(KEY, b"1")])
+        probed, workloads = bus._fenced.tenure.probed, stream_of("workloads")
+        space = await space_of(members, "m1", "one", stack, probed)
+        await space.apply(config_map("kept"), "me")
+        told_to, written_to = await space.revision(), await space._bucket.last_revision()
+        sizes = [await size_of(members, stream) for stream in (workloads, "STAT")]
+        for _ in range(2):
+            assert await stuck_streams(probed) == {}
+        assert [await size_of(members, stream) for stream in (workloads, "STAT")] == [
+            sizes[0],
+            sizes[1] + 1,
+        ]
+        # It was written to, of which who follows is not told, and waits for nothing.
+        assert await space._bucket.last_revision() > written_to
+        assert told_to.startswith(f"{written_to}.")
+        assert (await space.revision()).startswith(f"{written_to}.")
+        # What lies behind the fence is written as before, also if it was written without an answer.
         async with client_at(members.url("m1"), members.seeds.relay) as client:
-            told = await asked(client, "STREAM.INFO.OWN")
-            await asked(client, "STREAM.UPDATE.OWN", **{**told["config"], "no_ack": True})
-            leader = (await asked(client, "STREAM.INFO.OWN"))["cluster"]["leader"]
-        assert await stuck_streams(connection, tenure.publishers) == {"OWN": leader}
+            own_fence = subjects.fence(members.path, "OWN")
+            await client.jetstream().publish(own_fence, b"one", headers=REPLACES)
+        await bus.write(own=[StoreOwn(KEY, b"1")])
+        await space.apply(config_map("kept", "new"), "me")
+        stuck = {"OWN": await deafen(members, "OWN"), "STAT": await deafen(members, "STAT")}
+        stuck[workloads] = await deafen(members, workloads)
+        assert await stuck_streams(probed) == stuck
         await bus.close()
+
+
+def seed_of(members, stream):
+    return members.seeds.space if stream.startswith("KV_") else members.seeds.relay
+
+
+async def size_of(members, stream):
+    """How many messages it keeps."""
+    async with client_at(members.url("m1"), seed_of(members, stream)) as client:
+        return (await asked(client, f"STREAM.INFO.{stream}"))["state"]["messages"]
+
+
+async def deafen(members, stream):
+    """Have it answer no writes; the server that leads it."""
+    async with client_at(members.url("m1"), seed_of(members, stream)) as client:
+        told = await asked(client, f"STREAM.INFO.{stream}")
+        await asked(client, f"STREAM.UPDATE.{stream}", **{**told["config"], "no_ack": True})
+        return (await asked(client, f"STREAM.INFO.{stream}"))["cluster"]["leader"]

@@ -3,12 +3,17 @@
 import asyncio
 import json
 import re
+from contextlib import suppress
 from itertools import product
 
 import pytest
+from nats.js.errors import NotFoundError
 
 from leafcast.members.settings import FILE
 from relay.adapters.server.ports import free_port
+from relay.adapters.spaces.bucket import fence_of, stream_of
+from schemas.values import subjects
+from schemas.values.identity import NodePath
 from tests.awaiting import eventually
 from tests.nats.chaos_member import GOES_ON, until
 from tests.nats.chaos_stops import BATCH, ERASURE, RELOAD
@@ -126,6 +131,29 @@ async def test_a_member_that_reaches_no_other_sends_the_children_at_its_door_to_
         await tree.close()
 
 
+async def is_probed(member):
+    """Wait until each stream that the active member writes to was written to, to look at it."""
+    relay, spaces = ("OWN", "BLOB", "MAIL", "STAT", "STATE"), ("workloads", "inventory")
+    places = [("relay", it, subjects.fence(NodePath(), it)) for it in relay]
+    places += [("space", stream_of(it), fence_of(it)) for it in spaces]
+
+    async def lie_at():
+        found = {}
+        for account, stream, fence in places:
+            async with member.client(account) as client:
+                with suppress(NotFoundError):
+                    found[stream] = (await client.jetstream().get_last_msg(stream, fence)).seq
+        return found
+
+    before = await lie_at()
+
+    async def moved():
+        now = await lie_at()
+        return len(now) == len(places) and all(now[it] > before.get(it, 0) for it in now)
+
+    await eventually(moved, "a stream is not looked at", every=0.5)
+
+
 @pytest.mark.long
 async def test_two_that_are_started_after_all_ended_go_on_without_the_third(tmp_path):
     tree = TrioTree(tmp_path, {"leafcast.members.member.PROBE_SECONDS": 1.0})
@@ -148,6 +176,7 @@ async def test_two_that_are_started_after_all_ended_go_on_without_the_third(tmp_
         async def is_at_all():
             return await lease_servers() == 3
 
+        await is_probed(tree.centres["m1"])
         await eventually(is_at_all, "the lease stays at two servers", every=0.5)
     finally:
         await tree.close()

@@ -455,11 +455,11 @@ class Member:
         trio, token = self.trio, keeper.lease.run
         client = self._client(process, token)
         client.late, client.expects = self._goes_late, self.ports.expects_fence
-        connection, publishers = ClusterConnection(client), dict[str, FencedPublisher]()
+        connection = ClusterConnection(client)
         await keeper.confirm()
-        await self._take_state(connection, Tenure(token, keeper.confirm, _nothing, publishers))
-        settled = partial(self._settle, publishers) if self.ports.settles() else _nothing
-        tenure = Tenure(token, keeper.confirm, settled, publishers)
+        state = await self._take_state(connection, Tenure(token, keeper.confirm, _nothing))
+        settled = partial(self._settle, state) if self.ports.settles() else _nothing
+        tenure = Tenure(token, keeper.confirm, settled)
         await settled()
         self.fenced = FencedStreams(connection, trio.path, tenure)
         before = read_back(trio.streams)
@@ -534,12 +534,11 @@ class Member:
 
     # The state of the node.
 
-    async def _take_state(self, connection: ClusterConnection, tenure: Tenure) -> None:
+    async def _take_state(self, connection: ClusterConnection, tenure: Tenure) -> FencedPublisher:
         """Be the one who writes state from now on, with files as the stream has them."""
         path, state = self.trio.path, self.trio.cluster.stream("STATE")
         subject = subjects.fence(path, "STATE")
         fence = await take_fence(connection, tenure, "STATE", subject, replaces=True)
-        tenure.publishers["STATE"] = FencedPublisher(connection, fence, tenure)
         kept = {
             name: self.trio.values[int(it.data)]
             for name, it in _named(state.kept.items())
@@ -548,8 +547,9 @@ class Member:
         if kept and self.ports.lays_state():
             self.files = dict(kept)
         self._known = dict(kept)
+        return FencedPublisher(connection, fence, tenure)
 
-    async def _settle(self, publishers: Mapping[str, FencedPublisher]) -> None:
+    async def _settle(self, state: FencedPublisher) -> None:
         """Have the stream hold what the files do."""
         changed = {n: v for n, v in self.files.items() if self._known.get(n) is not v}
         if not changed:
@@ -559,7 +559,7 @@ class Member:
             values.append(value)
             data = str(len(values) - 1).encode()
             messages.append(Outgoing(subjects.state(self.trio.path, name), data, lines))
-        await publishers["STATE"].publish(messages)
+        await state.publish(messages)
         self._known |= changed
 
 

@@ -110,6 +110,8 @@ class ChildReportsReader:
     async def _take(self, stored: Stored, group: asyncio.TaskGroup) -> None:
         await self._yield.next()
         child = self._child_of(stored.subject)
+        if child == subjects.FENCE_KEY:
+            return
         if child in self._apart or stored.sequence < self._places.of(child):
             return
         if self._loudness.heard(child, len(stored.data), self._clock.now().seconds):

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 from base64 import b64decode
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from nats.aio.msg import Msg
@@ -35,6 +34,7 @@ from relay.adapters.jetstream.publish import (
     windows,
 )
 from relay.adapters.jetstream.reconnecting_client import command
+from relay.adapters.jetstream.stream_probes import ProbedStream, leader_of
 from relay.adapters.jetstream.stream_reader import Stored
 from relay.adapters.jetstream.streams import last_message, purge_through
 from relay.ports import BusBroken
@@ -62,8 +62,8 @@ class Tenure:
     token: str
     confirm: Callable[[], Awaitable[None]]
     settled: Callable[[], Awaitable[None]]
-    # Of each stream that is probed the one that was made last.
-    publishers: dict[str, FencedPublisher] = field(default_factory=dict)
+    # Of each stream that is looked at the one that was made last.
+    probed: dict[str, ProbedStream] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,17 +138,22 @@ class FencedPublisher:
         # A cluster refuses a batch that expects what another one under way expects, too.
         self._one_at_a_time = asyncio.Lock()
 
-    async def probe(self) -> None:
-        """Write the fence once more, and nothing else; raises as `publish`.
-
-        What calls itself healthy may take no writes all the same. Not for buckets: who follows one
-        waits for all that was written there, and is not told of fences.
-        """
+    async def is_answering(self) -> bool:
+        """As ProbedStream: the fence is written once more, and nothing else."""
         lines = header_lines(REPLACES if self._fence.replaces else {})
         message = Outgoing(self._fence.subject, self._tenure.token.encode(), lines)
-        async with self._one_at_a_time:
-            last = await self._publish([message])
-            self._fence = replace(self._fence, sequence=last)
+        try:
+            async with self._one_at_a_time:
+                last = await self._publish([message])
+                self._fence = replace(self._fence, sequence=last)
+        except (Deposed, JetStreamRefused):
+            return True
+        except BusBroken:
+            return False
+        return True
+
+    async def leader(self) -> str:
+        return await leader_of(self._connection, self._fence.stream)
 
     async def publish(self, messages: Sequence[Outgoing]) -> list[int]:
         """The sequences at which the stream keeps them, in order.
@@ -202,17 +207,24 @@ class FencedPublisher:
         try:
             (last,) = counts_in(identity, checked(window[0].subject, answer), "seq")
         except JetStreamRefused as error:
-            if error.code in WRONG_SEQUENCES:
-                await self._find_deposed()
+            if error.code in WRONG_SEQUENCES and await self._follows_fence():
+                return await self._publish(window)
             raise
         return last
 
-    async def _find_deposed(self) -> None:
-        """Raise Deposed if the fence is another's by now."""
+    async def _follows_fence(self) -> bool:
+        """Whether its own fence lies elsewhere by now: one landed that was not answered in time.
+
+        Raises Deposed if the fence is another's.
+        """
         fence = self._fence
-        lies_at, _ = await _last(self._connection, fence.stream, fence.subject)
-        if lies_at != fence.sequence:
+        lies_at, token = await _last(self._connection, fence.stream, fence.subject)
+        if lies_at == fence.sequence:
+            return False
+        if token != self._tenure.token:
             raise Deposed(fence.stream)
+        self._fence = replace(fence, sequence=lies_at)
+        return True
 
     def _commands(self, window: Sequence[Outgoing], identity: str, inbox: str) -> Iterator[bytes]:
         for place, message in enumerate(window, 1):
@@ -229,29 +241,3 @@ class FencedPublisher:
 def is_erased(stored: Stored) -> bool:
     """Whether a message says that what lay at its subject is erased."""
     return ERASED in stored.headers
-
-
-async def stuck_streams(
-    connection: Connection, publishers: Mapping[str, FencedPublisher]
-) -> dict[str, str]:
-    """The servers that lead a stream which takes no writes, by that stream."""
-    stuck = {}
-    for stream, publisher in tuple(publishers.items()):
-        # The first may have come amid an election.
-        if await _is_silent(publisher) and await _is_silent(publisher):
-            with suppress(BusBroken):
-                info = await connection.api(f"STREAM.INFO.{stream}")
-                if leader := (info.get("cluster") or {}).get("leader"):
-                    stuck[stream] = str(leader)
-    return stuck
-
-
-async def _is_silent(publisher: FencedPublisher) -> bool:
-    """Whether its stream does not answer; what is refused is answered, too."""
-    try:
-        await publisher.probe()
-    except (Deposed, JetStreamRefused):
-        return False
-    except BusBroken:
-        return True
-    return False

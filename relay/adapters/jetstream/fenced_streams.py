@@ -1,7 +1,8 @@
 """What the active member of a node writes to its streams, behind a fence in each.
 
 MAIL has one only so that all that lies before it is read: each of its slots has an expectation of
-its own, and what a former member wrote late is found by the digest that the child says.
+its own, and what a former member wrote late is found by the digest that the child says. STAT, which
+children write, has none.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from relay.adapters.jetstream.connection import Connection
 from relay.adapters.jetstream.fence import Fence, FencedPublisher, Tenure, is_erased, take_fence
 from relay.adapters.jetstream.publish import Outgoing
+from relay.adapters.jetstream.stream_probes import OpenStream
 from relay.adapters.jetstream.stream_reader import Stored
 from relay.adapters.jetstream.streams import REPLACING, each, purge_through
 from schemas.values import subjects
@@ -44,9 +46,11 @@ class FencedStreams:
                 self._connection, self.tenure, stream, subject, replaces=stream in REPLACING
             )
             publisher = FencedPublisher(self._connection, fence, self.tenure)
-            self._publishers[stream] = self.tenure.publishers[stream] = publisher
+            self._publishers[stream] = self.tenure.probed[stream] = publisher
 
         await each(take_one, _FENCED)
+        subject = subjects.fence(self._path, "STAT")
+        self.tenure.probed["STAT"] = OpenStream(self._connection, "STAT", subject)
 
     def through(self, stream: str) -> int:
         """Up to which message a stream has to be read at the start of this run."""

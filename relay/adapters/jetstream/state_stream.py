@@ -41,7 +41,7 @@ class StateStream:
         subject = subjects.fence(self._path, STREAM)
         fence = await take_fence(self._connection, tenure, STREAM, subject, replaces=True)
         self._fenced = FencedPublisher(self._connection, fence, tenure)
-        tenure.publishers[STREAM] = self._fenced
+        tenure.probed[STREAM] = self._fenced
         values: dict[str, bytes] = {}
         erased: dict[str, int] = {}
 

@@ -127,7 +127,7 @@ class EmbeddedSpace:
         await follow_whole(self, interests, self._clock, tell)
 
     async def revision(self) -> str:
-        return self._position(await self._bucket.last_revision())
+        return self._position(await self._bucket.last_told(f"{_OBJECTS}.>"))
 
     async def list(
         self,
