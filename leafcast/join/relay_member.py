@@ -77,8 +77,6 @@ class RelayMember:
         self._settings = settings
         self._clock, self._dice = clock, dice
         self._runtime: NodeRuntime | None = None
-        # What this run wrote into the file of whom to believe at the parent.
-        self._believed = ""
         self._reach = ParentReach(clock.now().seconds)
 
     @property
@@ -170,9 +168,9 @@ class RelayMember:
         if not grant.authorities:
             return ParentRemote(grant.dialled, grant.seed)
         file = self.folder / AUTHORITIES_FILE
-        if grant.authorities != self._believed:
+        # A run that was active and is not any more may have left there what the grant says no more.
+        if not file.exists() or file.read_text(encoding="utf-8") != grant.authorities:
             atomic_write(file, grant.authorities)
-            self._believed = grant.authorities
         return ParentRemote(grant.dialled, grant.seed, authorities=file)
 
     def _listening(self) -> Listening:

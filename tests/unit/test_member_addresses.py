@@ -223,6 +223,10 @@ def test_a_relay_of_members_believes_at_its_parent_whom_it_was_granted(tmp_path)
     assert parent.authorities is not None
     assert Path(parent.authorities).read_text(encoding="utf-8") == "PEM"
     assert asdict(parent)["urls"] == grant.parents
+    # Taken as it was active, and not in the state of its node before another member was.
+    Path(parent.authorities).write_text("LATER", encoding="utf-8")
+    assert relay.neighbours().parent == parent
+    assert Path(parent.authorities).read_text(encoding="utf-8") == "PEM"
 
 
 class StopAfter:
