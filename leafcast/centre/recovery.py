@@ -25,6 +25,7 @@ from leafcast.members.layout import PortPool
 from leafcast.members.settings import FILE as MEMBER_FILE
 from leafcast.members.settings import MemberSettings, kept_member
 from leafcast.node.credentials.account_seeds import account_seeds
+from leafcast.node.credentials.kept_store import kept_store
 from relay.adapters.jetstream.jetstream_leader import until_led
 from relay.adapters.jetstream.stream_contents import stream_form
 from relay.adapters.jetstream.streams import last_message
@@ -33,6 +34,7 @@ from relay.adapters.server.guard import ProcessGuard
 from relay.adapters.server.leaf_address import LOOPBACK
 from relay.adapters.server.nats_config import Neighbours
 from relay.adapters.server.nats_server import EmbeddedServer
+from relay.adapters.server.store_key import check_key
 from relay.adapters.server.store_mark import kept_mark, mark_store
 from relay.ports import BusBroken, Clock, Dice
 from schemas.values.identity import NodePath
@@ -61,9 +63,10 @@ async def recover(place: DataDir, settings: MemberSettings, clock: Clock, dice: 
 
     Copies of its store are read, and nothing of it changes before all is there. Its next start
     makes the streams anew, and takes each space for one that lost some. Raises BusBroken,
-    BackupUnusable, OSError, and what a server raises that cannot start.
+    BackupUnusable, StoreKeyRefused, OSError, and what a server raises that cannot start.
     """
-    folder = place.node(NodePath())
+    folder, store = place.node(NodePath()), kept_store(place.folder).settings()
+    check_key(folder, store.key)
     seeds, kept = account_seeds(folder, dice), kept_mark(folder)
     assert kept is not None, "a member's server ran here"
     with tempfile.TemporaryDirectory(prefix="recovering-", dir=place.folder) as scratch:
@@ -74,7 +77,9 @@ async def recover(place: DataDir, settings: MemberSettings, clock: Clock, dice: 
                 at, neighbours = Path(scratch) / name, Neighbours(cluster=clusters[name])
                 shutil.copytree(folder / STORE, at / STORE)
                 mark_store(at, replace(kept, member=name))
-                server = EmbeddedServer(at, NodePath(), seeds, neighbours, guard=guard, clock=clock)
+                server = EmbeddedServer(
+                    at, NodePath(), seeds, neighbours, guard=guard, clock=clock, store=store
+                )
                 servers.append(await stack.enter_async_context(server))
             streams = streams_at(servers[0], seeds)
             for holder, stream in STREAMS:

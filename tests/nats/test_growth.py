@@ -13,7 +13,9 @@ from leafcast.centre.recovery import lone_survivor, recover
 from leafcast.data_dir import DataDir
 from leafcast.members.settings import MemberSettings, keep_member, kept_member
 from leafcast.node.credentials.account_seeds import keep_seeds
+from leafcast.node.credentials.kept_store import KeptStore, keep_store
 from relay.adapters.clock import SystemDice
+from relay.adapters.server.store_key import StoreKeyRefused
 from relay.core.effects import StoreOwn
 from schemas.records.records import SpaceMark, space_key
 from schemas.values import subjects
@@ -52,11 +54,13 @@ async def test_a_copy_lies_at_three_servers_and_no_space_counts_as_one_that_lost
     assert not (alone.place.folder / PENDING).exists()
 
 
-async def test_a_centre_goes_on_alone_with_what_one_of_its_members_stored(tmp_path):
-    place = DataDir(tmp_path / "m3")
+async def test_a_centre_goes_on_alone_with_what_one_of_its_members_stored_encrypted(tmp_path):
+    place, key_file = DataDir(tmp_path / "m3"), tmp_path / "store.key"
+    key_file.write_text("k" * 43)
+    kept = KeptStore(key_file)
     async with (
         Grove(tmp_path) as grove,
-        trio(grove, tmp_path / "trio") as members,
+        trio(grove, tmp_path / "trio", store=kept.settings()) as members,
         AsyncExitStack() as stack,
     ):
         await until_placed(members)
@@ -77,6 +81,10 @@ async def test_a_centre_goes_on_alone_with_what_one_of_its_members_stored(tmp_pa
     settings = MemberSettings(NodePath(), cluster, tuple(urls.values()), urls, keys, bytes(32))
     keep_member(place.folder, settings)
 
+    with pytest.raises(StoreKeyRefused, match="--store-key-file"):
+        await recover(place, lone_survivor(place), CLOCK, SystemDice())
+    assert not (place.folder / PENDING).exists()
+    keep_store(place.folder, kept)
     await recover(place, lone_survivor(place), CLOCK, SystemDice())
     assert kept_member(place.folder) is None
     assert (place.folder / OF_MEMBER / "jetstream").is_dir()

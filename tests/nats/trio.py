@@ -5,7 +5,7 @@ import os
 import signal
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from nats.aio.client import Client
@@ -14,6 +14,7 @@ from nats.errors import Error as NatsError
 from leafcast.members.layout import PortPool
 from relay.adapters.clock import SystemClock
 from relay.adapters.server.cluster_settings import ClusterSettings
+from relay.adapters.server.durability import DEFAULT_STORE, StoreSettings
 from relay.adapters.server.nats_config import AccountSeeds, Neighbours, ParentRemote
 from relay.adapters.server.nats_server import EmbeddedServer
 from relay.adapters.server.ports import PortTaken
@@ -35,6 +36,7 @@ class Trio:
     seeds: AccountSeeds
     folder: Path
     settings: Mapping[str, ClusterSettings]
+    store: StoreSettings = DEFAULT_STORE
     servers: dict[str, EmbeddedServer] = field(default_factory=dict)
 
     def url(self, *names: str) -> str:
@@ -50,6 +52,7 @@ class Trio:
             Neighbours(parent, cluster=self.settings[name]),
             guard=grove.guard,
             clock=SystemClock(),
+            store=self.store,
         )
         return self.servers[name]
 
@@ -76,21 +79,26 @@ def cluster_settings(folder: Path, **changed) -> dict[str, ClusterSettings]:
 
 @asynccontextmanager
 async def trio(
-    grove: Grove, folder: Path, path: str = "/", parent: ParentRemote | None = None
+    grove: Grove,
+    folder: Path,
+    path: str = "/",
+    parent: ParentRemote | None = None,
+    store: StoreSettings = DEFAULT_STORE,
 ) -> AsyncIterator[Trio]:
     """A node of three servers that have agreed on a leader; the grove is entered."""
     async with AsyncExitStack() as stack:
-        made = await _started(grove, folder, NodePath.parse(path), parent, stack)
+        wanted = Trio(NodePath.parse(path), new_seeds(), folder, {}, store)
+        made = await _started(grove, wanted, parent, stack)
         await until_led(made)
         yield made
 
 
 async def _started(
-    grove: Grove, folder: Path, path: NodePath, parent: ParentRemote | None, stack: AsyncExitStack
+    grove: Grove, wanted: Trio, parent: ParentRemote | None, stack: AsyncExitStack
 ) -> Trio:
     """Its servers, in the stack; with other ports where somebody else took one meanwhile."""
     for _ in range(PORT_ATTEMPTS_MAX):
-        made = Trio(path, new_seeds(), folder, cluster_settings(folder))
+        made = replace(wanted, settings=cluster_settings(wanted.folder), servers={})
         async with AsyncExitStack() as starting:
             try:
                 for name in NAMES:
@@ -99,7 +107,7 @@ async def _started(
                 continue
             await stack.enter_async_context(starting.pop_all())
             return made
-    raise AssertionError(f"each port for a trio in {folder} is taken at once by others")
+    raise AssertionError(f"each port for a trio in {wanted.folder} is taken at once by others")
 
 
 @asynccontextmanager
