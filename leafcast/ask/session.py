@@ -201,7 +201,10 @@ class Session:
             raise failed.exceptions[0] from None
 
     async def _watch_active(self, verb: str, put: _Put) -> None:
-        """Raise CallFailed once who is active was not so, or did not hear, as it was asked."""
+        """Raise CallFailed once who is active was not so, or did not hear, as it was asked.
+
+        So it does once nobody was active for as long as any question is waited for.
+        """
         while True:
             await self.clock.sleep(LOOK_SECONDS)
             # All are seconds: no clock of another machine is compared. They are taken before it
@@ -209,6 +212,10 @@ class Session:
             put_at = put.seconds
             asked = self.clock.now().seconds - put_at
             standing = await self._standing()
+            silent = standing.get("silentSeconds", 0.0)
+            if min(silent, asked) > CALL_SECONDS:
+                # A route to a machine without power stays open for a while, so it may be with that.
+                raise _none_active(verb, silent, is_taken=True)
             if standing.get("activeSeconds", asked) < asked:
                 why = "another member of the centre became active"
             elif standing.get("hearsSeconds", asked) < asked:

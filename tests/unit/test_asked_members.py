@@ -69,6 +69,15 @@ async def test_a_question_ends_that_was_lost_with_the_server_of_the_active_membe
         await opened(place, standing, never).call("apply")
 
 
+async def test_a_question_ends_where_nobody_is_active_for_long(place, monkeypatch):
+    monkeypatch.setattr(session, "CALL_SECONDS", 0.01)
+    said = "^no member is active since 60 s; whether apply was carried out is not known"
+    with pytest.raises(CallFailed, match=said):
+        await opened(place, {"role": "standby", "silentSeconds": 60.0}, never).call(
+            "apply", seconds=600.0
+        )
+
+
 @pytest.mark.parametrize(
     "standing",
     [
