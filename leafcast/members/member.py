@@ -42,7 +42,7 @@ from leafcast.node.member_forms import (
     VERSION,
 )
 from leafcast.node.options import ActiveMember
-from relay.adapters.jetstream.connection import Connection
+from relay.adapters.jetstream.connection import CLUSTER_ANSWER_SECONDS, Connection
 from relay.adapters.jetstream.fence import Tenure
 from relay.adapters.jetstream.jetstream_leader import until_led
 from relay.adapters.jetstream.lease_stream import LeaseKeeper, LeaseStream
@@ -141,7 +141,8 @@ class Member:
             )
             await stack.enter_async_context(server)
             label = f"leafcast {settings.path} {settings.name}"
-            connection = Connection(server.url, seeds.relay, label, "_INBOX.member")
+            url, again = server.url, CLUSTER_ANSWER_SECONDS
+            connection = Connection(url, seeds.relay, label, "_INBOX.member", again)
             await connection.open()
             stack.push_async_callback(connection.close)
             system = Connection(server.url, seeds.system, f"{label} system", "_INBOX.servers")

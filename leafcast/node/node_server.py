@@ -25,8 +25,9 @@ from leafcast.node.kept_store import STORE_LOOK_SECONDS, keep_store, left_to_oth
 from leafcast.node.known_children import KnownChildren
 from leafcast.node.options import Listening, NodeEnvironment, NodeIdentity
 from leafcast.node.redialling import Redialling
-from relay.adapters.jetstream.connection import Connection
+from relay.adapters.jetstream.connection import CLUSTER_ANSWER_SECONDS, Connection
 from relay.adapters.jetstream.fence import FencedPublisher, take_fence
+from relay.adapters.jetstream.jetstream_leader import until_led
 from relay.adapters.jetstream.stream_mending import mend_if_damaged
 from relay.adapters.server.external_server import ExternalServer, ServerPlace
 from relay.adapters.server.leaf_address import LeafAddress
@@ -215,9 +216,11 @@ class NodeServer:
             return None
         if bucket not in self._fenced:
             label, tenure = f"leafcast {self.path} {bucket}", world.member.tenure
-            connection = Connection(self.server.url, self.seeds.space, label, "_INBOX.fence")
+            url, seed, again = self.server.url, self.seeds.space, CLUSTER_ANSWER_SECONDS
+            connection = Connection(url, seed, label, "_INBOX.fence", again)
             await connection.open()
             self._closing.push_async_callback(connection.close)
+            await until_led(connection, world.clock, [stream_of(bucket)])
             await tenure.confirm()
             domain = self.path.domain
             await Bucket(connection.client, bucket, domain, Kept(world.replicas)).open()

@@ -24,7 +24,7 @@ ALONE_SECONDS, GONE_SECONDS = 4.5, 6.0
 """The same where no other member has heard of the holder since."""
 LOOKS_MIN = 4
 """So many answers of the stream's leader each of these times must hold."""
-LOOK_SECONDS, QUIET_LOOK_SECONDS, QUIET_SECONDS = 0.5, 0.25, 2.0
+LOOK_SECONDS, QUIET_LOOK_SECONDS, QUIET_SECONDS = 0.5, 0.1, 2.0
 """How often it is looked, and how often once it was silent for so long, or nobody answered."""
 CONFIRMED_SECONDS = 1.0
 """How old a renewal may be, from when it was sent, for what no fence holds back."""

@@ -18,7 +18,12 @@ from nats.errors import Error as NatsError
 from relay.adapters.jetstream.asks import AskLines
 from relay.adapters.jetstream.blobs import Blobs
 from relay.adapters.jetstream.child_reports import ChildReportsReader
-from relay.adapters.jetstream.connection import REQUEST_SECONDS, Connection, JetStreamRefused
+from relay.adapters.jetstream.connection import (
+    CLUSTER_ANSWER_SECONDS,
+    REQUEST_SECONDS,
+    Connection,
+    JetStreamRefused,
+)
 from relay.adapters.jetstream.copies import OwnCopies, read_copies
 from relay.adapters.jetstream.fence import Tenure
 from relay.adapters.jetstream.fenced_streams import FencedStreams
@@ -74,8 +79,6 @@ from schemas.reports.reports import Done
 from schemas.values import subjects
 from schemas.values.identity import ContentHash, NodePath
 from schemas.values.wire import decode
-
-CLUSTER_ANSWER_SECONDS = 2.0
 
 logger = logging.getLogger(__name__)
 

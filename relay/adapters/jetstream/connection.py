@@ -35,7 +35,7 @@ from schemas.values.refusals import CodecError
 
 CONNECT_SECONDS = 30.0
 RECONNECT_WAIT_SECONDS = 0.25
-REQUEST_SECONDS = 10.0
+REQUEST_SECONDS, CLUSTER_ANSWER_SECONDS = 10.0, 2.0
 NO_MESSAGE_FOUND, NO_STREAM = 10037, 10059
 NO_SUITABLE_PEERS = 10005
 """Codes with which JetStream refuses what asks for something that is not there."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from relay.adapters.jetstream.connection import Connection
+from relay.adapters.jetstream.connection import NO_STREAM, Connection, JetStreamRefused
 from relay.ports import BusBroken, Clock
 
 LED_SECONDS, ANSWER_SECONDS, LOOK_SECONDS = 30.0, 1.0, 0.25
@@ -12,13 +12,18 @@ LED_SECONDS, ANSWER_SECONDS, LOOK_SECONDS = 30.0, 1.0, 0.25
 
 
 async def until_led(connection: Connection, clock: Clock, streams: Iterable[str] = ()) -> None:
-    """Wait until JetStream answers, or each of these streams; raises BusBroken if not in time."""
+    """Wait until JetStream answers, or each of these streams that is there.
+
+    Raises BusBroken if not in time.
+    """
     until = clock.now().seconds + LED_SECONDS
     for verb in [f"STREAM.INFO.{stream}" for stream in streams] or ["INFO"]:
         while True:
             try:
                 await connection.api(verb, ANSWER_SECONDS)
             except BusBroken as error:
+                if isinstance(error, JetStreamRefused) and error.code == NO_STREAM:
+                    break
                 if clock.now().seconds > until:
                     raise BusBroken(
                         f"fewer than two members of this node reach each other ({error}): start "

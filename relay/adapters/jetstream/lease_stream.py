@@ -31,6 +31,11 @@ from schemas.values.identity import NodePath
 
 STREAM = "LEASE"
 ANSWER_SECONDS = 1.5
+ELECTION_ANSWER_SECONDS, PATIENT_LOOKS = 0.5, 4
+"""For whom nobody answered: what is asked before a leader is elected is answered never.
+
+So it is asked again sooner, but for one of so many looks, as a busy server may take longer.
+"""
 UNANSWERED_SECONDS = 0.2
 """Until the next renewal where one was not answered; without a leader that is told at once."""
 ASK_SECONDS = 1.0
@@ -53,14 +58,14 @@ class LeaseStream:
         self._replicas = replicas
         self._refusals = 0
 
-    async def look(self) -> LeaseSeen | None:
+    async def look(self, seconds: float = ANSWER_SECONDS) -> LeaseSeen | None:
         """What the stream's leader holds; None if none answered in time.
 
         The stream is made if there is none: a cluster that lost its memory may have lost it, too.
         """
         wanted = {"last_by_subj": subjects.lease(self._path, "*")}
         subject = f"$JS.API.STREAM.MSG.GET.{STREAM}"
-        answer = await self._request(subject, json.dumps(wanted).encode())
+        answer = await self._request(subject, json.dumps(wanted).encode(), seconds=seconds)
         if answer is None:
             return None
         try:
@@ -149,11 +154,15 @@ class LeaseStream:
         return f"$JS.API.STREAM.{verb}.{STREAM}", json.dumps(config).encode()
 
     async def _request(
-        self, subject: str, data: bytes, headers: dict[str, str] | None = None
+        self,
+        subject: str,
+        data: bytes,
+        headers: dict[str, str] | None = None,
+        seconds: float = ANSWER_SECONDS,
     ) -> Msg | None:
         client = self._connection.client
         try:
-            return await client.request(subject, data, timeout=ANSWER_SECONDS, headers=headers)
+            return await client.request(subject, data, timeout=seconds, headers=headers)
         except (NoRespondersError, TimeoutError):
             return None
         except (NatsError, OSError) as error:
@@ -179,6 +188,8 @@ class LeaseKeeper:
         self._clock = clock
         self._presence, self._hindrance = presence, ""
         self._answered_at, self._asked_at = self._now(), float("-inf")
+        # Looks since one was answered.
+        self._unanswered = 0
         self._wanted, self._renewed = asyncio.Event(), asyncio.Event()
 
     async def take(self) -> None:
@@ -236,7 +247,9 @@ class LeaseKeeper:
 
     async def _step(self) -> None:
         """Look, and write if that is due."""
-        seen = await self._stream.look()
+        is_patient = self._unanswered % PATIENT_LOOKS == 0
+        seen = await self._stream.look(ANSWER_SECONDS if is_patient else ELECTION_ANSWER_SECONDS)
+        self._unanswered = 0 if seen is not None else self._unanswered + 1
         if seen is None:
             self.lease.saw_nothing()
             await self._ask_members()

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 
 from relay.adapters.jetstream.connection import Connection
 from relay.adapters.jetstream.fence import FencedPublisher, Tenure, is_erased, take_fence
+from relay.adapters.jetstream.jetstream_leader import until_led
 from relay.adapters.jetstream.publish import REPLACES, Outgoing, header_lines
 from relay.adapters.jetstream.stream_reader import Stored, StreamDamaged, StreamReader
 from relay.adapters.jetstream.streams import make_stream
@@ -39,6 +40,7 @@ class StateStream:
     async def take(self, tenure: Tenure) -> dict[str, bytes]:
         """Be the one who writes from now on; all that others wrote. Raises BusBroken."""
         subject = subjects.fence(self._path, STREAM)
+        await until_led(self._connection, self._clock, [STREAM])
         fence = await take_fence(self._connection, tenure, STREAM, subject, replaces=True)
         self._fenced = FencedPublisher(self._connection, fence, tenure)
         tenure.probed[STREAM] = self._fenced

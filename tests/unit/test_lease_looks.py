@@ -1,0 +1,85 @@
+"""Who waits for the lease amid an election is soon there once it has ended."""
+
+from types import SimpleNamespace
+
+from relay.adapters.jetstream.connection import NO_STREAM, JetStreamRefused
+from relay.adapters.jetstream.jetstream_leader import until_led
+from relay.adapters.jetstream.lease_stream import (
+    ANSWER_SECONDS,
+    ELECTION_ANSWER_SECONDS,
+    PATIENT_LOOKS,
+    LeaseKeeper,
+)
+from relay.members.lease import GONE_SECONDS, LeaseNote, LeaseSeen, MemberLease
+from relay.ports import BusBroken
+
+LOST = LeaseSeen(7, LeaseNote("m1", "run", 3, "mark"))
+
+
+class Seconds:
+    """A clock that moves as it is slept, and as the stream lets who asks it wait."""
+
+    def __init__(self):
+        self.passed = 0.0
+
+    def now(self):
+        return SimpleNamespace(seconds=self.passed)
+
+    async def sleep(self, seconds):
+        self.passed += seconds
+
+
+class ElectingStream:
+    """What nobody leads until a time, and then holds the lease of a member that is gone."""
+
+    def __init__(self, clock, led_at):
+        self.clock, self.led_at = clock, led_at
+        self.waited, self.taken_at = [], 0.0
+
+    async def look(self, seconds=ANSWER_SECONDS):
+        if self.clock.passed >= self.led_at or not self.clock.passed:
+            return LOST
+        self.waited.append(seconds)
+        await self.clock.sleep(seconds)
+        return None
+
+    async def put(self, write):
+        self.taken_at = self.clock.passed
+        return 8
+
+
+async def test_the_lease_of_a_lost_member_is_taken_soon_after_an_election():
+    clock = Seconds()
+    stream = ElectingStream(clock, GONE_SECONDS + 2)
+
+    async def nobody_in_time():
+        await clock.sleep(0.5)
+        return []
+
+    presence = SimpleNamespace(look_at_others=nobody_in_time, clock_trouble=lambda: "")
+    await LeaseKeeper(stream, MemberLease("m2", "other"), clock, presence).take()
+    # The others are asked once more, and as many looks follow as it takes.
+    assert stream.taken_at - stream.led_at < 1.0
+    # One in some waits longer: a busy server is heard, too.
+    waits = [ELECTION_ANSWER_SECONDS] * PATIENT_LOOKS
+    waits[0] = ANSWER_SECONDS
+    assert stream.waited[:PATIENT_LOOKS] == waits
+
+
+class Asked:
+    def __init__(self, *answers):
+        self.answers = list(answers)
+
+    async def api(self, verb, seconds):
+        error = self.answers.pop(0)
+        if error is not None:
+            raise error
+
+
+async def test_a_stream_that_is_not_there_waits_for_no_leader():
+    there = Asked(BusBroken("no answer"), None)
+    await until_led(there, Seconds(), ["OWN"])
+    missing = Asked(JetStreamRefused("STREAM.INFO.KV_new", NO_STREAM, "stream not found"))
+    await until_led(missing, Seconds(), ["KV_new"])
+    assert not there.answers
+    assert not missing.answers
