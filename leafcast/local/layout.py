@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from itertools import chain
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from controllers.issuing.keys import CentreKeys, load_or_make_keys
 from controllers.issuing.nodes import NodeCredentials
@@ -20,7 +21,14 @@ from leafcast.node.credentials.certificates import IssuedCertificates
 from leafcast.node.credentials.files import keep_credentials
 from leafcast.node.credentials.node_certificate import FOLDER, NodeCertificate
 from leafcast.node.known_children import KnownChildren
-from leafcast.node.run_config import FILE, RunConfig, ServerForm, TlsForm, write_run_config
+from leafcast.node.run_config import (
+    FILE,
+    RunConfig,
+    ServerForm,
+    TlsForm,
+    write_run_config,
+    written_run_config,
+)
 from leafcast.pinned_roots import roots_form
 from leafcast.space_settings import CentreSpaces
 from relay.adapters.server.external_server import ExternalServer
@@ -28,6 +36,7 @@ from relay.adapters.server.nats_config import Neighbours
 from relay.adapters.server.nkey_pairs import entrance_pair, new_user_nkey
 from relay.atomic_file import make_folder
 from relay.ports import Dice
+from schemas.values.faults import Unusable
 from schemas.values.identity import NodePath, random_id
 
 CLIENT_PORT, LEAF_PORT = 4222, 7422
@@ -36,6 +45,40 @@ _TLS = TlsForm(
     key=Path(FOLDER, "key.pem"),
     authorities=Path(FOLDER, "authorities.pem"),
 )
+
+
+class LaidOutOtherwise(Unusable):
+    """A folder in which a tree lies that is not the one asked for; says what to do."""
+
+
+def check_laid_out(place: DataDir, host: str, spaces: CentreSpaces | None) -> None:
+    """Refuse to take what was written for another host of the centre, or for other spaces.
+
+    "" and None stand for any. Raises LaidOutOtherwise, and RunConfigRefused for a damaged file.
+    """
+    folder = place.node(NodePath())
+    file = folder / FILE
+    if not file.exists():
+        return
+    found = written_run_config(file)
+    former = urlsplit(found.server.leaf_url).hostname or ""
+    if host not in ("", former):
+        reason = f"it was laid out for host {former}, not {host}, and its nodes dial {former}"
+        remedy = f"say --host {former} (listen.host in the chart), or begin a tree in a new folder"
+        raise LaidOutOtherwise(place.folder, reason, remedy)
+    if spaces is not None and spaces != (kept := found.centre_spaces(folder)):
+        reason = f"it was laid out for {_named(kept)}, not for {_named(spaces)}"
+        remedy = (
+            f"name that one (hub.secret and hub.key in the chart), or first write the other one "
+            f"into workloads and inventory of {file}"
+        )
+        raise LaidOutOtherwise(place.folder, reason, remedy)
+
+
+def _named(spaces: CentreSpaces) -> str:
+    named = (*spaces.workloads, *spaces.inventory)
+    live = " with allow_live_cluster" if spaces.allow_live else ""
+    return ", ".join(dict.fromkeys(one.title for one in named)) + live
 
 
 class Layout:

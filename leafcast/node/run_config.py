@@ -231,6 +231,15 @@ def read_run_config(file: Path) -> RunConfig:
     return config
 
 
+def written_run_config(file: Path) -> RunConfig:
+    """What such a file says; nothing that it names has to be here. Raises RunConfigRefused."""
+    try:
+        (document,) = read_documents(file.read_text(encoding="utf-8"), str(file))
+        return RunConfig.model_validate(document.root)
+    except (OSError, InvalidManifest, ValueError) as error:
+        raise RunConfigRefused(file, " ".join(str(error).split())) from error
+
+
 def _rest(form: dict[str, Any], error: ValidationError) -> tuple[RunConfig, frozenset[str]]:
     """The file with others in the place of fields that are wrong, and which these are."""
     left, wrong = dict(form), set[str]()

@@ -50,7 +50,7 @@ from leafcast.node.credentials.account_seeds import account_seeds
 from leafcast.node.credentials.files import CredentialsUnusable, load_credentials
 from leafcast.node.credentials.kept_store import kept_store
 from leafcast.node.known_children import KnownChildren
-from leafcast.node.run_config import RunConfigRefused, read_run_config
+from leafcast.node.run_config import RunConfigRefused, read_run_config, written_run_config
 from leafcast.space_settings import EMBEDDED, CentreSpaces, SpaceSetting
 from relay.adapters.clock import SystemDice
 from relay.adapters.server.nkey_pairs import new_user_nkey
@@ -326,5 +326,8 @@ TARGETS = {
         RunConfigRefused,
         RUN,
         {**RUN, "edge": "perhaps", "workloads": [{"cluster": 1}]},
+    ),
+    "written-run": file(
+        "run.yaml", lambda at: written_run_config(at / "run.yaml"), RunConfigRefused, RUN
     ),
 }

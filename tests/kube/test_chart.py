@@ -12,6 +12,7 @@ import yaml
 
 from leafcast.cli.install_manifests import InstallOptions, manifests
 from leafcast.cli.main import cli
+from leafcast.cli.options.proxy import PROXY_VARIABLE
 from leafcast.local.kube_servers.binaries import cache_folder, named_folders
 from tests.kube.build import HELM3, HELM4
 
@@ -156,12 +157,29 @@ def test_a_values_file_with_a_typo_is_refused_by_its_name(helm, tmp_path, values
         ("role=centre,listen.certificateSecret=own", SYSTEM, "a relay alone"),
         ("role=relay,listen.authorities=true", SYSTEM, "listen.certificateSecret"),
         ("role=centre,listen.port=7522", SYSTEM, "7422"),
+        ("role=edge,join.proxy=http://me:word@p:3128", SYSTEM, "join.proxySecret"),
     ],
 )
 def test_what_no_role_can_be_is_refused_with_the_remedy(helm4, options, namespace, said):
     fine, words = helm4.run("template", "x", CHART, "-n", namespace, f"--set={options}")
     assert not fine
     assert said in words
+
+
+def test_an_edge_waits_a_day_for_its_approval_and_has_a_password_from_a_secret(helm4):
+    (program,) = pod(helm4.template("edge", "--set=join.proxySecret=way-out"))["spec"]["containers"]
+    probe = program["startupProbe"]
+    assert probe["periodSeconds"] * probe["failureThreshold"] == 86_400
+    (one,) = program["env"]
+    assert one["name"] == PROXY_VARIABLE
+    assert one["valueFrom"]["secretKeyRef"] == {"name": "way-out", "key": "proxy"}
+
+
+def test_a_centre_reaches_itself_by_its_service_whatever_children_call_it(helm4):
+    (alias,) = pod(helm4.template("centre", "--set=listen.host=c.example"))["spec"]["hostAliases"]
+    assert alias["hostnames"] == ["leafcast.leafcast-system.svc", "c.example"]
+    (alias,) = pod(helm4.template("centre"))["spec"]["hostAliases"]
+    assert alias["hostnames"] == ["leafcast.leafcast-system.svc"]
 
 
 @pytest.mark.parametrize("spaces", [(), ("shop", "till")])

@@ -23,3 +23,19 @@ def test_several_nodes_cannot_have_one_name(tmp_path):
     assert "--host" in done.output
     assert "--regions 0" in done.output
     assert not (tmp_path / "tree").exists()
+
+
+def test_another_host_or_other_spaces_than_a_tree_has_are_refused_by_name(tmp_path):
+    tree = tmp_path / "tree"
+    words = (tree, "--regions=0", "--host=a.example", "--workloads-kubeconfig=/hub/a")
+    assert layout(*words).exit_code == 0
+    written = (tree / "centre" / "node.yaml").read_bytes()
+    # Nothing that is named has to be there.
+    assert layout(*words).exit_code == 0
+    assert layout(tree, "--regions=0").exit_code == 0
+    other = layout(tree, "--regions=0", "--host=b.example")
+    assert f"{tree}: it was laid out for host a.example, not b.example" in str(other.exception)
+    assert "--host a.example (listen.host in the chart)" in str(other.exception)
+    hub = layout(*words[:-1], "--workloads-kubeconfig=/hub/b")
+    assert "it was laid out for /hub/a, the embedded space, not for /hub/b" in str(hub.exception)
+    assert (tree / "centre" / "node.yaml").read_bytes() == written

@@ -10,7 +10,7 @@ import click
 from leafcast.cli.options.spaces import spaces_options
 from leafcast.daemon.process import OTHERS
 from leafcast.data_dir import DataDir, DataDirUnusable
-from leafcast.local.layout import Layout
+from leafcast.local.layout import Layout, check_laid_out
 from leafcast.local.views import TreeShape
 from leafcast.space_settings import CentreSpaces
 from relay.adapters.clock import SystemClock, SystemDice
@@ -56,8 +56,9 @@ def layout(
     """Write the files of a whole tree to FOLDER, for containers or machines of your own.
 
     Each node gets a folder with nats.conf for its nats-server and node.yaml for `leafcast run`,
-    and secrets beside them. Where they are already, nothing changes. Files that spaces are named
-    by are looked for where the centre will run.
+    and secrets beside them. Where they are already, nothing changes, and another --host or other
+    spaces of the centre are refused. Files that spaces are named by are looked for where the centre
+    will run.
     """
     if _MARK not in host and regions:
         said = f"it needs {_MARK} in it, unless the centre is alone (--regions 0)"
@@ -70,6 +71,9 @@ def layout(
         raise click.BadParameter(said, param_hint="--store-key-variable")
     os.umask(OTHERS)
     place = DataDir(folder.absolute())
+    source = click.get_current_context().get_parameter_source("host")
+    is_said = source is not click.core.ParameterSource.DEFAULT
+    check_laid_out(place, host.format(node="centre") if is_said else "", spaces)
     try:
         nodes = Layout(
             place,

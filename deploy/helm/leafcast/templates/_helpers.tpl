@@ -38,7 +38,12 @@ leafcast.io/stays: "true"
 
 {{/* Where children dial in. */}}
 {{- define "leafcast.host" -}}
-{{- default (printf "%s.%s.svc" (include "leafcast.fullname" .) .Release.Namespace) .Values.listen.host -}}
+{{- default (include "leafcast.ownHost" .) .Values.listen.host -}}
+{{- end -}}
+
+{{/* The name of the Service in this cluster. */}}
+{{- define "leafcast.ownHost" -}}
+{{- printf "%s.%s.svc" (include "leafcast.fullname" .) .Release.Namespace -}}
 {{- end -}}
 
 {{/* The Secret with a certificate that is not of the tree's own authority; empty for none. */}}
@@ -77,13 +82,13 @@ readOnlyRootFilesystem: true
 capabilities: {drop: [ALL]}
 {{- end -}}
 
-{{/* What an API server would ask, and how long it may take: the program may wait for its approval for hours. */}}
+{{/* What an API server would ask, and how long it may take: the program may wait for its approval for a day. */}}
 {{- define "leafcast.probes" -}}
 startupProbe:
   httpGet: {path: /livez, port: health}
   periodSeconds: 5
   timeoutSeconds: 5
-  failureThreshold: 720
+  failureThreshold: 17280
 livenessProbe:
   httpGet: {path: /livez, port: health}
   timeoutSeconds: 5
@@ -96,6 +101,12 @@ readinessProbe:
 {{/* What no schema can say with its reason. */}}
 {{- define "leafcast.checks" -}}
 {{- $role := .Values.role -}}
+{{- if contains "@" .Values.join.proxy -}}
+{{- fail "join.proxy: whoever reads the Pod would read its password; write that URL under the key proxy of a Secret, and name the Secret in join.proxySecret" -}}
+{{- end -}}
+{{- if and .Values.join.proxy .Values.join.proxySecret -}}
+{{- fail "join.proxy, join.proxySecret: both name a proxy; leave out one of them" -}}
+{{- end -}}
 {{- if ne (int .Values.members) 1 -}}
 {{- fail (printf "members: %d: a node of three members does not run in Pods yet, as each member needs a token and an address of its own; leave members at 1, or run the three on machines: docs/trios.md" (int .Values.members)) -}}
 {{- end -}}
