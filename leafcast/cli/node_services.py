@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
-import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import wraps
 from pathlib import Path
 from typing import Any, cast
@@ -16,66 +14,79 @@ from leafcast.cli.options.common import Command
 from leafcast.join.invitation import Invitation, InvitationUnusable, invitation_of
 from leafcast.service.installed import Services, ServiceUnusable
 from leafcast.service.unit import NodeUnit, service_name
+from leafcast.service.unit_view import file_for, own_program, program_for
+from relay.claims.leases import EDGE_LEASE
 from schemas.values.identity import NodePath
 
 _FILES = ("--kubeconfig", "--store-key-file", "--tls-cert", "--tls-key", "--tls-ca")
 _NOT_TAKEN = ("--token", "--service", "--service-root")
 """They are in other words in the unit, or have no meaning there."""
 _ELSEWHERE = ("certificate-authority", "client-certificate", "client-key", "tokenFile")
-"""Fields of a kubeconfig that name further files."""
+"""Fields of a kubeconfig that name further files, if there is no such field with -data."""
+_PROGRAMS = ("exec", "auth-provider")
+"""Fields of its user that name a program."""
+ServiceCheck = Callable[[Invitation, Mapping[str, Any]], None]
+"""Raises for options, by their parameters, with which the node of an invitation does not run."""
 _SAID = (click.core.ParameterSource.COMMANDLINE, click.core.ParameterSource.ENVIRONMENT)
 
 
-def service_options(command: Command) -> Command:
-    """Have the command take --service: it then writes a service that joins as it would, itself."""
+def service_options(check: ServiceCheck) -> Callable[[Command], Command]:
+    """Have a command take --service: it then writes a service that joins as it would, itself.
 
-    @click.option(
-        "--service",
-        is_flag=True,
-        help="Write a systemd unit that joins with these options, and start it; as root.",
-    )
-    @click.option(
-        "--service-root",
-        type=click.Path(exists=True, file_okay=False, path_type=Path),
-        default="/",
-        metavar="DIR",
-        help="With --service: the file system to write it to, as of an image; nothing is started.",
-    )
-    @wraps(command)
-    def either(*, service: bool, service_root: Path, **given: Any) -> Any:
-        if service:
-            return install_service(click.get_current_context(), service_root)
-        if service_root != Path("/"):
-            raise click.UsageError("--service-root goes with --service")
-        return command(**given)
+    `check` is what the command would refuse as it starts.
+    """
 
-    return cast("Command", either)
+    def taking(command: Command) -> Command:
+        @click.option(
+            "--service",
+            is_flag=True,
+            help="Write a systemd unit that joins with these options, and start it; as root.",
+        )
+        @click.option(
+            "--service-root",
+            type=click.Path(exists=True, file_okay=False, path_type=Path),
+            default="/",
+            metavar="DIR",
+            help="With --service: the file system to write it to, as of an image; nothing is "
+            "started.",
+        )
+        @wraps(command)
+        def either(*, service: bool, service_root: Path, **given: Any) -> Any:
+            if service:
+                return install_service(click.get_current_context(), service_root, given, check)
+            if service_root != Path("/"):
+                raise click.UsageError("--service-root goes with --service")
+            return command(**given)
+
+        return cast("Command", either)
+
+    return taking
 
 
-def install_service(ctx: click.Context, root: Path) -> None:
+def install_service(
+    ctx: click.Context, root: Path, given: Mapping[str, Any], check: ServiceCheck
+) -> None:
     """Write the unit of the node that the command line is about, start it, and say what is next.
 
     Raises UsageError for what no unit can have, InvitationUnusable, and ServiceUnusable.
     """
-    source = str(ctx.params["source"])
-    invitation = invitation_of(source, ctx.params["token"], ctx.params["path"])
-    if ctx.params.get("data_dir"):
+    source = str(given["source"])
+    if given["data_dir"]:
         raise click.UsageError("--data-dir: a service has its own; leave it out")
+    invitation = invitation_of(source, given["token"], given["path"])
     if invitation is None:
         remedy = "name the file that `leafcast node add -o` wrote, or an address with a token"
         raise InvitationUnusable(source, "no service joins with it", remedy)
-    files = {option: str(Path(value).absolute()) for option, value in _named_files(ctx)}
-    if config := files.get("--kubeconfig"):
-        _check_kubeconfig(Path(config))
-    if urlsplit(ctx.params.get("proxy") or "").password:
-        remedy = "have the proxy let this machine in by its address, and leave the password out"
-        raise ServiceUnusable(
-            "--proxy", "every user of this machine reads what a unit says", remedy
-        )
-    services = Services(root)
+    check(invitation, given)
+    _check_cluster(given)
+    _check_password(given["proxy"])
+    services = Services(root.absolute())
+    files = {
+        option: file_for(services.root, option, Path(file)) for option, file in _named_files(ctx)
+    }
     unit = NodeUnit(
         invitation.path,
-        _program(),
+        program_for(services.root, own_program()),
         str(services.invitation_of(invitation.path)),
         (*_options(ctx), *_path_option(invitation)),
         files,
@@ -102,16 +113,6 @@ def _next(services: Services, unit: NodeUnit) -> str:
 def _path_option(invitation: Invitation) -> tuple[str, ...]:
     """The place, where the token does not say it."""
     return () if invitation.token.path is not None else ("--path", str(invitation.path))
-
-
-def _program() -> str:
-    """This program, absolute, as a service manager starts it."""
-    beside = Path(sys.executable).absolute().parent / "leafcast"
-    found = str(beside) if beside.exists() else shutil.which("leafcast")
-    if found is None:
-        remedy = "install Leafcast as a program, as in /opt/leafcast"
-        raise ServiceUnusable("leafcast", "the program is not in PATH", remedy)
-    return found
 
 
 def _options(ctx: click.Context) -> Iterator[str]:
@@ -143,35 +144,52 @@ def _said(ctx: click.Context) -> Iterator[click.Option]:
             yield option
 
 
-def _check_kubeconfig(file: Path) -> None:
-    """Refuse one that leads to further files: the service finds none of them."""
-    # PyYAML takes longer to load than most commands take.
-    from schemas.objects.yaml_documents import read_documents  # noqa: PLC0415
+def _check_cluster(given: Mapping[str, Any]) -> None:
+    """Refuse a cluster that the service would not reach, or would take from another edge."""
+    config, context = given["kubeconfig"], given["context"]
+    again = "" if config is None else f"--kubeconfig {config} "
+    if given["take_over"]:
+        reason = "the service would take the cluster from another edge at each start"
+        remedy = (
+            f"once the other edge is gone, `kubectl {again}-n leafcast-system delete lease "
+            f"{EDGE_LEASE}`, and leave it out"
+        )
+        raise ServiceUnusable("--take-over", reason, remedy)
+    if config is None:
+        if context:
+            reason = "a service does not see the file that kubectl takes"
+            raise ServiceUnusable("--context", reason, "name that file with --kubeconfig, too")
+        return
+    # Most commands need none of this, which takes long to load.
+    from relay.adapters.kubernetes.kubeconfig import Kubeconfig, read_access  # noqa: PLC0415
+    from relay.space_errors import SpaceError  # noqa: PLC0415
 
     try:
-        forms = [it.root for it in read_documents(file.read_text(encoding="utf-8"), str(file))]
-    except (OSError, ValueError) as error:
-        raise ServiceUnusable(
-            file, f"it cannot be read: {error}", "name another --kubeconfig"
-        ) from error
-    for name in _named(forms):
-        remedy = (
-            f"write one that holds all: kubectl --kubeconfig {file} config view --minify --flatten"
-        )
-        raise ServiceUnusable(
-            file, f"its field {name} names a file, which a service does not see", remedy
-        )
+        access = read_access(Kubeconfig(str(Path(config).expanduser()), context or ""))
+    except SpaceError as error:
+        raise ServiceUnusable("--kubeconfig", error.message, "or name another file") from error
+    for section in (access.cluster, access.user):
+        for name in _ELSEWHERE:
+            if section.get(name) and not section.get(f"{name}-data"):
+                reason = f"its field {name} names a file, which a service does not see"
+                remedy = (
+                    "write one that holds all: "
+                    f"kubectl --kubeconfig {config} config view --minify --flatten"
+                )
+                raise ServiceUnusable(config, reason, remedy)
+    if program := next((name for name in _PROGRAMS if access.user.get(name)), None):
+        reason = f"its user has {program}, a program that logs in as a person does"
+        remedy = "name one with the token or the certificate of an account for the edge"
+        raise ServiceUnusable(config, reason, remedy)
 
 
-def _named(form: object) -> Iterator[str]:
-    if isinstance(form, dict):
-        for key, value in form.items():
-            if key in _ELSEWHERE:
-                yield str(key)
-            yield from _named(value)
-    elif isinstance(form, list):
-        for item in form:
-            yield from _named(item)
+def _check_password(proxy: str) -> None:
+    """Refuse a proxy that lets in by one."""
+    if urlsplit(proxy).username:
+        remedy = "have the proxy let this machine in by its address, and leave the password out"
+        raise ServiceUnusable(
+            "--proxy", "every user of this machine reads what a unit says", remedy
+        )
 
 
 def service_of(services: Services, path: str | None) -> str:

@@ -70,12 +70,7 @@ def _words(file: Path) -> tuple[str, str] | None:
 def _invitation(source: str, said: str, text: str, path: str | None) -> Invitation:
     urls = tuple(said.split(","))
     for url in urls:
-        if not _is_address(url):
-            raise InvitationUnusable(url, "it is no address of a server", ADDRESSES)
-        parts = urlsplit(url)
-        if parts.scheme not in TLS_SCHEMES and not is_loopback(parts.hostname or ""):
-            reason = "it is in clear, and leads to another machine"
-            raise InvitationUnusable(url, reason, "write tls:// or wss://")
+        check_address(url)
     token = read_token(text)
     asked = NodePath.parse(path) if path else token.path
     if asked is None:
@@ -85,6 +80,16 @@ def _invitation(source: str, said: str, text: str, path: str | None) -> Invitati
         reason = f"the token is for {token.path}, not {asked}"
         raise InvitationUnusable(source, reason, "leave out --path, or ask for another token")
     return Invitation(urls, token, asked)
+
+
+def check_address(url: str) -> None:
+    """Raise InvitationUnusable for what is no address of a parent, or leads there in clear."""
+    if not _is_address(url):
+        raise InvitationUnusable(url, "it is no address of a server", ADDRESSES)
+    parts = urlsplit(url)
+    if parts.scheme not in TLS_SCHEMES and not is_loopback(parts.hostname or ""):
+        reason = "it is in clear, and leads to another machine"
+        raise InvitationUnusable(url, reason, "write tls:// or wss://")
 
 
 def _is_address(url: str) -> bool:

@@ -10,6 +10,7 @@ import re
 import resource
 import shutil
 import socket
+import ssl
 import subprocess
 import sys
 from collections.abc import Iterable, Sequence
@@ -18,6 +19,7 @@ from urllib.parse import urlsplit
 
 from leafcast.service.host_checks import Dialled, HostFacts
 from relay.adapters.server.process import server_binary
+from relay.adapters.server.upgrade_probe import connected, endpoint
 from relay.ports import Clock
 
 DIAL_SECONDS = 5.0
@@ -123,43 +125,23 @@ def _trouble_at(port: int) -> str:
 
 async def _dial(url: str, proxy: str, clock: Clock) -> Dialled:
     """Connect to an address, or through a proxy to it."""
-    parts = urlsplit(url)
-    host, port = parts.hostname or "", parts.port or _PORTS.get(parts.scheme, _NATS_PORT)
-    address, began = f"{host}:{port}", clock.now().seconds
-    through = urlsplit(proxy)
-    shown = f"{through.hostname}:{through.port or _PORTS.get(through.scheme, 80)}" if proxy else ""
-    trouble = ""
+    host, port = _end(url)
+    shown, began, trouble = endpoint(*_end(proxy)) if proxy else "", clock.now().seconds, ""
     try:
         async with asyncio.timeout(DIAL_SECONDS):
-            trouble = await (
-                _connect_through(through.hostname or "", through.port or 80, address)
-                if proxy
-                else _connect(host, port)
-            )
+            _, writer = await connected(host, port, proxy)
+            writer.transport.abort()
     except TimeoutError:
         trouble = f"nothing came back within {DIAL_SECONDS:g} s"
+    except ssl.SSLError as error:
+        trouble = f"the proxy shows no good certificate: {error.reason or error}"
     except OSError as error:
         # In its own words asyncio says less; what a name server says has no number.
         known = error.errno is not None and error.errno > 0
         trouble = os.strerror(error.errno or 0) if known else error.strerror or str(error)
-    return Dialled(address, clock.now().seconds - began, trouble, shown)
+    return Dialled(endpoint(host, port), clock.now().seconds - began, trouble, shown)
 
 
-async def _connect(host: str, port: int) -> str:
-    _, writer = await asyncio.open_connection(host, port)
-    writer.close()
-    return ""
-
-
-async def _connect_through(host: str, port: int, address: str) -> str:
-    """Why a proxy does not lead to an address; "" if it does."""
-    reader, writer = await asyncio.open_connection(host, port)
-    try:
-        writer.write(f"CONNECT {address} HTTP/1.1\r\nHost: {address}\r\n\r\n".encode())
-        await writer.drain()
-        line = (await reader.readline()).decode("latin-1").split(None, 2)
-    finally:
-        writer.close()
-    if len(line) > 1 and line[1].startswith("2"):
-        return ""
-    return f"the proxy says {' '.join(line[1:]).strip() or 'nothing'}"
+def _end(url: str) -> tuple[str, int]:
+    parts = urlsplit(url)
+    return parts.hostname or "", parts.port or _PORTS.get(parts.scheme, _NATS_PORT)

@@ -71,8 +71,14 @@ class Services:
             self._ask("daemon-reload")
         self._ask("enable", f"{unit.name}.service")
         if self.is_live:
-            # One that runs already has another start line now.
-            self._ask("restart", f"{unit.name}.service")
+            try:
+                # One that runs already has another start line now.
+                self._ask("restart", f"{unit.name}.service")
+            except ServiceUnusable as error:
+                # It would be tried every few seconds, also after the next start of the machine.
+                self._ask("disable", "--now", f"{unit.name}.service")
+                remedy = f"see `journalctl -u {unit.name}`; it is disabled until this runs again"
+                raise ServiceUnusable(unit.name, error.reason, remedy) from error
 
     def remove(self, name: str) -> None:
         """Stop the service, and take away its unit, its token and its state; what is gone is fine.

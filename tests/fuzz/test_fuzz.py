@@ -17,7 +17,6 @@ TARGETS = targets()
 CHANGES = 60
 RUNS, SECONDS_EACH, SECONDS_MAX = 1_000, 120, 500
 EXEMPT = {
-    "leafcast/cli/node_services.py::_check_kubeconfig": "the kubeconfig of who runs the command",
     "leafcast/service/host_facts.py::_file_system": "of the operating system",
     "leafcast/service/installed.py::Services.names": "it compares the first bytes",
     "leafcast/ui/app.py::_shell": "the page's own file",

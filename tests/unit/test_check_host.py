@@ -5,6 +5,7 @@ import socket
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from threading import Thread
 
 import pytest
 from click.testing import CliRunner
@@ -116,3 +117,47 @@ def test_a_port_that_is_taken_and_a_parent_that_is_not_there_are_failures(taken,
     assert code == 1
     assert found[f"nobody can listen at port {taken}"]["state"] == "failure"
     assert found[f"127.0.0.1:{nobody} does not answer"]["cause"] == "Connection refused"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("wss://h.example:x",), "it is no address of a server"),
+        (("wss:///leaf",), "it is no address of a server"),
+        (("foo://127.0.0.1",), "it is no address of a server"),
+        (("nats://h.example",), "it is in clear"),
+        (("wss://h.example", "--proxy", "proxy:3128"), "as in http://proxy.example:3128"),
+        (("wss://h.example", "--proxy", "http://p:x"), "as in http://proxy.example:3128"),
+        (("wss://h.example", "--proxy", "http://me@p:3128"), "both name and password"),
+        (("tls://h.example", "--proxy", "http://p:3128"), "only WebSockets go through one"),
+    ],
+)
+def test_what_no_server_dials_is_refused_by_its_rule(words, said):
+    done = CliRunner().invoke(cli, ["check-host", *words])
+    assert done.exit_code in (1, 2)
+    assert not isinstance(done.exception, ValueError)
+    assert said in done.output + str(done.exception)
+
+
+def test_a_proxy_is_asked_as_a_server_asks_it_and_quoted(tmp_path):
+    heads = []
+
+    def refuse(server):
+        caller, _ = server.accept()
+        with closing(caller), caller.makefile("rb") as lines:
+            heads.extend(iter(lines.readline, b"\r\n"))
+            caller.sendall(b"HTTP/1.1 403 Not there\r\n\r\n")
+
+    with closing(socket.create_server(("127.0.0.1", 0))) as server:
+        way = f"127.0.0.1:{server.getsockname()[1]}"
+        proxy = Thread(target=refuse, args=(server,))
+        proxy.start()
+        words = ("--proxy", f"http://me:p%40ss@{way}", "wss://[::1]/leaf")
+        code, found = check_host("--data-dir", tmp_path, *words)
+        proxy.join()
+    assert code == 1
+    assert found[f"[::1]:443 does not answer through {way}"]["cause"] == (
+        "the proxy says 403 Not there"
+    )
+    assert heads[0] == b"CONNECT [::1]:443 HTTP/1.1\r\n"
+    assert b"Proxy-Authorization: Basic bWU6cEBzcw==\r\n" in heads

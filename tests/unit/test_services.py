@@ -9,13 +9,16 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import yaml
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
 from leafcast.cli.main import cli
-from leafcast.service.installed import INVITATIONS, STATE, UNITS, Services
+from leafcast.service import installed
+from leafcast.service.installed import INVITATIONS, STATE, UNITS, Services, ServiceUnusable
 from leafcast.service.unit import HARDENING, WATCHDOG_SECONDS, NodeUnit, quoted
+from leafcast.service.unit_view import HIDDEN, file_for, own_program, program_for
 from leafcast.service.watchdog import ServiceManager, attended
 from schemas.enrolment.tokens import Token
 from schemas.values.identity import NodePath
@@ -42,9 +45,28 @@ def invitation(tmp_path):
 
 @pytest.fixture
 def image(tmp_path):
+    """A system with the program where a package lays it."""
     folder = tmp_path / "image"
-    (folder / "etc").mkdir(parents=True)
+    for name in ("etc", "opt/leafcast/bin"):
+        (folder / name).mkdir(parents=True)
+    (folder / "opt/leafcast/bin/leafcast").touch()
     return folder
+
+
+def kubeconfig(folder, context="a b", **user):
+    """A file of that system, with one context."""
+    file = folder / "etc" / "store 7.kubeconfig"
+    file.write_text(
+        yaml.safe_dump(
+            {
+                "clusters": [{"name": "c", "cluster": {"server": "https://store-7"}}],
+                "users": [{"name": "u", "user": {"token": "t", **user}}],
+                "current-context": context,
+                "contexts": [{"name": context, "context": {"cluster": "c", "user": "u"}}],
+            }
+        )
+    )
+    return file
 
 
 def leafcast(*words):
@@ -94,8 +116,7 @@ def test_our_units_are_hardened_and_watched_as_those_that_are_written(unit):
 
 def test_a_service_is_written_as_systemd_takes_it_and_enabled(invitation, image, tmp_path):
     need_systemd("systemctl")
-    config = tmp_path / "store 7.kubeconfig"
-    config.write_text("{clusters: [{name: a, cluster: {server: 'https://a'}}]}")
+    config = kubeconfig(image)
     code, said = leafcast(
         *("join", invitation, "--service", "--service-root", image),
         *("--kubeconfig", config, "--context", "a b", "--durability", "disk"),
@@ -104,11 +125,12 @@ def test_a_service_is_written_as_systemd_takes_it_and_enabled(invitation, image,
     text = unit_of(image)
     assert judged(tmp_path, text)[:3] == (0, "", 0)
     line = next(line for line in text.splitlines() if line.startswith("ExecStart="))
+    assert line.startswith("ExecStart=/opt/leafcast/bin/leafcast ")
     assert line.endswith(
         f"join ${{CREDENTIALS_DIRECTORY}}/join --data-dir %S/leafcast/{NAME}/node "
         '--context "a b" --durability disk --kubeconfig ${CREDENTIALS_DIRECTORY}/kubeconfig'
     )
-    assert f"LoadCredential=kubeconfig:{config}\n" in text
+    assert "LoadCredential=kubeconfig:/etc/store 7.kubeconfig\n" in text
     kept = image / INVITATIONS / f"{NAME}.join"
     assert kept.read_text() == invitation.read_text()
     assert kept.stat().st_mode & 0o777 == 0o600
@@ -184,23 +206,74 @@ def test_a_unit_of_someone_else_stays(invitation, image):
     assert Services(image).names() == []
 
 
+ACCOUNT, TAKEN = "name one with the token", "kubectl --kubeconfig C -n leafcast-system delete lease"
+
+
 @pytest.mark.parametrize(
-    ("more", "said"),
+    ("user", "more", "said"),
     [
-        (("--data-dir", "x"), "a service has its own"),
-        (("--proxy", "http://a:b@proxy:3128"), "every user of this machine reads"),
-        (("--kubeconfig", "split"), "its field client-key names a file"),
+        ({}, ("--data-dir", "x"), "a service has its own"),
+        ({}, ("--proxy", "http://a:b@proxy:3128"), "every user of this machine reads"),
+        ({"client-key": "store 7.kubeconfig"}, ("-C",), "its field client-key names a file"),
+        ({"exec": {"command": "login"}}, ("-C",), ACCOUNT),
+        ({"auth-provider": {"name": "oidc"}}, ("-C",), ACCOUNT),
+        ({}, ("-C", "--take-over"), TAKEN),
+        ({}, ("-C", "--context", "b"), 'context "b" does not exist'),
+        ({}, ("--context", "a b"), "name that file with --kubeconfig"),
+        ({}, ("-C", "--simulated"), "name one of them"),
+        ({}, ("--kubeconfig", "here"), "so that system does not have it"),
+        ({}, ("--proxy", "proxy:3128"), "as in http://proxy.example:3128"),
+        ({}, ("--member-host", "a.example"), "goes with the token of a member"),
     ],
 )
 def test_what_no_service_can_have_is_refused_before_anything_is_written(
-    invitation, image, tmp_path, monkeypatch, more, said
+    image, tmp_path, monkeypatch, user, more, said
 ):
+    file = tmp_path / "web.join"
+    file.write_text(f"wss://centre.example/leaf {TOKEN.text}")
+    config = kubeconfig(image, "a b", **user)
+    words = [word for one in more for word in (("--kubeconfig", config) if one == "-C" else (one,))]
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "split").write_text("{users: [{name: a, user: {client-key: /root/key}}]}")
-    code, words = leafcast("join", invitation, "--service", "--service-root", image, *more)
+    shutil.copy(config, "here")
+    before = {*image.rglob("*")}
+    code, told = leafcast("join", file, "--service", "--service-root", image, *words)
     assert code in (1, 2)
-    assert said in words
-    assert [*image.rglob("*")] == [image / "etc"]
+    assert said in told.replace(str(config), "C")
+    assert {*image.rglob("*")} == before
+
+
+def test_a_service_starts_no_program_that_it_does_not_see(image):
+    package = Path("/opt/leafcast/lib/leafcast")
+    assert program_for(Path("/"), (Path("/opt/x/leafcast"), package)) == "/opt/x/leafcast"
+    for hidden in HIDDEN:
+        with pytest.raises(ServiceUnusable, match="install it elsewhere: python3 -m venv"):
+            program_for(Path("/"), (Path("/usr/local/bin/leafcast"), hidden / "you" / "python3"))
+    (image / "opt/leafcast/bin/leafcast").unlink()
+    (image / "usr/bin").mkdir(parents=True)
+    (image / "usr/bin/leafcast").symlink_to("/opt/leafcast/bin/leafcast")
+    assert program_for(image, own_program()) == "/usr/bin/leafcast"
+    (image / "usr/bin/leafcast").unlink()
+    with pytest.raises(ServiceUnusable, match="install Leafcast in that image first"):
+        program_for(image, own_program())
+
+
+def test_a_service_names_no_file_that_is_gone_at_the_next_start():
+    assert file_for(Path("/"), "--tls-key", Path("/home/you/key.pem")) == "/home/you/key.pem"
+    with pytest.raises(ServiceUnusable, match="keep it elsewhere, as in /etc/leafcast"):
+        file_for(Path("/"), "--tls-key", Path("/run/key.pem"))
+
+
+def test_a_service_that_does_not_start_is_disabled_again(tmp_path, monkeypatch):
+    asked, program = tmp_path / "asked", tmp_path / "systemctl"
+    program.write_text(f'#!/bin/sh\necho "$@" >> {asked}\ntest "$1" != restart\n')
+    program.chmod(0o755)
+    monkeypatch.setattr(installed, "SYSTEMCTL", str(program))
+    monkeypatch.setattr(Services, "is_live", True)
+    unit = NodeUnit(TOKEN.path, "/opt/leafcast/bin/leafcast", "/etc/leafcast/nodes/x.join")
+    with pytest.raises(ServiceUnusable, match=f"journalctl -u {NAME}.*it is disabled until this"):
+        Services(tmp_path).install(unit, "tls://a b")
+    last, before = asked.read_text().splitlines()[:-3:-1]
+    assert (before, last) == (f"restart {NAME}.service", f"disable --now {NAME}.service")
 
 
 @given(st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Cs")), max_size=20))

@@ -8,11 +8,16 @@ from pathlib import Path
 import click
 
 from leafcast.cli.commands.doctor import doctor_form, doctor_view
-from leafcast.cli.commands.join import PROXY_VARIABLE
+from leafcast.cli.options.proxy import PROXY_VARIABLE, check_way_out
 from leafcast.cli.printing import print_view
 from leafcast.data_dir import DataDir
 from leafcast.doctor.findings import exit_code
-from leafcast.join.invitation import TOKEN_VARIABLE, InvitationUnusable, invitation_of
+from leafcast.join.invitation import (
+    TOKEN_VARIABLE,
+    InvitationUnusable,
+    check_address,
+    invitation_of,
+)
 from leafcast.service.host_checks import host_checks
 from leafcast.service.host_facts import host_facts
 from leafcast.signals import run_until_signal
@@ -63,10 +68,9 @@ def check_host(
     used up: it connects, and says nothing. Each failure has its cause and a remedy. Exit code 1 if
     something failed; warnings do not count.
     """
-    folder = DataDir.at(data_dir).folder
-    found = host_checks(
-        run_until_signal(host_facts(folder, ports, _urls(source), proxy, SystemClock()))
-    )
+    folder, urls = DataDir.at(data_dir).folder, _urls(source)
+    check_way_out(proxy, urls)
+    found = host_checks(run_until_signal(host_facts(folder, ports, urls, proxy, SystemClock())))
     if output == "json":
         click.echo(json.dumps(doctor_form(found), indent=2))
     else:
@@ -80,7 +84,10 @@ def _urls(source: str | None) -> tuple[str, ...]:
     if source is None:
         return ()
     if "://" in source:
-        return tuple(source.split(","))
+        urls = tuple(source.split(","))
+        for url in urls:
+            check_address(url)
+        return urls
     invitation = invitation_of(source, None, None)
     if invitation is None:
         remedy = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -19,6 +19,7 @@ from leafcast.cli.options.kubernetes import (
     kubeconfig_option,
     take_over_option,
 )
+from leafcast.cli.options.proxy import PROXY_VARIABLE, check_way_out
 from leafcast.cli.options.serving import health_options, listen_options
 from leafcast.cli.options.store import StoreOptions, store_options
 from leafcast.daemon.logs import log_format_option, set_up_logs
@@ -59,7 +60,6 @@ from leafcast.space_settings import SIMULATED, SpaceSetting
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.server.durability import StoreSettings
 
-PROXY_VARIABLE = "LEAFCAST_PROXY"
 _ON_COMMAND_LINE = click.core.ParameterSource.COMMANDLINE
 _READABLE_BY_OTHERS = (
     "Note: other users of this machine can read a token on a command line; they read none in "
@@ -75,6 +75,18 @@ def _tell_who_reads(ctx: click.Context, param: click.Parameter, token: str | Non
     if param.name and ctx.get_parameter_source(param.name) is _ON_COMMAND_LINE:
         click.echo(_READABLE_BY_OTHERS, err=True)
     return token
+
+
+def _check_for_service(invited: Invitation, given: Mapping[str, Any]) -> None:
+    """Refuse what the service would refuse at each start: UsageError, InvitationUnusable."""
+    named = _named(given["kubeconfig"], given["context"], simulated=given["simulated"])
+    listens, member_host, proxy = given["listens"], given["member_host"], given["proxy"]
+    if invited.token.member:
+        _reach(member_host, listens, named, proxy, take_over=given["take_over"])
+        return
+    # It learns only as it joins whether it is a relay.
+    _check_listens(listens, member_host, is_relay=True)
+    check_way_out(proxy, invited.urls)
 
 
 @click.command()
@@ -120,7 +132,7 @@ def _tell_who_reads(ctx: click.Context, param: click.Parameter, token: str | Non
 @store_options
 @log_format_option
 @health_options
-@service_options
+@service_options(_check_for_service)
 def join(  # noqa: PLR0913, PLR0917 - click passes options by name
     source: str,
     token: str | None,
@@ -215,6 +227,7 @@ def _granted(
     again: str,
 ) -> tuple[Path, KeptGrant]:
     """The folder of the node of a token, and what it was granted now, or at an earlier start."""
+    check_way_out(proxy, invited.urls)
     folder = (data_dir or folder_of_token(invited.token, invited.path)).absolute()
     requester = JoinRequester(
         invited.urls,

@@ -6,7 +6,7 @@ An installed Leafcast has the templates beside this module, a checkout has them 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -237,17 +237,30 @@ def _dialled(url: str) -> str:
     return parts._replace(netloc=at, path=parts.path.rstrip("/")).geturl()
 
 
+def check_proxy(proxy: str, urls: Sequence[str]) -> None:
+    """Raise BadServerSettings for a way out to these URLs that a server refuses, or goes past."""
+    if other := next((url for url in urls if urlsplit(url).scheme not in WEB_PORTS), None):
+        # The server would dial it past the proxy, and say nothing of that.
+        rule = f"only WebSockets go through one: leave it out, or dial wss:// and not {other}"
+        raise BadServerSettings("proxy", rule)
+    rule = "it is an HTTP proxy, as in http://proxy.example:3128"
+    try:
+        parts = urlsplit(proxy)
+        port = parts.port
+    except ValueError as error:
+        raise BadServerSettings("proxy", rule) from error
+    if parts.scheme not in ("http", "https") or not parts.hostname or port == 0:
+        raise BadServerSettings("proxy", rule)
+    if bool(parts.username) != bool(parts.password):
+        raise BadServerSettings("proxy", "write both name and password, or none of them")
+
+
 def _proxy(parent: ParentRemote) -> str:
     """The way out; the server wants name and password apart."""
     if not parent.proxy:
         return ""
-    if other := next((url for url in parent.urls if urlsplit(url).scheme not in WEB_PORTS), None):
-        # The server would dial it past the proxy, and say nothing of that.
-        rule = f"only WebSockets go through one: leave it out, or dial wss:// and not {other}"
-        raise BadServerSettings("proxy", rule)
+    check_proxy(parent.proxy, parent.urls)
     parts = urlsplit(parent.proxy)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise BadServerSettings("proxy", "it is an HTTP proxy, as in http://proxy.example:3128")
     at = _quotable("proxy", parts.netloc.rpartition("@")[2])
     said = [f'url: "{parts.scheme}://{at}"']
     if parts.username:

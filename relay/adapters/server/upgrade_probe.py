@@ -13,8 +13,17 @@ from relay.adapters.server.link_trouble import NO_WEBSOCKET
 
 PROBE_SECONDS = 5.0
 LINE_BYTES_MAX = 1024
-_UPGRADED = "101"
+_UPGRADED, _CONNECTED = "101", "200"
 _KEY = "bGVhZmNhc3QgaXMgaGVyZQ=="
+Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+class ProxyRefused(OSError):
+    """A proxy does not lead there; `status` is what it says, as in `403 Forbidden`, or ""."""
+
+    def __init__(self, status: str) -> None:
+        super().__init__(f"the proxy says {status or 'nothing'}")
+        self.status = status
 
 
 async def cause_at(urls: Sequence[str], cause: str, remedy: str, proxy: str = "") -> str:
@@ -49,10 +58,12 @@ async def refusal_of(url: str, proxy: str = "") -> str:
         "Sec-WebSocket-Version: 13",
         f"Sec-WebSocket-Key: {_KEY}",
     ]
-    with suppress(OSError, TimeoutError, ValueError, EOFError, asyncio.LimitOverrunError):
+    with suppress(OSError, TimeoutError, ValueError, EOFError):
         async with asyncio.timeout(PROBE_SECONDS):
-            reader, writer = await _connected(parts.hostname or "", port, context, proxy)
+            reader, writer = await connected(parts.hostname or "", port, proxy)
             try:
+                if context is not None:
+                    await writer.start_tls(context, server_hostname=parts.hostname)
                 writer.write(("\r\n".join(lines) + "\r\n\r\n").encode())
                 said = (await reader.readline())[:LINE_BYTES_MAX].decode(errors="replace")
             finally:
@@ -62,26 +73,40 @@ async def refusal_of(url: str, proxy: str = "") -> str:
     return ""
 
 
-async def _connected(
-    host: str, port: int, context: ssl.SSLContext | None, proxy: str
-) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """A connection, through the HTTP proxy if one is named; raises OSError or ValueError."""
+async def connected(host: str, port: int, proxy: str = "") -> Streams:
+    """A connection, through the HTTP proxy if one is named, as a nats-server makes it.
+
+    Raises ProxyRefused, or any other OSError.
+    """
     if not proxy:
-        return await asyncio.open_connection(host, port, ssl=context)
+        return await asyncio.open_connection(host, port)
     way = urlsplit(proxy)
     secured = way.scheme == "https"
     at = way.port or (443 if secured else 80)
     reader, writer = await asyncio.open_connection(way.hostname, at, ssl=secured or None)
-    there = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    there = endpoint(host, port)
     lines = [f"CONNECT {there} HTTP/1.1", f"Host: {there}"]
     if way.username:
         known = f"{unquote(way.username)}:{unquote(way.password or '')}".encode()
         lines.append(f"Proxy-Authorization: Basic {b64encode(known).decode()}")
     writer.write(("\r\n".join(lines) + "\r\n\r\n").encode())
-    said = await reader.readuntil(b"\r\n\r\n")
-    if b" 200" not in said.partition(b"\r\n")[0]:
+    said = await _head(reader)
+    if said.split(" ", 1)[0] != _CONNECTED:
         writer.transport.abort()
-        raise ConnectionRefusedError
-    if context is not None:
-        await writer.start_tls(context, server_hostname=host)
+        raise ProxyRefused(said)
     return reader, writer
+
+
+async def _head(reader: asyncio.StreamReader) -> str:
+    """The status of an answer whose head ends here; "" if it is none."""
+    try:
+        head = await reader.readuntil(b"\r\n\r\n")
+    except (EOFError, asyncio.LimitOverrunError):
+        return ""
+    line = head.partition(b"\r\n")[0][:LINE_BYTES_MAX].decode(errors="replace")
+    return line.partition(" ")[2].strip()
+
+
+def endpoint(host: str, port: int) -> str:
+    """Both as one writes them: `[::1]:443`."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
