@@ -11,6 +11,7 @@ SEEDS ?= 500
 LONG_SEEDS := tiny:1200 small:400 rolling:300 wide:40 deep:25
 SECONDS ?= 20
 CHART_PAGE := deploy/helm/leafcast/README.md
+KEYRING := /usr/share/keyrings/debian-archive-keyring.gpg
 PIP   := $(BIN)/python -m pip --disable-pip-version-check
 
 # A Python that is new enough and can make virtual environments; PYTHON=... is tried first.
@@ -26,7 +27,7 @@ BENCHES := cost latency fanout durable forwarding restart reduction snapshot aud
 FAST = --hypothesis-profile brief -m 'not nats and not slow and not docker and not long' $(FAST_TESTS)
 FAST_TESTS := $(wildcard tests/unit tests/property tests/contract tests/conformance)
 
-.PHONY: help setup demo test long check coverage simulate fuzz bench kube docs dist
+.PHONY: help setup demo test long check coverage simulate fuzz bench kube docs dist deb
 
 help: ## list these targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | \
@@ -81,12 +82,17 @@ docs: $(VENV)/.installed-dev ## write docs/commands.md, manual pages, tables of 
 	$(BIN)/python -m tests.metrics_page
 	$(BIN)/python -m tests.chart_page > $(CHART_PAGE).new && mv $(CHART_PAGE).new $(CHART_PAGE)
 
-dist: $(VENV)/.installed-dev ## build wheel, sdist and their SBOM into dist/: of one commit always the same bytes
+dist: $(VENV)/.installed-dev ## build wheel, sdist, their SBOM, and Debian packages into dist/
 	@rm -rf dist
 	SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct)} \
 	  $(BIN)/python -m build --no-isolation --outdir dist .
 	$(BIN)/twine check --strict dist/*
 	$(BIN)/python -m tests.bills dist
+	@if [ -e $(KEYRING) ] && command -v apt-get >/dev/null; then $(MAKE) --no-print-directory deb; \
+	  else echo 'NO DEBIAN PACKAGES: they need apt-get and debian-archive-keyring' >&2; fi
+
+deb: $(VENV)/.installed-dev ## build Debian packages from the wheel in dist/ (5 min), ARCH=amd64 for one
+	$(BIN)/python -m tests.debian_package $(ARCH)
 
 # Figures are of two cores that have nothing else to do.
 begins = date +%s >$(VENV)/.began-$@; echo 'make $@ takes up to $(1) on two cores.' >&2

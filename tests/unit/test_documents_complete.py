@@ -30,6 +30,7 @@ RUN_ELSEWHERE = {
     "make test": ".ci/run",
     "make kube": "tests/kube/test_build.py",
     "make dist": "tests/e2e/test_packages.py",
+    "apt install ./dist/leafcast_*_amd64.deb": "tests/docker/test_debian_package.py",
     **dict.fromkeys(
         (
             f"helm install {name} deploy/helm/leafcast -n leafcast-system --create-namespace "

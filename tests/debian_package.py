@@ -1,0 +1,239 @@
+"""Debian packages for amd64 and arm64, of the wheel and the lock file: `make deb` writes them.
+
+All lies below /opt/leafcast: an interpreter, relocatable and not Debian's own, and a virtual
+environment on it. So dpkg knows each file, nothing is fetched or run at installation but what makes
+the user, and a new release of Debian with another Python changes nothing. The interpreter is the
+one of Debian SUITE; the libraries that it stands on are those of the system, which Debian mends.
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+
+from installer import install
+from installer.destinations import SchemeDictionaryDestination
+from installer.sources import WheelFile
+
+ROOT = Path(__file__).resolve().parents[1]
+LOCK = ROOT / "deploy" / "requirements.txt"
+SHARE = ROOT / "deploy" / "share"
+UNITS = ROOT / "deploy" / "systemd"
+MACHINES = {"amd64": "x86_64", "arm64": "aarch64"}
+"""Each architecture as Debian and as wheels call it."""
+SUITE, PYTHON = "bookworm", "3.11"
+"""The oldest Debian that the packages are for, and its interpreter; it runs on later ones, too."""
+HOME = Path("opt/leafcast")
+_MIRROR = "http://deb.debian.org/debian"
+_KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
+_LIBRARY = Path("lib") / f"python{PYTHON}"
+_SITE = HOME / _LIBRARY / "site-packages"
+_INTERPRETER = (
+    f"python{PYTHON}-minimal",
+    f"libpython{PYTHON}-minimal",
+    f"libpython{PYTHON}-stdlib",
+)
+# Nothing of ours needs them, and some need libraries that no small machine has.
+_LEFT_OUT = ("_curses", "_curses_panel", "_dbm", "_crypt", "nis", "readline", "_sqlite3")
+_PARTS_LEFT_OUT = ("ensurepip", "lib2to3", "idlelib", "pydoc_data", "sqlite3", "sitecustomize.py")
+# What is built for an older C library runs on a newer one; Debian 12 has 2.36.
+_PLATFORMS = (*(f"manylinux_2_{minor}" for minor in range(36, 4, -1)), "manylinux2014")
+# Pure Python that is published as a source package only.
+_SOURCES = ("nkeys",)
+_PROGRAMS = ("leafcast", "kubectl-leafcast")
+_COMPLETIONS = {
+    "bash-completion/completions": "bash-completion/completions",
+    "zsh/site-functions": "zsh/vendor-completions",
+    "fish/vendor_completions.d": "fish/vendor_completions.d",
+}
+
+
+def _run(*words: object) -> None:
+    subprocess.run(tuple(map(str, words)), check=True, stdout=subprocess.DEVNULL)
+
+
+def fetch_wheels(arch: str, folder: Path) -> None:
+    """The wheels of the lock file for this architecture, by their hashes."""
+    pip = (sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check")
+    platforms = [word for one in _PLATFORMS for word in ("--platform", f"{one}_{MACHINES[arch]}")]
+    form = ("--python-version", PYTHON, "--only-binary", ":all:", "--no-deps")
+    form = (*form, *(word for name in _SOURCES for word in ("--no-binary", name)))
+    what = ("--require-hashes", "--requirement", LOCK)
+    _run(*pip, "download", "--dest", folder, *form, *platforms, *what)
+    for source in folder.glob("*.tar.gz"):
+        _run(*pip, "wheel", "--no-deps", "--wheel-dir", folder, source)
+        source.unlink()
+
+
+def fetch_interpreter(arch: str, folder: Path) -> Path:
+    """The interpreter of this architecture, unpacked in a folder of its own: bin/ and lib/."""
+    mirror = os.environ.get("DEBIAN_MIRROR", _MIRROR)
+    state, got = folder / "apt", folder / "python"
+    for name in ("lists/partial", "archives/partial"):
+        (state / name).mkdir(parents=True)
+    (state / "status").touch()
+    suites = (
+        (mirror, SUITE),
+        (mirror, f"{SUITE}-updates"),
+        (f"{mirror}-security", f"{SUITE}-security"),
+    )
+    lines = (f"deb [arch={arch} signed-by={_KEYRING}] {at} {suite} main\n" for at, suite in suites)
+    (state / "sources.list").write_text("".join(lines))
+    said = {
+        "APT::Architecture": arch,
+        "APT::Architectures": arch,
+        "APT::Sandbox::User": "root",
+        "Acquire::Languages": "none",
+        "Dir::State": state,
+        "Dir::State::lists": state / "lists",
+        "Dir::State::status": state / "status",
+        "Dir::Cache": state,
+        "Dir::Etc::sourcelist": state / "sources.list",
+        "Dir::Etc::sourceparts": "-",
+    }
+    apt = ("apt-get", "-qq", *(word for name in said for word in ("-o", f"{name}={said[name]}")))
+    _run(*apt, "update")
+    subprocess.run(
+        tuple(map(str, (*apt, "download", *_INTERPRETER))),
+        check=True,
+        cwd=folder,
+        stdout=subprocess.DEVNULL,
+    )
+    for package in folder.glob("*.deb"):
+        _run("dpkg-deb", "--extract", package, got)
+    _trim(got / "usr")
+    return got / "usr"
+
+
+def _trim(python: Path) -> None:
+    """Take out of an interpreter what is of no use to us, or of the system that it comes from."""
+    library = python / _LIBRARY
+    for name in _LEFT_OUT:
+        for module in (library / "lib-dynload").glob(f"{name}.*"):
+            module.unlink()
+    for part in (library / name for name in _PARTS_LEFT_OUT):
+        if part.is_dir():
+            shutil.rmtree(part)
+        else:
+            part.unlink(missing_ok=True)
+    for link in [*library.rglob("*")]:
+        if link.is_symlink() and link.readlink().is_absolute():
+            link.unlink()
+
+
+def stage(wheels: Iterable[Path], python: Path, compiler: Path, root: Path) -> None:
+    """Everything as it is to lie on the machine, below `root`.
+
+    `python` is the interpreter of that machine, `compiler` the same for this one.
+    """
+    own, home = HOME / "python", root / HOME
+    (root / own / "bin").mkdir(parents=True)
+    shutil.copy2(python / "bin" / f"python{PYTHON}", root / own / "bin")
+    shutil.copytree(python / _LIBRARY, root / own / _LIBRARY, symlinks=True)
+    for wheel in wheels:
+        _unpack(wheel, root)
+    (home / "bin" / "python").symlink_to(f"../python/bin/python{PYTHON}")
+    (home / "bin" / "python3").symlink_to("python")
+    (home / "pyvenv.cfg").write_text(
+        f"home = /{own}/bin\ninclude-system-site-packages = false\nversion = {PYTHON}\n"
+    )
+    # Of the sources' content and not of their times, so that the same bytes come out anywhere.
+    form = ("--invalidation-mode", "unchecked-hash", "-s", root, "-p", "/", "-q")
+    where = (root / own / _LIBRARY, root / _SITE)
+    _run(compiler / "bin" / f"python{PYTHON}", "-I", "-m", "compileall", *form, *where)
+    _place(python, root)
+
+
+def _unpack(wheel: Path, root: Path) -> None:
+    schemes = {
+        **dict.fromkeys(("purelib", "platlib"), str(Path("/", _SITE))),
+        "headers": str(Path("/", HOME, "include")),
+        "scripts": str(Path("/", HOME, "bin")),
+        "data": str(Path("/", HOME)),
+    }
+    interpreter = str(Path("/", HOME, "bin", "python"))
+    with WheelFile.open(wheel) as source:
+        to = SchemeDictionaryDestination(schemes, interpreter, "posix", destdir=str(root))
+        install(source, to, {"INSTALLER": b"dpkg\n"})
+
+
+def _place(python: Path, root: Path) -> None:
+    """What the system looks for elsewhere: programs, units, manual pages, completions."""
+    programs = root / "usr" / "bin"
+    programs.mkdir(parents=True)
+    for name in _PROGRAMS:
+        (programs / name).symlink_to(Path("/", HOME, "bin", name))
+    shutil.copytree(UNITS, root / "usr" / "lib" / "systemd" / "system")
+    share = root / "usr" / "share"
+    for there, here in _COMPLETIONS.items():
+        shutil.copytree(SHARE / there, share / here)
+    manual = share / "man" / "man1"
+    manual.mkdir(parents=True)
+    for page in sorted((SHARE / "man" / "man1").iterdir()):
+        (manual / f"{page.name}.gz").write_bytes(gzip.compress(page.read_bytes(), mtime=0))
+    documents = share / "doc" / "leafcast"
+    documents.mkdir(parents=True)
+    shutil.copyfile(ROOT / "LICENSE", documents / "copyright")
+    of_python = python / "share" / "doc" / f"libpython{PYTHON}-minimal" / "copyright"
+    shutil.copyfile(of_python, documents / "copyright.python")
+
+
+def packages(wheel: Path, arches: Iterable[str], out: Path) -> list[Path]:
+    """Write the package of each architecture into a folder."""
+    here = {machine: arch for arch, machine in MACHINES.items()}[platform.machine()]
+    made = []
+    with tempfile.TemporaryDirectory() as held:
+        pythons = {}
+        for arch in {here, *arches}:
+            folder = Path(held, arch)
+            folder.mkdir()
+            pythons[arch] = fetch_interpreter(arch, folder)
+        for arch in arches:
+            wheels, root = Path(held, arch, "wheels"), Path(held, arch, "root")
+            fetch_wheels(arch, wheels)
+            stage([*sorted(wheels.iterdir()), wheel], pythons[arch], pythons[here], root)
+            made.append(_packed(arch, wheel.name.split("-")[1], root, out))
+    return made
+
+
+def _packed(arch: str, version: str, root: Path, out: Path) -> Path:
+    moment = _moment()
+    for path in (root, *root.rglob("*")):
+        if not path.is_symlink():
+            path.chmod(0o755 if path.is_dir() or path.stat().st_mode & 0o100 else 0o644)
+        os.utime(path, (int(moment), int(moment)), follow_symlinks=False)
+    environment = {
+        **os.environ,
+        "ARCH": arch,
+        "VERSION": version,
+        "SOURCE_DATE_EPOCH": moment,
+        "ROOT": str(root),
+    }
+    file = out.absolute() / f"leafcast_{version}_{arch}.deb"
+    nfpm = Path(sys.executable).with_name("nfpm")
+    words = ("package", "--packager", "deb", "--config", "deploy/deb/nfpm.yaml", "--target")
+    subprocess.run([nfpm, *words, file], check=True, cwd=ROOT, env=environment)
+    return file
+
+
+def _moment() -> str:
+    """That of the commit, or the one that SOURCE_DATE_EPOCH names, in seconds."""
+    asked = ("git", "log", "-1", "--format=%ct")
+    return (
+        os.environ.get("SOURCE_DATE_EPOCH")
+        or subprocess.check_output(asked, cwd=ROOT, text=True).strip()
+    )
+
+
+if __name__ == "__main__":
+    folder = ROOT / "dist"
+    (built,) = folder.glob("leafcast-*.whl")
+    for one in packages(built, sys.argv[1:] or tuple(MACHINES), folder):
+        sys.stderr.write(f"{one}\n")

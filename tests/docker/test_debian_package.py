@@ -1,0 +1,57 @@
+"""The Debian package on bare machines of two releases: installed without a network, and run."""
+
+import platform
+import subprocess
+import sys
+
+import pytest
+
+from tests.debian_package import MACHINES, packages
+from tests.docker.daemon import PYTHON_IMAGE, ROOT, need_docker
+
+pytestmark = [pytest.mark.docker, pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(540)]
+
+# Debian 12 and 13; tests/docker/prepare makes them.
+DEBIANS = {"bookworm": PYTHON_IMAGE, "trixie": "leafcast-debian:trixie"}
+LIFE = """\
+set -eux
+dpkg --force-unsafe-io --install /package/leafcast_*.deb
+test "$(/opt/leafcast/bin/python -c 'import sys; print(sys.base_prefix)')" = /opt/leafcast/python
+leafcast up --regions 1 --sites 1
+leafcast tree
+leafcast down
+kubectl-leafcast --version
+test -f /usr/lib/systemd/system/leafcast-edge.service
+test -f /usr/share/man/man1/leafcast-join.1.gz
+# What runs writes nothing to where the program lies.
+test -z "$(dpkg --verify leafcast)"
+dpkg --remove leafcast
+test ! -e /opt/leafcast
+test ! -e /usr/bin/leafcast
+getent passwd leafcast
+"""
+
+
+@pytest.fixture(scope="module")
+def package(tmp_path_factory):
+    need_docker(*DEBIANS.values())
+    out = tmp_path_factory.mktemp("dist")
+    build = ("-m", "build", "--no-isolation", "--wheel", "--outdir", out, ROOT)
+    subprocess.run([sys.executable, *build], check=True, capture_output=True)
+    (wheel,) = out.iterdir()
+    here = [arch for arch, machine in MACHINES.items() if machine == platform.machine()]
+    (made,) = packages(wheel, here, out)
+    return made
+
+
+@pytest.mark.parametrize("suite", DEBIANS)
+def test_a_bare_machine_runs_the_package_and_is_bare_again_without_it(package, suite):
+    words = ("--rm", "--network", "none", "--volume", f"{package.parent}:/package:ro")
+    done = subprocess.run(
+        ["docker", "run", *words, DEBIANS[suite], "sh", "-c", LIFE],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, f"{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
+    assert "└─ site-1" in done.stdout
