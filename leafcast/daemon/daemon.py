@@ -41,6 +41,7 @@ from leafcast.daemon.verbs.backups import Backups
 from leafcast.daemon.verbs.changes import ChangeVerbs
 from leafcast.daemon.verbs.chosen_removals import ChosenRemovals
 from leafcast.daemon.verbs.diagnosis import Diagnosis
+from leafcast.daemon.verbs.figures import FigureVerbs
 from leafcast.daemon.verbs.keys import ContentKeys, KeyVerbs
 from leafcast.daemon.verbs.orphans import Orphans
 from leafcast.daemon.verbs.requests import RequestVerbs
@@ -144,6 +145,7 @@ class Daemon:
             NodeMoves(centre, enrolling, self._admission, changing, self._clock),
             NodeKeys(centre, enrolling, changing, asks, self._clock),
             self._authority,
+            FigureVerbs(self.readings),
             self._diagnosis(centre, asks),
         )
 

@@ -2,6 +2,7 @@
 
 import json
 import signal
+import tarfile
 import urllib.request
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 
@@ -59,6 +60,22 @@ def _says_what_commands_say(tree, seen):
     assert stop["remedy"] == told["remedy"]
 
 
+def _bundle_tells_no_secret(tree, file):
+    """Of a real tree, whose centre knows a Secret, and whose folder has real keys."""
+    done = did(tree, "support-bundle", "--to", str(file))
+    assert "parts, secrets hidden; nothing is missing" in done.stdout
+    with tarfile.open(file) as tar:
+        parts = {it.name.partition("/")[2]: tar.extractfile(it).read().decode() for it in tar}
+    assert "leafcast_nats_up" in parts["metrics/centre.txt"]
+    assert "the tree is up" in parts["logs/daemon.log"]
+    assert "edgeplacement/page" in parts["events.json"]
+    whole = "".join(parts.values())
+    keys = json.loads((tree.place.keys / "keys.json").read_text())
+    kept = [*(it["seed"] for it in keys["roots"]), keys["signing"]["seed"], "sesame"]
+    assert [it for it in [*kept, tree.place.admin()["seed"]] if it in whole] == []
+    assert "it is there already" in did(tree, "support-bundle", "--to", str(file), code=1).stderr
+
+
 def test_the_page_shows_the_tree_as_commands_do_and_is_there_again_after_a_restart(tmp_path):
     tree = Program(tmp_path)
     did(tree, "up", *SMALL)
@@ -82,6 +99,7 @@ def test_the_page_shows_the_tree_as_commands_do_and_is_there_again_after_a_resta
 
         browser.open(address, timeout=WAIT_SECONDS).close()
         _says_what_commands_say(tree, seen)
+        _bundle_tells_no_secret(tree, tmp_path.parent / f"{tmp_path.name}.tar.gz")
         did(tree, "down")
         did(tree, "up", *SMALL)
 
