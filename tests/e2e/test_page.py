@@ -1,13 +1,17 @@
 """`leafcast ui` on a running tree: it says what the commands say, and goes through a restart."""
 
+import asyncio
 import json
 import signal
+import sys
 import tarfile
 import urllib.request
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 
 import pytest
+from mcp import Client, StdioServerParameters
 
+from leafcast.support.redaction import HIDDEN
 from tests.awaiting import until
 from tests.e2e.program import SMALL, Program, did
 
@@ -76,6 +80,48 @@ def _bundle_tells_no_secret(tree, file):
     assert "it is there already" in did(tree, "support-bundle", "--to", str(file), code=1).stderr
 
 
+async def _an_assistant_reads(tree):
+    """By the library's own client, over standard input and output; it sees no secret."""
+    started = StdioServerParameters(
+        command=sys.executable, args=["-m", "leafcast", "mcp"], env=tree.environment
+    )
+    async with Client(started) as client:
+        tools = (await client.list_tools()).tools
+        assert {it.name for it in tools} == {"status", "plan", "diff", "why", "doctor", "get"}
+        assert all(it.annotations.read_only_hint for it in tools)
+
+        async def asked(tool, **arguments):
+            answer = await client.call_tool(tool, arguments)
+            assert "sesame" not in answer.content[0].text
+            return answer.is_error, answer.content[0].text
+
+        async def told(tool, **arguments):
+            failed, text = await asked(tool, **arguments)
+            assert not failed, text
+            return json.loads(text)
+
+        there = {"at": "/region-1/site-1", "namespace": "page"}
+        assert (await told("status", placement="page"))["states"] == {"synced": 2}
+        (door,) = (await told("get", **there, resource="secret", name="door"))["objects"]
+        assert door["data"] == {"code": HIDDEN}
+        lost = await told("why", **there, resource="configmap", name="nothing")
+        assert not lost["ok"]
+        assert {it["state"] for it in (await told("doctor"))["checks"]} <= {"ok", "warning"}
+        changed = APP.replace("open-sesame", "open-sesame-2")
+        (one,) = (await told("diff", manifests=changed))["changes"]
+        assert one == {
+            "object": "secrets/page/door",
+            "lines": ["configured, in what is hidden only"],
+        }
+        planned = await told("plan", manifests=changed)
+        assert {"object": "page/secrets/door", "verb": "configured"} in planned["objects"]
+        failed, text = await asked("status", placement="none")
+        assert failed
+        assert 'there is no EdgePlacement "none"; there are: epl/page' in text
+    # What it was asked to plan was not done.
+    assert did(tree, "diff", "-f", str(tree.place.folder / "app.yaml")).stdout == ""
+
+
 def test_the_page_shows_the_tree_as_commands_do_and_is_there_again_after_a_restart(tmp_path):
     tree = Program(tmp_path)
     did(tree, "up", *SMALL)
@@ -99,6 +145,7 @@ def test_the_page_shows_the_tree_as_commands_do_and_is_there_again_after_a_resta
 
         browser.open(address, timeout=WAIT_SECONDS).close()
         _says_what_commands_say(tree, seen)
+        asyncio.run(_an_assistant_reads(tree))
         _bundle_tells_no_secret(tree, tmp_path.parent / f"{tmp_path.name}.tar.gz")
         did(tree, "down")
         did(tree, "up", *SMALL)

@@ -1,0 +1,1 @@
+"""What assistants may ask of a tree: they read, within bounds, and are told no secret."""
