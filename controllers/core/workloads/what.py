@@ -195,6 +195,11 @@ class WhatResolver:
         """The placements that select an object, in order."""
         return sorted(self._selecting.get(key, ()))
 
+    @property
+    def carried(self) -> Mapping[ObjectKey, Collection[str]]:
+        """The objects that placements select, each with these."""
+        return self._selecting
+
     def is_inside(self, namespace: str) -> bool:
         """Whether an object of this namespace is there."""
         return ("namespace", namespace) in self._bearing

@@ -9,7 +9,8 @@ from typing import Any
 from leafcast.ask.api import Api, ApiError, verb
 from leafcast.ask.client import CentreAsks
 from leafcast.ask.remote import NOTHING_MORE, Form, ask_nodes
-from leafcast.centre.centre import Centre, within
+from leafcast.centre.centre import Centre, running, within
+from leafcast.daemon.carried_objects import carried_form
 from leafcast.daemon.event_log import EventLog
 from leafcast.daemon.tree_facts import (
     answers_here,
@@ -87,6 +88,12 @@ class TreeVerbs:
     async def places(self, search: str) -> dict[str, Any]:
         """The nodes that words fit: see `found_form`."""
         return found_form(self._places.now(), search)
+
+    @verb("carried")
+    async def carried(self, search: str) -> dict[str, Any]:
+        """The objects of placements that words fit: see `carried_form`; raises BusBroken."""
+        workloads = running(self._centre.controllers).translator.workloads
+        return carried_form(workloads.resolver.carried, search)
 
     @verb("status")
     async def status(
