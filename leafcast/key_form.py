@@ -42,10 +42,16 @@ def write_key_pair(file: Path, private: Mapping[str, Any], public: Mapping[str, 
     return public_file
 
 
-def read_key_form(file: Path, kind: str, remedy: str, read: Callable[[Any], T]) -> T:
+def read_key_form(
+    file: Path,
+    kind: str,
+    remedy: str,
+    read: Callable[[Any], T],
+    bytes_max: int = SIZE_MAX_BYTES,
+) -> T:
     """What `read` makes of a file of this kind; raises KeyFileRefused."""
     try:
-        data = file.read_bytes() if file.stat().st_size <= SIZE_MAX_BYTES else b""
+        data = file.read_bytes() if file.stat().st_size <= bytes_max else b""
         form = from_json(data)
     except OSError as error:
         raise KeyFileRefused(file, str(error.strerror), remedy) from error

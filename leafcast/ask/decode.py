@@ -11,6 +11,7 @@ from typing import Annotated, Any, TypeVar
 
 from leafcast.ask.failures import BadAnswer as BadAnswer
 from schemas.records.answer_bounds import MOMENT_MAX_MS, TEXT_MAX_CHARACTERS
+from schemas.values.codec import RECORD_MAX_BYTES
 from schemas.values.identity import NodePath
 from schemas.values.refusals import RecordRefused
 from schemas.values.wire import Meta, Natural, WireRecord, convert, field
@@ -20,6 +21,7 @@ OBJECTS_MAX = 100_000
 BoundedText = Annotated[str, Meta(max_length=TEXT_MAX_CHARACTERS)]
 NodeName = Annotated[str, Meta(pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?\Z")]
 TermText = Annotated[str, Meta(pattern=r"^[0-9a-f]{16}\Z")]
+HexText = Annotated[str, Meta(pattern=r"^([0-9a-f]{2})*\Z", max_length=2 * RECORD_MAX_BYTES)]
 Object = dict[str, Any]
 A = TypeVar("A", bound=WireRecord)
 
@@ -113,6 +115,28 @@ def read_orphans(answer: object, after: str) -> OrphansPage:
     """Raises BadAnswer."""
     page = _read(OrphansPage, answer)
     _later(page.after, after, page.found, str)
+    return page
+
+
+class SignedForm(WireRecord, array_like=False, frozen=True):
+    """A placement's message as it was signed, in hex."""
+
+    key: BoundedText
+    message: HexText
+
+
+class ProofPage(WireRecord, array_like=False, frozen=True):
+    """What a node holds as it was signed: keys in force, records, where the next page begins."""
+
+    keys: HexText
+    records: list[SignedForm]
+    after: str = field(name="next")
+
+
+def read_proof(answer: object, after: str) -> ProofPage:
+    """Raises BadAnswer."""
+    page = _read(ProofPage, answer)
+    _later(page.after, after, page.records, str)
     return page
 
 

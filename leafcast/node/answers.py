@@ -12,7 +12,13 @@ from leafcast.node.copies_answer import CopyQuery, copies_answer
 from leafcast.node.member_forms import MEMBERS_ASKED
 from relay.claims.edge_claim import REFUSED
 from relay.core.asks.answers import BadAskArguments, objects_answer
-from relay.core.node_answers import HERE, node_answer, standing_answer, status_answer
+from relay.core.node_answers import (
+    HERE,
+    node_answer,
+    proof_answer,
+    standing_answer,
+    status_answer,
+)
 from relay.core.records.accepted import is_delta
 from relay.core.reports.reduce import merge_all
 from relay.core.view import NodeView
@@ -29,6 +35,7 @@ from schemas.records.asks import (
     GET,
     NODE,
     ORPHANS,
+    PROOF,
     REKEY,
     REPLACE,
     STATUS,
@@ -125,6 +132,7 @@ def answerers(asked: AnsweringNode) -> dict[str, Answerer]:
         STATUS: status,
         NODE: node,
         ORPHANS: orphans,
+        PROOF: partial(_proof, asked),
         CERTIFY: certify,
         UPSYNCED: partial(_upsynced, asked),
     }
@@ -196,6 +204,10 @@ def figures_of(count: Count) -> dict[str, object]:
         "unreachable": summary.states.get("unreachable", 0),
         "complete": count.exact,
     }
+
+
+async def _proof(asked: AnsweringNode, record: AskRecord) -> object:
+    return proof_answer(asked.node, str(asked.path), record.arguments)
 
 
 async def _get(asked: AnsweringNode, record: AskRecord) -> object:

@@ -9,11 +9,12 @@ from collections.abc import Callable, Mapping
 from itertools import islice
 
 from relay.core.asks.answers import BadAskArguments, Json, destination_row, limit_of, paged, wave_of
+from relay.core.records.accepted import is_delta
 from relay.core.reports.reduce import EMPTY
 from relay.core.view import NodeView
 from schemas.objects.objects import ObjectKey
 from schemas.reports.reports import Summary
-from schemas.values.identity import MailKey, check_mail_key
+from schemas.values.identity import KEYS_KEY, MailKey, check_mail_key
 from schemas.values.refusals import BadIdentity
 
 HERE = "here"
@@ -97,6 +98,28 @@ def status_answer(
         "children": page,
         "next": following,
     }
+
+
+def proof_answer(node: NodeView, path: str, arguments: Mapping[str, str]) -> Json:
+    """The signed messages of placements that the node holds, and that of the keys in force, in hex.
+
+    Without the placements' bodies: who opens one knows what is in it by a hash that is signed.
+    Arguments: `placement` (its mail key; without it all), `after` (a mail key), `limit`.
+    """
+    after, wanted = arguments.get("after", ""), arguments.get("placement", "")
+    only = _placement(arguments) if wanted else None
+    held = node.records
+    keys = held.get(KEYS_KEY)
+    found = sorted(
+        key for key, it in held.items() if is_delta(it) and key > after and only in (None, key)
+    )
+
+    def said(key: MailKey) -> Json:
+        return {"key": key, "message": held[key].head_data().hex()}
+
+    page, following = paged(found, limit_of(arguments), str, said)
+    message = keys.data.hex() if keys is not None else ""
+    return {"path": path, "keys": message, "records": page, "next": following}
 
 
 def standing_answer(node: NodeView, arguments: Mapping[str, str]) -> Json:

@@ -15,6 +15,8 @@ from schemas.values.wire import Natural, WireRecord
 GET, STATUS, NODE = "get", "status", "node"
 ORPHANS = "orphans"
 UPSYNCED = "upsynced"
+PROOF = "proof"
+"""Shows the signed messages that a node holds."""
 REKEY = "rekey"
 CERTIFY = "certify"
 REPLACE = "replace"

@@ -51,6 +51,7 @@ from leafcast.node.credentials.files import CredentialsUnusable, load_credential
 from leafcast.node.credentials.kept_store import kept_store
 from leafcast.node.known_children import KnownChildren
 from leafcast.node.run_config import RunConfigRefused, read_run_config, written_run_config
+from leafcast.proofs import check_proof, proof_form, read_proof_file
 from leafcast.space_settings import EMBEDDED, CentreSpaces, SpaceSetting
 from relay.adapters.clock import SystemDice
 from relay.adapters.server.nkey_pairs import new_user_nkey
@@ -67,6 +68,7 @@ from relay.objects.serving import without_string_data
 from relay.space_errors import SpaceError
 from schemas.records.records import encode_payload
 from schemas.values.codec import from_json
+from tests.doubles.proofs import signed_proof
 from tests.fuzz.target import Form, Target
 from tests.property.test_hostile_bytes import GRANT, PATH
 from tests.unit import test_wire_golden as golden
@@ -258,6 +260,12 @@ TARGETS = {
     ),
     "keys request": file(
         "request.json", lambda at: read_request(at / "request.json"), KeyFileRefused, REQUEST_FILE
+    ),
+    "proof": file(
+        "proof.json",
+        lambda at: check_proof(read_proof_file(at / "proof.json")),
+        KeyFileRefused,
+        proof_form(signed_proof()),
     ),
     "masters": file(
         KEYRING_FILE,

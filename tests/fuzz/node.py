@@ -27,7 +27,7 @@ from relay.core.events import (
 )
 from relay.core.instant import Instant
 from relay.core.node import Node
-from relay.core.node_answers import status_answer
+from relay.core.node_answers import proof_answer, status_answer
 from relay.core.reports.intake import ReportIntake
 from relay.objects.stored_object import StoredObject, with_status
 from schemas.content import manifest
@@ -227,6 +227,8 @@ def arguments(data: bytes) -> None:
     node = Meeting().centre
     with suppress(BadAskArguments):
         status_answer(node, "/", said)
+    with suppress(BadAskArguments):
+        proof_answer(node, "/", said)
     with suppress(BadAskArguments):
         orphans_answer(node, said)
     with suppress(BadAskArguments):

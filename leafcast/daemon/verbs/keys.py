@@ -60,8 +60,8 @@ class KeyVerbs:
     async def keys(self) -> Json:
         """All keys: `{keys: [{id, kind, scope, first, last, state, here, records}], …}`.
 
-        `threshold` and `version` are those of the roots; a root has no generations. With `seals`
-        content is sealed.
+        `threshold`, `version` and `publicRoots` (in hex) are those of the roots; a root has no
+        generations. With `seals` content is sealed.
         """
         ring, counts = self._ring(), self._centre.issuer().signed_by()
         record, roots = ring.record, ring.pinned
@@ -87,6 +87,8 @@ class KeyVerbs:
             "keys": list(map(asdict, listed)),
             "threshold": roots.threshold,
             "version": roots.version,
+            "tree": ring.tree,
+            "publicRoots": {key: public.hex() for key, public in sorted(roots.keys.items())},
             "seals": sealing.seals,
         }
 
