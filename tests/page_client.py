@@ -53,6 +53,8 @@ class Client:
 
     def __init__(self) -> None:
         self.base = ""
+        # What its page says to act.
+        self.act = ""
         self.cookies: dict[str, str] = {}
 
     @asynccontextmanager
@@ -85,25 +87,26 @@ class Client:
 
 
 @asynccontextmanager
-async def served(facts: Any) -> AsyncIterator[tuple[asyncio.Queue[str], Client]]:
+async def served(facts: Any, acts: Any = None) -> AsyncIterator[tuple[asyncio.Queue[str], Client]]:
     """The page's addresses as they are printed, newest last, and a browser without a cookie."""
     addresses: asyncio.Queue[str] = asyncio.Queue()
     listener = listening("127.0.0.1", 0)
-    client = Client()
+    client, machine = Client(), (SystemClock(), SystemDice())
     client.base = f"http://127.0.0.1:{listener.getsockname()[1]}"
     async with asyncio.TaskGroup() as group:
         serving = group.create_task(
-            serve(facts, listener, "127.0.0.1", addresses.put_nowait, SystemClock(), SystemDice())
+            serve(facts, listener, "127.0.0.1", addresses.put_nowait, machine, acts)
         )
         yield addresses, client
         serving.cancel()
 
 
 @asynccontextmanager
-async def let_in(facts: Any) -> AsyncIterator[Client]:
+async def let_in(facts: Any, acts: Any = None) -> AsyncIterator[Client]:
     """A browser that was let in."""
-    async with served(facts) as (addresses, client):
+    async with served(facts, acts) as (addresses, client):
         address = await addresses.get()
         async with client.asked(address.removeprefix(client.base)) as answer:
             assert answer.status == 303
+            client.act = answer.headers["location"].partition("#act=")[2]
         yield client

@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import math
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from relay.ports import Dice
 
 SECRET_BYTES = 32
 HTTP_PORT = 80
+BROWSER_SECONDS_MAX = 12 * 3600.0
+"""For so long a browser stays let in: one that somebody left open shows the tree to nobody else."""
 BROWSERS_MAX = 100
 """So many browsers stay let in; one more shuts out who came first."""
 HEADERS = {
@@ -31,6 +34,10 @@ HEADERS = {
     "Cache-Control": "no-store",
 }
 """With each answer."""
+
+ACT_HEADER = "x-leafcast-act"
+"""What a page says to act. A script keeps it, so no server at another port is told, as of a cookie.
+"""
 
 Verdict = Literal["let in", "no cookie", "another host", "another origin"]
 
@@ -58,6 +65,18 @@ class Address:
         return f"[{name}]" if ":" in name else name
 
 
+class Secrets(NamedTuple):
+    """What a browser that is let in gets: its cookie, and what its page says to act."""
+
+    cookie: str
+    act: str
+
+
+class _Browser(NamedTuple):
+    since: float
+    act: bytes
+
+
 class PageEntrance:
     """Lets browsers in: one for each token, and each token once."""
 
@@ -65,7 +84,8 @@ class PageEntrance:
         self._address, self._dice = address, dice
         # What is compared is a hash: how long that takes says nothing of the secret.
         self._token = b""
-        self._browsers = OrderedDict[bytes, None]()
+        # The first one that was let in first.
+        self._browsers = OrderedDict[bytes, _Browser]()
 
     @property
     def cookie(self) -> str:
@@ -78,16 +98,16 @@ class PageEntrance:
         self._token = _hashed(token)
         return f"{self._address.url}/?token={token}"
 
-    def take(self, token: str) -> str | None:
-        """The cookie for who shows the token; None if it is wrong or was used."""
+    def take(self, token: str, now: float) -> Secrets | None:
+        """The secrets for who shows the token; None if it is wrong or was used."""
         if not self._token or not hmac.compare_digest(_hashed(token), self._token):
             return None
         self._token = b""
-        secret = self._dice.entropy(SECRET_BYTES).hex()
-        self._browsers[_hashed(secret)] = None
+        made = Secrets(*(self._dice.entropy(SECRET_BYTES).hex() for _ in range(2)))
+        self._browsers[_hashed(made.cookie)] = _Browser(now, _hashed(made.act))
         while len(self._browsers) > BROWSERS_MAX:
             self._browsers.popitem(last=False)
-        return secret
+        return made
 
     def is_ours(self, headers: Mapping[str, str]) -> Verdict:
         """Whether a request is for this address, and from no other page."""
@@ -100,13 +120,30 @@ class PageEntrance:
             return "another origin"
         return "let in"
 
-    def judge(self, headers: Mapping[str, str], cookies: Mapping[str, str]) -> Verdict:
-        """The same, and whether the browser was let in."""
+    def judge(self, headers: Mapping[str, str], cookies: Mapping[str, str], now: float) -> Verdict:
+        """The same, and whether the browser is let in at this moment, in seconds."""
         verdict = self.is_ours(headers)
         if verdict != "let in":
             return verdict
-        known = _hashed(cookies.get(self.cookie, "")) in self._browsers
-        return "let in" if known else "no cookie"
+        return "let in" if now < self.until(cookies) else "no cookie"
+
+    def until(self, cookies: Mapping[str, str]) -> float:
+        """Until when the browser with these cookies is let in; long ago for any other one."""
+        browser = self._browser(cookies)
+        return browser.since + BROWSER_SECONDS_MAX if browser is not None else -math.inf
+
+    def may_act(self, headers: Mapping[str, str], cookies: Mapping[str, str]) -> bool:
+        """Whether a request that was judged comes from a page of this very address.
+
+        A browser says of a POST where it comes from. A cookie alone shows nothing: browsers send
+        it to servers at other ports, too.
+        """
+        browser, said = self._browser(cookies), headers.get(ACT_HEADER, "")
+        known = browser is not None and hmac.compare_digest(_hashed(said), browser.act)
+        return known and "origin" in headers
+
+    def _browser(self, cookies: Mapping[str, str]) -> _Browser | None:
+        return self._browsers.get(_hashed(cookies.get(self.cookie, "")))
 
 
 def _hashed(secret: str) -> bytes:

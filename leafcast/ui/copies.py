@@ -13,6 +13,7 @@ from leafcast.show.explanations import stop_text
 from leafcast.show.object_output import yaml_text
 from leafcast.show.rendering import rendering_lines
 from leafcast.show.stages import CopyStage
+from leafcast.ui.patches import LONG_TEXT_MAX_CHARACTERS, LongText
 from leafcast.ui.tones import Tone
 from relay.objects.differences import differing_fields
 from relay.objects.merge import merge_applied, wish_of
@@ -56,12 +57,14 @@ def copy_form(key: ObjectKey, found: CopySeen) -> Json:
     differs = _differing(meant, live) if meant is not None and live is not None else ()
     is_secret = key.group_resource == ("", "secrets")
     stops = list(_stops(found.why))
+    texts = [yaml_text(obj) if obj is not None else "" for obj in (meant, live)]
     rules = () if found.rendered is None or is_secret else rendering_lines(found.rendered)
     return {
         "tone": _tone(found, is_well=not differs and not stops),
         "differs": list(differs),
-        "meant": yaml_text(meant) if meant is not None else "",
-        "live": yaml_text(live) if live is not None else "",
+        "meant": LongText(texts[0][:LONG_TEXT_MAX_CHARACTERS]),
+        "live": LongText(texts[1][:LONG_TEXT_MAX_CHARACTERS]),
+        "cut": [len(text) > LONG_TEXT_MAX_CHARACTERS for text in texts],
         "rules": list(rules),
         "notes": list(found.rendered["notes"]) if found.rendered is not None else [],
         "unrendered": found.unrendered,

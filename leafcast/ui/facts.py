@@ -11,6 +11,7 @@ from leafcast.ask.destinations import page_of, tier_of
 from leafcast.ask.failures import BadAnswer, CallFailed
 from leafcast.ask.object_readers import objects_at
 from leafcast.ask.pages import page_at
+from leafcast.ask.proofs import asked_proof
 from leafcast.ask.rollouts import rollout_named, rollouts
 from leafcast.ask.session import Session
 from leafcast.ask.upsynced import CopiesWanted
@@ -19,9 +20,10 @@ from leafcast.doctor.asking import asked_facts
 from leafcast.doctor.checks import checks
 from leafcast.doctor.findings import Check
 from leafcast.doctor.space_checks import look_at_spaces
+from leafcast.proofs import Proof
 from leafcast.ui.copies import CopySeen
 from leafcast.ui.events_seen import EventsSeen
-from leafcast.ui.kept_session import AWAY, KeptSession
+from leafcast.ui.kept_session import KeptSession, is_away
 from leafcast.ui.rows import ROWS_MAX
 from relay.ports import Clock, Dice
 from relay.space_port import Object
@@ -62,6 +64,10 @@ class PageFacts(Protocol):
         """What the verb `places` answers."""
         ...
 
+    async def carried(self, search: str) -> Form:
+        """What the verb `carried` answers."""
+        ...
+
     async def rollouts(self) -> list[Object]:
         """All Rollouts, by name."""
         ...
@@ -84,6 +90,10 @@ class PageFacts(Protocol):
 
     async def copy(self, at: NodePath, key: ObjectKey) -> CopySeen:
         """What an object is meant to be at an edge, and what is there."""
+        ...
+
+    async def proof(self, at: NodePath, placement: str) -> Proof:
+        """What a node has as it was signed, ROWS_MAX placements at most."""
         ...
 
     async def plan(self, text: str) -> Form:
@@ -132,6 +142,9 @@ class TreeFacts:
     async def places(self, search: str) -> Form:
         return await self._call("places", search=search)
 
+    async def carried(self, search: str) -> Form:
+        return await self._call("carried", search=search)
+
     async def rollouts(self) -> list[Object]:
         async with self._kept.session() as session:
             return await rollouts(session)
@@ -164,7 +177,7 @@ class TreeFacts:
             try:
                 rendered = await session.call("render", path=str(at), key=key_form(key))
             except CallFailed as failed:
-                if failed.code in AWAY:
+                if is_away(failed):
                     raise
                 unrendered = str(failed)
             wanted = CopiesWanted(key.group, key.resource, key.namespace, key.name)
@@ -175,6 +188,10 @@ class TreeFacts:
                 unread = str(failed)
             why = await _why(session, at, key)
         return CopySeen(rendered, live, unrendered, unread, why)
+
+    async def proof(self, at: NodePath, placement: str) -> Proof:
+        async with self._kept.session() as session:
+            return await asked_proof(session, at, placement, ROWS_MAX)
 
     async def plan(self, text: str) -> Form:
         async with self._kept.session() as session:
@@ -191,7 +208,7 @@ async def _why(session: Session, at: NodePath, key: ObjectKey) -> list[Form]:
     try:
         answer = await asked_why(session, str(at), object=key_form(key))
     except CallFailed as failed:
-        if failed.code in AWAY:
+        if is_away(failed):
             raise
         return []
     return list(answer["explanations"])

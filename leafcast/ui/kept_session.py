@@ -15,9 +15,17 @@ AWAY = frozenset({"NotServed", "Timeout", "Restarting", "Lost"})
 """Why a tree gave no answer that will give one later."""
 _LOST = AWAY - {"Timeout"}
 """Those that say so of the session as such; a question that takes too long may do so alone."""
+_OF_NODES = frozenset({"ask", "doctor", "plan-make", "why"})
+"""What the centre asks other nodes for: of these verbs it may be they that are late."""
 AGAIN_SECONDS = 0.5
 
 Open = Callable[[Path | None], AbstractAsyncContextManager[Session]]
+
+
+def is_away(failed: CallFailed) -> bool:
+    """Whether the tree as such does not answer, and not just a node that was asked."""
+    by_nodes = failed.verb in _OF_NODES and failed.code in ("Restarting", "Timeout")
+    return failed.code in AWAY and not by_nodes
 
 
 class KeptSession:
@@ -62,7 +70,8 @@ class KeptSession:
         except CallFailed as failed:
             # Nobody else was answered meanwhile, so it may be that nobody hears this session.
             alone = self._answered == answered
-            if failed.code in _LOST or (failed.code in AWAY and alone):
+            lost = failed.code in _LOST and is_away(failed)
+            if lost or (failed.code in AWAY and alone):
                 folder = session.data_dir.folder
                 self._end(session, NotRunning(folder, failed.message, failed.remedy))
             raise

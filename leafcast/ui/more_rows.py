@@ -16,6 +16,7 @@ from leafcast.show.rollout_tables import (
     wave_in_hand,
     wave_state,
 )
+from leafcast.ui.acts import act
 from leafcast.ui.rows import ROWS_MAX
 from leafcast.ui.tones import Tone
 from schemas.records.placements import short_title
@@ -82,6 +83,7 @@ def rollout_flow(obj: Form) -> Json:
             "next": str(status.get("next") or ""),
             "unattended": unattended(status),
             "exact": status.get("complete") is not False,
+            "acts": rollout_acts(obj),
         },
         "waves": [_wave(status, wave, at=wave is in_hand) for wave in status.get("waves", ())],
         "history": [
@@ -95,6 +97,19 @@ def rollout_flow(obj: Form) -> Json:
             for it in history
         ],
     }
+
+
+def rollout_acts(obj: Form) -> list[Json]:
+    """What a person may do with it now, as the page can."""
+    row = rollout_row(obj)
+    if row["phase"] in ("Complete", "Partial", "Aborted") or row["revision"] is None:
+        return []
+    found = [act("rollout-abort", rollout=row["id"])]
+    if row["phase"] != "Paused":
+        found.insert(0, act("rollout-pause", rollout=row["id"]))
+    if row["phase"] == "AwaitingApproval":
+        found.insert(0, act("rollout-approve", rollout=row["id"], wave=str(row["wave"])))
+    return [it for it in found if it is not None]
 
 
 def _headline(status: Form) -> str:
@@ -161,30 +176,36 @@ def request_rows(nodes: Sequence[Form], held: Form, rollouts: Sequence[Form]) ->
             "said": f"machine {it['said'] or '-'}, key {it['nkey'][:KEY_SHOWN]}",
             "sinceMs": it["askedMs"],
             "command": f"leafcast node approve {it['path']}",
+            "act": act("node-approve", path=str(it["path"])),
         }
         for it in nodes
     ]
     for name, why in sorted(held["placements"].items()):
-        rows.append(_removal(f"a removal of {short_title(name)}", why, short_title(name)))
+        said = act("accept", placement=short_title(name))
+        rows.append(_removal(f"a removal of {short_title(name)}", why, short_title(name), said))
     for kind, why in sorted(held["inventory"].items()):
-        rows.append(_removal(f"a removal of {kind}", why, "--inventory"))
+        what = f"a removal of {kind}"
+        rows.append(_removal(what, why, "--inventory", act("accept-inventory")))
     for space, why in sorted(held["spaces"].items()):
-        rows.append(_removal(f"what the lost space {space} said", why, f"--space {space}"))
+        said = act("accept-space", space=space)
+        rows.append(_removal(f"what the lost space {space} said", why, f"--space {space}", said))
     if held["ledger"]:
-        rows.append(_removal("what the ledger lost", held["ledger"], "--ledger"))
+        said = act("accept-ledger")
+        rows.append(_removal("what the ledger lost", held["ledger"], "--ledger", said))
     for obj in rollouts:
         row = rollout_row(obj)
         if row["phase"] == "AwaitingApproval":
             command = str((obj.get("status") or {}).get("next") or "")
             what = f"rollout {row['id']} waits for approval of wave {row['wave']}"
-            said = {"what": what, "said": row["message"], "sinceMs": None, "command": command}
-            rows.append({"id": f"rollout {row['id']}", **said})
+            told = {"what": what, "said": row["message"], "sinceMs": None, "command": command}
+            approves = act("rollout-approve", rollout=row["id"], wave=str(row["wave"]))
+            rows.append({"id": f"rollout {row['id']}", **told, "act": approves})
     return [{"tone": "held", **row} for row in rows]
 
 
-def _removal(what: str, why: str, words: str) -> Json:
-    said = {"what": f"{what} is held", "said": why, "sinceMs": None}
-    return {"id": f"accept {words}", **said, "command": f"leafcast accept {words}"}
+def _removal(what: str, why: str, words: str, accepts: Json | None) -> Json:
+    said = {"what": f"{what} is held", "said": why, "sinceMs": None, "act": accepts}
+    return {"id": f"accept {words} {what}", **said, "command": f"leafcast accept {words}"}
 
 
 def check_rows(found: Sequence[Check]) -> list[Json]:

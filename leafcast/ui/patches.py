@@ -12,7 +12,15 @@ from typing import Any
 from leafcast.show.sanitize import sanitize_lines
 
 TEXT_MAX_CHARACTERS = 4_000
+LONG_TEXT_MAX_CHARACTERS = 256 * 1024
 DEPTH_MAX = 24
+
+
+class LongText(str):
+    """One that is longer than others may be; whoever makes it says where it is cut."""
+
+    __slots__ = ()
+
 
 PageView = Mapping[str, Any]
 Json = dict[str, Any]
@@ -63,8 +71,9 @@ def harmless(value: Any, depth: int = 0) -> Any:
         return None
     match value:
         case str():
-            text = value if len(value) <= TEXT_MAX_CHARACTERS else f"{value[:TEXT_MAX_CHARACTERS]}…"
-            return sanitize_lines(text)
+            long = isinstance(value, LongText)
+            most = LONG_TEXT_MAX_CHARACTERS if long else TEXT_MAX_CHARACTERS
+            return sanitize_lines(value if len(value) <= most else f"{value[:most]}…")
         case Mapping():
             return {
                 sanitize_lines(str(name)): harmless(it, depth + 1) for name, it in value.items()

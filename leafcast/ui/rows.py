@@ -9,6 +9,7 @@ from leafcast.show.faults import FaultGroup, faults, samples_of
 from leafcast.show.holds import hold_text, milliseconds
 from leafcast.show.tree_tables import headline, worst_first, worst_text
 from leafcast.ui.tones import node_tone, placement_tone
+from schemas.objects.objects import ObjectKey
 from schemas.records.placements import short_title
 from schemas.reports.states import AT_WORK
 
@@ -74,6 +75,14 @@ def tier_rows(nodes: Iterable[Form]) -> list[Json]:
         }
         for form in worst_first([{**node, "name": node["path"]} for node in nodes])
     ]
+
+
+def carried_row(found: Form) -> Json:
+    """An object that a search found, with the placements that bring it."""
+    return {
+        "id": str(ObjectKey(*found["key"])),
+        "placements": [short_title(name) for name in found["placements"]],
+    }
 
 
 def level_rows(found: Form, now_ms: int) -> Json:

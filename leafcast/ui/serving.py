@@ -11,6 +11,7 @@ from pathlib import Path
 import uvicorn
 
 from leafcast.ui.access import Address, PageEntrance
+from leafcast.ui.acts import PageActs, TreeActs
 from leafcast.ui.app import make_app
 from leafcast.ui.facts import PageFacts, PlanText, TreeFacts
 from leafcast.ui.kept_session import KeptSession
@@ -33,12 +34,18 @@ class PagePortTaken(Unusable):
 
 
 async def serve_tree(
-    data_dir: Path | None, place: tuple[str, int], tell: TellAddress, plan_text: PlanText
+    data_dir: Path | None,
+    place: tuple[str, int],
+    tell: TellAddress,
+    plan_text: PlanText,
+    *,
+    may_act: bool = False,
 ) -> None:
     """Serve the page of the tree of a data directory at a host and port until cancelled.
 
     `tell` is told the address for the next browser, again each time that one was used. Raises
-    PagePortTaken, and NotRunning if there is no tree at the start.
+    PagePortTaken, and NotRunning if there is no tree at the start. With `may_act` a person can have
+    some things done there.
     """
     (host, port), clock, dice = place, SystemClock(), SystemDice()
     kept = KeptSession(data_dir, clock)
@@ -48,7 +55,8 @@ async def serve_tree(
             pass
         try:
             facts = TreeFacts(kept, clock, dice, plan_text)
-            await serve(facts, listening(host, port), host, tell, clock, dice)
+            acts = TreeActs(kept) if may_act else None
+            await serve(facts, listening(host, port), host, tell, (clock, dice), acts)
         finally:
             keeping.cancel()
 
@@ -58,10 +66,11 @@ async def serve(
     listener: socket.socket,
     host: str,
     tell: TellAddress,
-    clock: Clock,
-    dice: Dice,
+    machine: tuple[Clock, Dice],
+    acts: PageActs | None = None,
 ) -> None:
-    """Serve the page of these facts until cancelled."""
+    """Serve the page of these facts until cancelled; with `acts` it does them, too."""
+    clock, dice = machine
     entrance = PageEntrance(Address(host, listener.getsockname()[1]), dice)
     async with asyncio.TaskGroup() as group:
         live = LiveViews(clock, group)
@@ -69,7 +78,8 @@ async def serve(
         def let_in() -> None:
             tell(entrance.new_address())
 
-        app = make_app(Views(facts, clock), live, entrance, clock, let_in)
+        views = Views(facts, clock, may_act=acts is not None)
+        app = make_app(views, live, entrance, clock, let_in, acts)
         server = _Server(
             uvicorn.Config(
                 app,

@@ -11,14 +11,16 @@ from leafcast.ui import more_rows, rows
 from leafcast.ui.copies import copy_form, object_key
 from leafcast.ui.described import described
 from leafcast.ui.facts import PageFacts
+from leafcast.ui.proved import proof_form_of
+from leafcast.ui.view_table import VIEWS
 from relay.ports import Clock
 from schemas.values.identity import NodePath
 from schemas.values.refusals import BadIdentity
 
 WORD_MAX_CHARACTERS = 1_000
 SKIP_MAX_DIGITS = 7
-PAUSES = {"copy": 3.0, "doctor": 15.0, "requests": 3.0}
-"""How often a view is looked at that costs the tree more than others, in seconds."""
+SEARCHED_ROWS_MAX = 20
+"""So many placements a search names."""
 
 Json = dict[str, Any]
 ViewWords = Mapping[str, str]
@@ -31,26 +33,29 @@ class NoSuchView(Exception):
 class Views:
     """Looks at facts, as the page shows them."""
 
-    def __init__(self, facts: PageFacts, clock: Clock) -> None:
-        self._facts, self._clock = facts, clock
-        self._looks: Mapping[str, tuple[frozenset[str], Callable[[ViewWords], Awaitable[Json]]]] = {
-            "placements": (frozenset(), self._placements),
-            "placement": (frozenset({"name", "at", "after", "amiss"}), self._placement),
-            "tree": (frozenset({"path", "skip", "search"}), self._tree),
-            "places": (frozenset({"search"}), self._places),
-            "rollouts": (frozenset(), self._rollouts),
-            "rollout": (frozenset({"name"}), self._rollout),
-            "events": (frozenset({"search", "warnings"}), self._events),
-            "requests": (frozenset(), self._requests),
-            "doctor": (frozenset(), self._doctor),
-            "copy": (frozenset({"at", "object"}), self._copy),
+    def __init__(self, facts: PageFacts, clock: Clock, *, may_act: bool = False) -> None:
+        """With `may_act` a view says what the page may do, too."""
+        self._facts, self._clock, self._may_act = facts, clock, may_act
+        self._looks: Mapping[str, Callable[[ViewWords], Awaitable[Json]]] = {
+            "placements": self._placements,
+            "placement": self._placement,
+            "tree": self._tree,
+            "places": self._places,
+            "search": self._search,
+            "rollouts": self._rollouts,
+            "rollout": self._rollout,
+            "events": self._events,
+            "requests": self._requests,
+            "doctor": self._doctor,
+            "copy": self._copy,
+            "proof": self._proof,
         }
 
     def named(self, name: str, words: ViewWords) -> tuple[str, Callable[[], Awaitable[Json]]]:
         """A view's name with its words, and how to look at it once; raises NoSuchView."""
         if name not in self._looks:
             raise NoSuchView(f"there is no view {name}; there are: {', '.join(self._looks)}")
-        taken, look = self._looks[name]
+        taken, look = VIEWS[name].words.keys(), self._looks[name]
         if other := words.keys() - taken:
             said = ", ".join(sorted(taken)) or "none"
             raise NoSuchView(f"{name} takes no {min(other)}; it takes: {said}")
@@ -91,11 +96,28 @@ class Views:
         found = await self._facts.places(words.get("search", ""))
         return {"rows": [{"id": it["path"], **it} for it in found["places"]], "more": found["more"]}
 
+    async def _search(self, words: ViewWords) -> Json:
+        search = words.get("search", "").strip()
+        if not search:
+            return {"placements": [], "places": [], "objects": [], "more": 0}
+        listed = rows.placements_form(await self._facts.placements())["rows"]
+        lower = search.lower().split()
+        named = [row for row in listed if all(word in row["id"].lower() for word in lower)]
+        places = await self._facts.places(search)
+        objects = await self._facts.carried(search)
+        return {
+            "placements": named[:SEARCHED_ROWS_MAX],
+            "places": [{"id": it["path"], **it} for it in places["places"]],
+            "objects": [rows.carried_row(it) for it in objects["objects"]],
+            "more": max(0, len(named) - SEARCHED_ROWS_MAX) + places["more"] + objects["more"],
+        }
+
     async def _rollouts(self, _: ViewWords) -> Json:
         return {"rows": [more_rows.rollout_row(obj) for obj in await self._facts.rollouts()]}
 
     async def _rollout(self, words: ViewWords) -> Json:
-        return more_rows.rollout_flow(await self._facts.rollout(words.get("name", "")))
+        flow = more_rows.rollout_flow(await self._facts.rollout(words.get("name", "")))
+        return flow if self._may_act else {**flow, "head": {**flow["head"], "acts": []}}
 
     async def _events(self, words: ViewWords) -> Json:
         said = await self._facts.events()
@@ -104,7 +126,8 @@ class Views:
         )
 
     async def _requests(self, _: ViewWords) -> Json:
-        return {"rows": more_rows.request_rows(*await self._facts.waiting())}
+        found = more_rows.request_rows(*await self._facts.waiting())
+        return {"rows": found if self._may_act else [{**row, "act": None} for row in found]}
 
     async def _doctor(self, _: ViewWords) -> Json:
         return {"rows": more_rows.check_rows(await self._facts.doctor())}
@@ -117,6 +140,10 @@ class Views:
             raise CallFailed("render", "Invalid", f'object: "{said}" names none', remedy)
         form = copy_form(key, await self._facts.copy(at, key))
         return {**form, "described": described(key)}
+
+    async def _proof(self, words: ViewWords) -> Json:
+        at, placement = _path(words.get("at", "/")), words.get("placement", "")
+        return proof_form_of(await self._facts.proof(at, placement), rows.ROWS_MAX)
 
     async def plan(self, text: str) -> Json:
         """What applying manifests would do; raises as facts do."""

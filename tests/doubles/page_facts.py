@@ -1,16 +1,21 @@
 """Facts of a tree that nobody runs, of any size, as the page's one port for facts gives them."""
 
+from dataclasses import replace
 from typing import Any
 
 from leafcast.ask.failures import CallFailed
 from leafcast.ask.tree_rank import worst_nodes_first
+from leafcast.daemon.carried_objects import carried_form
 from leafcast.doctor.findings import Check
+from leafcast.proofs import Proof
 from leafcast.ui.copies import CopySeen
 from schemas.objects.objects import ObjectKey
 from schemas.values.identity import NodePath
+from tests.doubles.proofs import signed_proof
 
 NOW_MS = 1_800_000_000_000
 PAGE = 200
+WEB_KEY = ObjectKey("apps", "deployments", "shop", "web")
 Form = dict[str, Any]
 
 
@@ -129,7 +134,9 @@ class InventedFacts:
         self.held: Form = {"placements": {}, "inventory": {}, "spaces": {}, "ledger": ""}
         self.found: list[Check] = []
         self.plans: Form = {}
+        self.objects: dict[ObjectKey, list[str]] = {WEB_KEY: ["edgeplacement/shop"]}
         self.copies = CopySeen(None, None, "it is not there", "")
+        self.proofs: Proof = signed_proof()
         self.asked = 0
         self.fails: Exception | None = None
 
@@ -198,6 +205,10 @@ class InventedFacts:
         ]
         return {"places": forms, "more": 0}
 
+    async def carried(self, search: str) -> Form:
+        self._answer()
+        return carried_form(self.objects, search)
+
     async def rollouts(self) -> list[Form]:
         self._answer()
         return self.steering
@@ -226,6 +237,10 @@ class InventedFacts:
     async def copy(self, at: NodePath, key: ObjectKey) -> CopySeen:
         self._answer()
         return self.copies
+
+    async def proof(self, at: NodePath, placement: str) -> Proof:
+        self._answer()
+        return replace(self.proofs, path=at)
 
     async def doctor(self) -> list[Check]:
         self._answer()

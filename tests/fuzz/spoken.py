@@ -6,6 +6,7 @@ import asyncio
 import base64
 import copy
 import json
+import re
 import zlib
 from contextlib import suppress
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 from controllers.core.workloads.transforms import TransformFailed, Transforms, transform
 from leafcast.ask.api import Api
 from leafcast.ask.asked_space import key_form
-from leafcast.ask.decode import BadAnswer, read_copies, read_objects, read_orphans
+from leafcast.ask.decode import BadAnswer, read_copies, read_objects, read_orphans, read_proof
 from leafcast.ask.destinations import page_of
 from leafcast.ask.remote import checked_answer
 from leafcast.ask.resource_names import ResourceKinds, UnknownKind
@@ -38,6 +39,7 @@ from leafcast.node.answers import read_selector
 from leafcast.node.copies_answer import read_after
 from leafcast.show.durations import moment_seconds
 from leafcast.show.json_path_output import BadTemplate, read_path, read_template
+from leafcast.ui.acts import NoSuchAct, act_from
 from relay.core.asks.answers import BadAskArguments as BadAsk
 from relay.shell.asker import AskFailed, open_answer
 from schemas.api.parsing import parse_kind
@@ -206,7 +208,7 @@ def told(data: bytes) -> None:
         assert isinstance(checked_answer(PATH, answer)["children"], dict)
     with suppress(BadAnswer):
         page_of(PATH, answer)
-    for read in (read_objects, read_orphans):
+    for read in (read_objects, read_orphans, read_proof):
         with suppress(BadAnswer):
             read(answer, "")
     with suppress(BadAnswer):
@@ -214,6 +216,12 @@ def told(data: bytes) -> None:
         assert all(copy.path.parent == PATH for copy in copies)
         with suppress(BadAsk):
             read_after(following)
+
+
+def asked_act(data: bytes) -> None:
+    """What a browser asks the page to do is a command that one may paste, or refused."""
+    with suppress(NoSuchAct, CodecError):
+        assert re.fullmatch(r"leafcast [-\w ./:]+", act_from(data).command)
 
 
 async def nothing(**_: object) -> None:
@@ -260,6 +268,7 @@ ANSWERS = (
     },
     {"children": [CHILD], "next": "s1", "known": True},
     {"orphans": [ORPHAN], "children": ["s1"], "next": "k"},
+    {"keys": "00", "records": [{"key": "k", "message": "c0"}], "next": "k"},
     {"objects": [{"kind": "Pod", "metadata": {"name": "a"}}], "next": ""},
     {
         "copies": [
@@ -309,6 +318,11 @@ def object_key(data: bytes) -> None:
         assert read_key(key_form(found)) == found
 
 
+ACT = {
+    "name": "rollout-approve",
+    "words": {"rollout": "shop", "wave": "canary"},
+    "command": "leafcast rollout approve shop canary",
+}
 BATCH = {
     "loaded": [
         {"object": {"kind": "ConfigMap"}, "origin": "a.yaml", "line": 1, "notes": ["a note"]}
@@ -327,6 +341,7 @@ TARGETS = {
     "taken_off": Target(taken_off, lambda: [json.dumps(it).encode() for it in REMOVES], Form.JSON),
     "words": Target(words, lambda: [it.encode() for it in WORDS], bytes_max=4096),
     "told": Target(told, lambda: [codec.pack(it) for it in ANSWERS], Form.MSGPACK),
+    "act": Target(asked_act, lambda: [json.dumps(ACT).encode()], Form.JSON),
     "change": Target(change, lambda: [json.dumps(CHANGE).encode()], Form.JSON),
     "batch": Target(batch, lambda: [json.dumps(BATCH).encode()], Form.JSON),
     "object_key": Target(

@@ -39,6 +39,7 @@ EXEMPT = {
     "leafcast/members/layout.py::copy_state": "a copy, as it is",
     "leafcast/members/state_files.py::StateFiles.changes": "a copy, as it is",
     "leafcast/members/state_files.py::StateFiles.lay": "a copy, as it is",
+    "leafcast/ask/proofs.py::asked_proof": "read_proof reads it",
     "leafcast/ask/session.py::Session._standing": "of the own members",
     "relay/adapters/jetstream/blobs.py::Blobs._own": "of the own server",
     "relay/adapters/jetstream/fence.py::_last": "of the own server",

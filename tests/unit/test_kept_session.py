@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from leafcast.ask.failures import CallFailed, NotRunning
-from leafcast.ui.kept_session import KeptSession
+from leafcast.ui.kept_session import KeptSession, is_away
 from relay.adapters.clock import SystemClock
 
 pytestmark = pytest.mark.timeout(60)
@@ -36,18 +36,19 @@ async def fails(kept, error):
             raise error
 
 
-async def slow_while_others_are_answered(kept):
+async def fails_while_others_are_answered(kept, error):
     async with kept.session() as session:
         async with kept.session() as other:
             assert other is session
-        raise CallFailed("status", "Timeout", "no answer in time", "")
+        raise error
 
 
 async def test_a_question_that_takes_too_long_leaves_the_session_to_the_others(tmp_path):
     async with kept_one(tmp_path) as (kept, opened):
         first = await opened.get()
+        slow = CallFailed("status", "Timeout", "no answer in time", "")
         with pytest.raises(CallFailed, match="in time"):
-            await slow_while_others_are_answered(kept)
+            await fails_while_others_are_answered(kept, slow)
         await asyncio.sleep(0)
         async with kept.session() as session:
             assert session is first
@@ -69,3 +70,34 @@ async def test_one_that_was_lost_is_opened_anew_and_who_held_the_former_ends_it_
         await asyncio.sleep(0)
         async with kept.session() as now:
             assert now is second
+
+
+@pytest.mark.parametrize(
+    ("verb", "code", "away"),
+    [
+        ("status", "Timeout", True),
+        ("status", "Restarting", True),
+        ("status", "NotFound", False),
+        ("ask", "NotServed", True),
+        ("ask", "Lost", True),
+        ("ask", "Timeout", False),
+        ("ask", "Restarting", False),
+        ("why", "Timeout", False),
+    ],
+)
+def test_a_node_that_is_late_is_not_taken_for_a_tree_that_is_away(verb, code, away):
+    assert is_away(CallFailed(verb, code, "no answer", "")) is away
+
+
+async def test_a_node_that_starts_leaves_the_session_to_others_that_are_answered(tmp_path):
+    async with kept_one(tmp_path) as (kept, opened):
+        first = await opened.get()
+        starts = CallFailed("ask", "Restarting", "it starts", "")
+        with pytest.raises(CallFailed, match="it starts"):
+            await fails_while_others_are_answered(kept, starts)
+        await asyncio.sleep(0)
+        async with kept.session() as session:
+            assert session is first
+        # A session that nobody hears is opened anew, whatever was asked.
+        await fails(kept, CallFailed("why", "Timeout", "no answer", ""))
+        assert await opened.get() is not first

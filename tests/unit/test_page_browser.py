@@ -29,6 +29,7 @@ VIEWS = (
     *("/placements", "/placements/epl/shop", "/tree", "/tree?as=table", "/tree/region-2"),
     *("/rollouts", "/rollouts/shop", "/events", "/requests", "/doctor", "/plan"),
     "/copy/region-2/site-1/edge-1?object=deployments.apps/shop/web",
+    "/proof/region-2/site-1/edge-1",
 )
 SCRIPT = "<img src=x onerror='window.hurt=1'><script>window.hurt=1</script>\u202e\x1b[2J"
 WAIT_MS = 60_000
@@ -47,9 +48,9 @@ async def browser():
 
 
 @asynccontextmanager
-async def opened(facts, **settings):
+async def opened(facts, acts=None, **settings):
     """The page in a browser that was let in; what it complains of; its server's address."""
-    async with browser() as started, served(facts) as (addresses, client):
+    async with browser() as started, served(facts, acts) as (addresses, client):
         context = await started.new_context(viewport=WIDE, **settings)
         page = await context.new_page()
         page.set_default_timeout(WAIT_MS)
@@ -144,6 +145,15 @@ async def test_all_is_reached_by_keyboard():
         await page.wait_for_selector("#found a")
         await page.keyboard.press("Enter")
         await page.wait_for_function("location.pathname === '/placements/epl/monitoring'")
+        await page.keyboard.press("f")
+        assert await page.get_attribute("#keep-button", "aria-pressed") == "true"
+        await page.keyboard.press("/")
+        await page.wait_for_selector("#found a[href='/placements/epl/monitoring']")
+        await page.keyboard.type("deploy web")
+        await page.wait_for_selector("#found :text('object of epl/shop')")
+        await page.keyboard.press("Enter")
+        await page.wait_for_function("location.pathname === '/placements/epl/shop'")
+        assert await page.get_attribute("#keep-button", "aria-pressed") == "false"
         await page.keyboard.press("?")
         assert await page.locator("#help").is_visible()
         await page.keyboard.press("Escape")
@@ -163,6 +173,65 @@ async def test_what_is_no_date_and_no_address_and_no_single_line_is_told_as_such
             }"""
         )
         assert said == ["for a time that is not known", None, "acopy"]
+        assert complaints == []
+
+
+class Done:
+    """Notes what is to be done."""
+
+    def __init__(self):
+        self.commands = []
+
+    async def do(self, wanted):
+        self.commands.append(wanted.command)
+        return "it goes now"
+
+
+async def test_an_act_shows_its_command_and_is_done_when_a_person_says_yes():
+    acts = Done()
+    async with opened(troubled_facts(), acts) as (page, complaints, base):
+        assert await page.evaluate("location.hash") == ""
+        await settled(page, f"{base}/requests")
+        row = page.locator("tr", has_text="removal of epl/old-shop")
+        await row.locator("button.act").click()
+        assert "leafcast accept epl/old-shop" in await page.inner_text("#act")
+        await page.click("#act button:text-is('No')")
+        assert acts.commands == []
+        await row.locator("button.act").click()
+        await page.click("#act button:has-text('Yes')")
+        await page.wait_for_selector("#act .note.good")
+        if SCREENSHOTS:
+            await page.screenshot(path=Path(SCREENSHOTS) / "act.png")
+        assert acts.commands == ["leafcast accept epl/old-shop"]
+        assert complaints == []
+
+
+async def test_a_tree_that_gives_no_answer_is_told_of_though_the_server_is_there():
+    async with opened(troubled_facts()) as (page, complaints, _):
+        told = await page.evaluate(
+            """async () => {
+                const { Live } = await import("/static/live.js");
+                const sources = [];
+                class Source extends EventTarget {
+                    constructor() { super(); sources.push(this); }
+                    close() {}
+                }
+                const own = window.EventSource;
+                window.EventSource = Source;
+                const live = new Live("placements", {}, () => {}, () => {});
+                window.EventSource = own;
+                const tell = (name, said) => sources[0].dispatchEvent(
+                    Object.assign(new Event(name), { data: JSON.stringify(said) }));
+                tell("whole", { view: {}, asOfMs: 7 });
+                tell("still", {});
+                const before = live.failed;
+                tell("still", { lateSinceMs: 7 });
+                const late = [live.failed.away, live.failed.since, live.silent];
+                tell("patch", { asOfMs: 8 });
+                return [before, late, live.failed];
+            }"""
+        )
+        assert told == [None, [True, 7, False], None]
         assert complaints == []
 
 

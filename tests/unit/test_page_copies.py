@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from leafcast.ui.copies import CopySeen, copy_form, object_key
+from leafcast.ui.patches import LONG_TEXT_MAX_CHARACTERS, TEXT_MAX_CHARACTERS, harmless
 from schemas.objects.objects import ObjectKey
 from tests.doubles.page_scenes import deployment, explanation, rendered
 
@@ -70,3 +71,14 @@ def test_nothing_that_a_secret_holds_is_shown_whoever_says_it():
     said = json.dumps(copy_form(ObjectKey("", "secrets", "b", "a"), CopySeen(form, secret)))
     assert "sesame" not in said
     assert "b3Blb" not in said
+
+
+def test_what_is_long_is_shown_whole_and_what_is_longer_says_where_it_is_cut():
+    def shown(length):
+        meant = deployment(3) | {"data": {"said": "x " * (length // 2)}}
+        return harmless(copy_form(WEB, CopySeen(rendered(meant), deployment(3))))
+
+    form = shown(3 * TEXT_MAX_CHARACTERS)
+    assert (len(form["meant"]) > 3 * TEXT_MAX_CHARACTERS, form["cut"]) == (True, [False, False])
+    form = shown(LONG_TEXT_MAX_CHARACTERS)
+    assert (len(form["meant"]), form["cut"]) == (LONG_TEXT_MAX_CHARACTERS, [True, False])

@@ -8,7 +8,7 @@ import pytest
 
 from leafcast.ask.failures import CallFailed, NotRunning
 from leafcast.ui import live as live_module
-from leafcast.ui.live import LiveViews, TooManyWatchers
+from leafcast.ui.live import LATE_SECONDS, PAUSE_MAX_SECONDS, LiveViews, TooManyWatchers
 from relay.core.instant import Instant
 
 pytestmark = pytest.mark.timeout(60)
@@ -185,3 +185,93 @@ async def test_who_waits_for_long_is_told_that_somebody_is_there(monkeypatch):
     async with views() as (live, _), aclosing(live.watch("v", Looked())) as messages:
         assert (await anext(messages)).event == "whole"
         assert (await anext(messages)).event == "still"
+
+
+class Hanging(Looked):
+    """Gives no answer while it is told so."""
+
+    def __init__(self):
+        super().__init__()
+        self.goes_on = asyncio.Event()
+        self.began = asyncio.Event()
+        self.goes_on.set()
+
+    async def __call__(self):
+        self.began.set()
+        await self.goes_on.wait()
+        return await super().__call__()
+
+
+async def test_a_question_without_an_answer_makes_what_was_seen_late_though_the_server_is_there(
+    monkeypatch,
+):
+    monkeypatch.setattr(live_module, "STILL_SECONDS", 0.01)
+    look = Hanging()
+    async with views() as (live, clock), aclosing(live.watch("v", look)) as messages:
+        seen = json.loads((await anext(messages)).text)["asOfMs"]
+        # Between two looks nothing is late, however long that is.
+        clock.slept += LATE_SECONDS + 1
+        assert (await anext(messages)).text == "{}"
+        look.goes_on.clear()
+        look.began.clear()
+        await clock.step()
+        await look.began.wait()
+        clock.slept += LATE_SECONDS
+        assert (await anext(messages)).text == "{}"
+        clock.slept += 1
+        assert json.loads((await anext(messages)).text) == {"lateSinceMs": seen}
+        look.goes_on.set()
+        while (message := await anext(messages)).event == "still":
+            pass
+        assert message.event == "patch"
+
+
+async def test_a_look_that_took_very_long_is_repeated_soon_enough_and_one_that_failed_at_once():
+    class Slow(Looked):
+        async def __call__(self):
+            clock.slept += 60.0
+            return await super().__call__()
+
+    look = Slow()
+    async with views() as (live, clock), aclosing(live.watch("v", look)) as messages:
+        await anext(messages)
+        before = clock.slept
+        look.fails = NotRunning("/d")
+        await clock.step()
+        assert (await anext(messages)).event == "failed"
+        assert clock.slept - before == PAUSE_MAX_SECONDS + 60.0
+        await clock.step()
+        await anext(messages)
+        assert clock.slept - before == PAUSE_MAX_SECONDS + 120.0
+
+
+async def test_who_asks_once_is_told_what_others_just_asked_for():
+    look = Hanging()
+    look.goes_on.clear()
+    async with views() as (live, clock), asyncio.TaskGroup() as group:
+        asking = [group.create_task(live.once("v", look, 3.0)) for _ in range(20)]
+        await look.began.wait()
+        # Who goes away takes the answer from nobody.
+        asking[0].cancel()
+        look.goes_on.set()
+        told = [await it for it in asking[1:]]
+        assert (len(set(told)), look.count) == (1, 1)
+        clock.slept += 3.0
+        assert await live.once("v", look, 3.0) == told[0]
+        clock.slept += 0.1
+        await live.once("v", look, 3.0)
+        assert look.count == 2
+
+
+async def test_who_asks_once_for_what_is_looked_at_is_told_what_was_seen():
+    look = Looked()
+    async with views() as (live, clock), aclosing(live.watch("v", look, 3.0)) as messages:
+        whole = (await anext(messages)).text
+        clock.slept += 3.0
+        assert await live.once("v", look, 3.0) == whole
+        assert look.count == 1
+        look.fails = NotRunning("/d")
+        await clock.step()
+        await anext(messages)
+        with pytest.raises(NotRunning):
+            await live.once("v", look, 3.0)

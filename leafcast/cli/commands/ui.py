@@ -21,15 +21,23 @@ LOOPBACK = "127.0.0.1"
     show_default=True,
     help="Where to listen, on this machine only; 0 takes any that is free.",
 )
+@click.option(
+    "--allow-actions",
+    "may_act",
+    is_flag=True,
+    help="Let the page approve, pause, abort and accept: it shows each command, and asks.",
+)
 @data_dir_option
-def ui(port: int, data_dir: Path | None) -> None:
+def ui(port: int, data_dir: Path | None, *, may_act: bool) -> None:
     """Show the tree in a browser, until Ctrl-C.
 
     It prints an address that lets one browser in, once; when it was used, it prints one for the
-    next. The page reads, and changes nothing. It asks the tree as commands do, and nothing else.
+    next. The page reads, and changes nothing, unless it is allowed to. It asks the tree as commands
+    do, and nothing else.
     """
     # Here, as no other command serves anything.
     from leafcast.cli.apply.pasted_plan import planned_text  # noqa: PLC0415
     from leafcast.ui.serving import serve_tree  # noqa: PLC0415
 
-    until_signal(serve_tree(data_dir, (LOOPBACK, port), click.echo, planned_text))
+    place = (LOOPBACK, port)
+    until_signal(serve_tree(data_dir, place, click.echo, planned_text, may_act=may_act))

@@ -1,13 +1,15 @@
-// The search over places and placements, and the keys.
+// The search over placements, places and objects, with favourites; and the keys.
 import { fill, h, keyed } from "./dom.js";
-import { many, placementAddress, sign, treeAddress } from "./words.js";
+import { favourites } from "./favourites.js";
+import { figure, many, placementAddress, sign, treeAddress } from "./words.js";
 
 const WAIT_MS = 150;
-const FOUND_MAX = 20;
+const HINT = "Parts of a path or a name, or a label as env=prod. Favourites (f) are shown here.";
+const kept = () => favourites().map((it) => ({ id: it.address, href: it.address, name: it.title, what: it.address === it.title ? "" : it.address }));
 
 export function openHelp() {
   const dialog = document.getElementById("help");
-  const keys = [["/", "search places and placements"], ["j  k", "next and previous row"], ["Enter", "open it"], ["u", "one level up"], ["?", "these keys"], ["Esc", "close"]];
+  const keys = [["/", "search placements, places, objects; favourites"], ["j  k", "next and previous row"], ["Enter", "open it"], ["u", "one level up"], ["f", "make this a favourite, or no longer"], ["?", "these keys"], ["Esc", "close"]];
   fill(dialog, h("h2", {}, "Keys"), h("dl", { class: "keys" }, keys.map(([key, what]) => [h("dt", {}, h("kbd", {}, key)), h("dd", {}, what)])),
     h("form", { method: "dialog" }, h("button", {}, "Close")));
   dialog.showModal();
@@ -16,27 +18,27 @@ export function openHelp() {
 export function openSearch(go) {
   const dialog = document.getElementById("search");
   const list = h("ul", { id: "found", class: "found" });
-  const said = h("p", { class: "quiet", role: "status" }, "Parts of a path or a name, or a label as env=prod.");
-  const input = h("input", { type: "search", "aria-label": "Search places and placements", placeholder: "site-3, shop, env=prod", autocomplete: "off", spellcheck: "false" });
+  const said = h("p", { class: "quiet", role: "status" }, HINT);
+  const input = h("input", { type: "search", "aria-label": "Search placements, places and objects", placeholder: "site-3, shop, deploy web, env=prod", autocomplete: "off", spellcheck: "false" });
   let waiting = 0, asked = 0;
   input.addEventListener("input", () => {
     clearTimeout(waiting);
     waiting = setTimeout(() => find(input.value.trim()), WAIT_MS);
   });
+  const link = (item) => h("li", { "data-row": true }, h("a", { href: item.href, onclick: () => dialog.close() }, item.tone ? sign(item.tone) : "", h("span", { class: "name" }, item.name), h("span", { class: "quiet" }, item.what)));
   async function find(words) {
     const number = ++asked;
-    if (!words) { keyed(list, [], () => null); return; }
+    if (!words) { keyed(list, kept(), link); fill(said, list.children.length ? "Favourites. Type to search." : HINT); return; }
     try {
-      const [places, placements] = await Promise.all([ask(`places?${new URLSearchParams({ search: words })}`), ask("placements")]);
+      const found = await ask(`search?${new URLSearchParams({ search: words })}`);
       if (number !== asked) return;
-      const lower = words.toLowerCase().split(/\s+/);
-      const named = placements.rows.filter((row) => lower.every((word) => row.id.toLowerCase().includes(word))).slice(0, FOUND_MAX);
       const items = [
-        ...named.map((row) => ({ id: `p ${row.id}`, href: placementAddress(row.id), name: row.id, tone: row.tone, what: "placement" })),
-        ...places.rows.map((row) => ({ id: `n ${row.id}`, href: treeAddress(row.id), name: row.id, what: [row.syncTarget, row.children ? many(row.edges, "destination") : ""].filter(Boolean).join(", ") || "node" })),
+        ...found.placements.map((row) => ({ id: `p ${row.id}`, href: placementAddress(row.id), name: row.id, tone: row.tone, what: "placement" })),
+        ...found.places.map((row) => ({ id: `n ${row.id}`, href: treeAddress(row.id), name: row.id, what: [row.syncTarget, row.children ? many(row.edges, "destination") : ""].filter(Boolean).join(", ") || "node" })),
+        ...found.objects.map((row) => ({ id: `o ${row.id}`, href: placementAddress(row.placements[0]), name: row.id, what: `object of ${row.placements[0]}${row.placements.length > 1 ? ` and ${row.placements.length - 1} more` : ""}` })),
       ];
-      keyed(list, items, (item) => h("li", { "data-row": true }, h("a", { href: item.href, onclick: () => dialog.close() }, item.tone ? sign(item.tone) : "", h("span", { class: "name" }, item.name), h("span", { class: "quiet" }, item.what))));
-      const more = places.more ? `; ${many(places.more, "more place")}: say more of it` : "";
+      keyed(list, items, link);
+      const more = found.more ? `; ${figure(found.more)} more: say more of it` : "";
       fill(said, items.length ? `${many(items.length, "match", "matches")}${more}` : `Nothing is called "${words}".`);
     } catch (error) {
       if (number === asked) fill(said, `It cannot be searched now: ${error.message}`);
@@ -55,6 +57,7 @@ export function openSearch(go) {
   fill(dialog, h("div", { class: "search" }, input, said, list));
   dialog.showModal();
   input.focus();
+  find("");
 }
 
 async function ask(what) {

@@ -29,11 +29,17 @@ export class Live {
     source.addEventListener("failed", (event) => {
       this.heard = performance.now();
       const said = JSON.parse(event.data);
-      this.failed ??= { since: said.nowMs };
+      this.failed ??= { since: said.asOfMs ?? said.nowMs };
       this.failed = { ...said.error, since: this.failed.since };
       this.onstate(this);
     });
-    source.addEventListener("still", () => { this.heard = performance.now(); this.onstate(this); });
+    source.addEventListener("still", (event) => {
+      this.heard = performance.now();
+      // The server is there, and the tree has not answered it for too long.
+      const { lateSinceMs } = JSON.parse(event.data);
+      if (lateSinceMs) this.failed ??= { message: "a question has no answer yet", remedy: "see that it runs: leafcast status", away: true, since: lateSinceMs };
+      this.onstate(this);
+    });
     // Whoever is not let in gets no stream; the browser does not try again then.
     source.addEventListener("error", () => { if (source.readyState === EventSource.CLOSED) this.refused(); });
   }

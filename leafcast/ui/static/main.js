@@ -1,42 +1,18 @@
 // Which view the address names; what all views share: banner, keys, theme, search.
+import { takeSecret } from "./acts.js";
 import { fill, h } from "./dom.js";
 import { openHelp, openSearch } from "./dialogs.js";
 import { Live } from "./live.js";
+import { isKept, toggle } from "./favourites.js";
+import { NAV, route } from "./views.js";
 import { clockSays, moment, nowMs, since, tick } from "./words.js";
-import * as placements from "./view_placements.js";
-import * as placement from "./view_placement.js";
-import * as tree from "./view_tree.js";
-import * as rollouts from "./view_rollouts.js";
-import * as rollout from "./view_rollout.js";
-import * as events from "./view_events.js";
-import * as requests from "./view_requests.js";
-import * as copy from "./view_copy.js";
-import * as plan from "./view_plan.js";
-import * as doctor from "./view_doctor.js";
-
-const NAV = [["/placements", "Placements"], ["/tree", "Tree"], ["/rollouts", "Rollouts"], ["/events", "Events"], ["/requests", "Requests"], ["/plan", "Plan"], ["/doctor", "Doctor"]];
 const BADGE_MS = 10_000;
 const main = document.getElementById("main");
 const banner = document.getElementById("banner");
+const keepButton = document.getElementById("keep-button");
 const asOf = document.getElementById("as-of");
 let live = null;
 let shown = null;
-
-/** The view that an address names, with its words. */
-function route(url) {
-  const words = Object.fromEntries(url.searchParams);
-  let parts;
-  try { parts = url.pathname.split("/").filter(Boolean).map(decodeURIComponent); } catch { return [null, {}]; }
-  const [first = "", ...rest] = parts;
-  if (first === "" || (first === "placements" && !rest.length)) return [placements, {}];
-  if (first === "placements") return [placement, { ...words, name: rest.join("/") }];
-  if (first === "rollouts") return rest.length ? [rollout, { ...words, name: rest.join("/") }] : [rollouts, words];
-  const plain = { events, requests, plan, doctor }[first];
-  if (plain && !rest.length) return [plain, words];
-  if (first === "copy") return [copy, { ...words, at: `/${rest.join("/")}` }];
-  if (first === "tree") return [tree, { ...words, path: `/${rest.join("/")}` }];
-  return [null, {}];
-}
 
 export function go(address, { replace = false } = {}) {
   history[replace ? "replaceState" : "pushState"](null, "", address);
@@ -50,6 +26,8 @@ function show() {
   live = null;
   banner.hidden = true;
   document.body.classList.remove("stale");
+  keepButton.hidden = !view;
+  sayKept();
   for (const link of document.querySelectorAll("#nav a")) {
     const path = link.getAttribute("href");
     const here = url.pathname.startsWith(path) || (path === "/placements" && url.pathname === "/");
@@ -131,6 +109,19 @@ async function count() {
 count();
 setInterval(() => { if (!document.hidden) count(); }, BADGE_MS);
 
+const here = () => location.pathname + location.search;
+function sayKept() {
+  const kept = isKept(here());
+  fill(keepButton, h("span", { "aria-hidden": "true" }, kept ? "★" : "☆"));
+  keepButton.setAttribute("aria-pressed", String(kept));
+  keepButton.title = kept ? "A favourite: the search shows it. f takes it away." : "Make this a favourite, which the search shows: f";
+}
+function keep() {
+  toggle(here(), shown?.title ?? here());
+  sayKept();
+}
+keepButton.addEventListener("click", keep);
+
 const themes = ["system", "light", "dark"];
 const themeButton = document.getElementById("theme-button");
 function theme() { return document.documentElement.dataset.theme ?? "system"; }
@@ -153,6 +144,7 @@ document.addEventListener("keydown", (event) => {
   if (step) move(step);
   else if (event.key === "/") openSearch(go);
   else if (event.key === "?") openHelp();
+  else if (event.key === "f" && !keepButton.hidden) keep();
   else if (event.key === "u") document.querySelector("[data-up]")?.click();
   else return;
   event.preventDefault();
@@ -168,4 +160,5 @@ function move(step) {
   next.scrollIntoView({ block: "nearest" });
 }
 
+takeSecret();
 show();

@@ -1,5 +1,5 @@
 // One copy at an edge: as it is meant, as it is there, and in which fields these differ.
-import { fill, h } from "./dom.js";
+import { fill, h, keyed } from "./dom.js";
 import { command, sign, since, treeAddress } from "./words.js";
 
 export const NAME = "copy";
@@ -8,11 +8,11 @@ export const asked = ({ at, object }) => ({ at, object: object ?? "" });
 export function draw({ at, object = "" }) {
   const head = h("h1", {}, object), said = h("p", { class: "headline" }), notes = h("div"), why = h("section"), differs = h("section"), rules = h("section");
   const meant = h("pre", { tabindex: "0", "aria-label": "As it is meant" }), live = h("pre", { tabindex: "0", "aria-label": "As it is there" });
-  const more = h("p");
+  const more = h("p"), cut = h("div");
   return {
     title: object,
     element: h("div", {}, h("p", { class: "crumbs" }, h("a", { href: treeAddress(at), "data-up": true }, at)), head, said, notes, why, differs,
-      h("div", { class: "panes" }, h("section", {}, h("h2", {}, "Meant"), meant), h("section", {}, h("h2", {}, "There"), live)), rules,
+      h("div", { class: "panes" }, h("section", {}, h("h2", {}, "Meant"), meant), h("section", {}, h("h2", {}, "There"), live)), cut, rules,
       more),
     update(view) {
       fill(head, sign(view.tone), object);
@@ -22,6 +22,8 @@ export function draw({ at, object = "" }) {
       fill(differs, view.differs.length ? [h("h2", {}, "Not as it is meant"), h("ul", { class: "plain" }, view.differs.map((field) => h("li", {}, h("code", {}, field))))] : "");
       const asks = view.described ? `leafcast describe ${view.described} --at ${at}` : "";
       if (more.dataset.asks !== asks) { more.dataset.asks = asks; fill(more, asks ? ["More of it: ", command(asks)] : ""); }
+      keyed(cut, [["meant", "render"], ["live", "get"]].filter((_, at) => view.cut[at]).map(([id, verb]) => ({ id, verb })), ({ id, verb }) =>
+        h("p", { class: "note held" }, id === "meant" ? "What is meant is cut here. " : "What is there is cut here. ", view.described ? ["All of it: ", command(`leafcast ${verb} ${view.described} --at ${at}${verb === "get" ? " -o yaml" : ""}`)] : ""));
       put(meant, view.meant || "The centre sends no such object there.");
       put(live, view.live || (view.unread ? "Not known now." : "It is not there."));
       fill(rules, view.rules.length ? [h("h2", {}, "What was put in, and by which rule"), h("pre", { tabindex: "0", "aria-label": "What was put in" }, view.rules.join("\n"))] : "");

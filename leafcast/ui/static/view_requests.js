@@ -1,4 +1,5 @@
 // What waits for a person, each with the command that lets it go on.
+import { actButton } from "./acts.js";
 import { h } from "./dom.js";
 import { table } from "./table.js";
 import { command, since, sign } from "./words.js";
@@ -11,11 +12,11 @@ export function draw() {
     ["What", (row) => [sign(row.tone), row.what], "wide"],
     ["More", (row) => row.said, "wide"],
     ["Waits", (row) => since(row.sinceMs)],
-    ["Do", (row) => (row.command ? command(row.command) : "")],
+    ["Do", (row) => [row.command ? command(row.command) : "", " ", actButton(row.act)]],
   ], () => "Nothing waits for a person.");
   return {
     title: "Requests",
-    element: h("div", {}, h("h1", {}, "Requests"), h("p", { class: "quiet" }, "This page changes nothing: run the command where you may, if it is meant so."), rows.element),
+    element: h("div", {}, h("h1", {}, "Requests"), h("p", { class: "quiet" }, "Each goes on by the command beside it, if it is meant so."), rows.element),
     update(view) { rows.update(view.rows); },
   };
 }

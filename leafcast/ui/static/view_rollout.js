@@ -1,4 +1,5 @@
 // One Rollout as a flow through its waves: what each gate waits for, and what happens if nobody acts.
+import { actButton } from "./acts.js";
 import { fill, h, keyed } from "./dom.js";
 import { table } from "./table.js";
 import { command, figure, many, placementAddress, share, sign, since } from "./words.js";
@@ -23,7 +24,7 @@ export function draw({ name }) {
       fill(notes, it.notes.map((text) => h("p", { class: `note ${it.tone}` }, text)));
       if (view.waves.length) keyed(flow, view.waves, (item) => wave(item, it.exact));
       else fill(flow, h("li", { class: "quiet" }, "No wave yet: it begins with the next change of the placement."));
-      fill(next, h("p", {}, h("b", {}, "If nobody acts: "), it.unattended), it.next ? h("p", {}, h("b", {}, "Next: "), command(it.next)) : "");
+      fill(next, h("p", {}, h("b", {}, "If nobody acts: "), it.unattended), it.next ? h("p", {}, h("b", {}, "Next: "), command(it.next)) : "", it.acts.length ? h("p", { class: "toolbar" }, it.acts.map(actButton)) : "");
       history.update(view.history);
     },
   };

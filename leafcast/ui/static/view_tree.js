@@ -2,7 +2,7 @@
 import { fill, h, keyed } from "./dom.js";
 import { table } from "./table.js";
 import { squarify } from "./treemap.js";
-import { command, copyAddress, figure, many, moment, placementAddress, share, sign, since, TONES, treeAddress } from "./words.js";
+import { command, copyAddress, figure, many, moment, placementAddress, proofAddress, share, sign, since, TONES, treeAddress } from "./words.js";
 
 export const NAME = "tree";
 const PAGE = 200;
@@ -29,6 +29,7 @@ export function draw(words, go) {
   const pages = h("p", { class: "pages" });
   const wanted = h("input", { type: "search", "aria-label": "A copy at this edge", placeholder: "deployments.apps/shop/web", size: "34", onchange: (event) => { if (event.target.value.trim()) go(copyAddress(path, event.target.value.trim())); } });
   const copies = h("p", { hidden: true }, h("label", {}, "See a copy here: ", wanted));
+  const proved = h("p", {}, h("a", { href: proofAddress(path) }, "Who signed what it has"));
   const level = h("section", {},
     h("div", { class: "toolbar" }, h("div", { class: "switch", role: "group", "aria-label": "Shown as" },
       h("a", { href: link({ as: "" }), "aria-current": asTable ? null : "true" }, "Map"), h("a", { href: link({ as: "table" }), "aria-current": asTable ? "true" : null }, "Table")), search),
@@ -38,7 +39,7 @@ export function draw(words, go) {
   if (!asTable) observer.observe(map);
   return {
     title,
-    element: h("div", {}, crumbs, head, notes, figures, said, copies, level),
+    element: h("div", {}, crumbs, head, notes, figures, said, copies, proved, level),
     update(view) {
       const { node } = view;
       fill(head, sign(node.tone), title);
