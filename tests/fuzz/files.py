@@ -53,6 +53,10 @@ from leafcast.node.known_children import KnownChildren
 from leafcast.node.run_config import RunConfigRefused, read_run_config, written_run_config
 from leafcast.proofs import check_proof, proof_form, read_proof_file
 from leafcast.space_settings import EMBEDDED, CentreSpaces, SpaceSetting
+from leafcast.support.bundle import SupportBundle
+from leafcast.support.gathering import gather_here
+from leafcast.support.known_secrets import secrets_here
+from leafcast.support.redaction import Redaction
 from relay.adapters.clock import SystemDice
 from relay.adapters.server.nkey_pairs import new_user_nkey
 from relay.adapters.server.ports import PortsDamaged, kept_ports
@@ -108,6 +112,17 @@ def file(name: str, read: Read, refusal: type[Exception] | tuple[()], *real: obj
     return Target(run, lambda: [text.encode() for text in texts], Form.JSON)
 
 
+def bundled(at: Path) -> None:
+    """What a support bundle makes of the files of a data directory."""
+    place = DataDir(at)
+    gather_here(SupportBundle(Redaction(secrets_here(place, {})), 0), place)
+
+
+KUBECONFIG = {
+    "users": [
+        {"name": "me", "user": {"token": "dG9rZW4=", "client-key-data": "a2V5"}},
+    ]
+}
 JOINED = {
     "tree": GRANT.tree,
     "path": "/emea/s1",
@@ -300,6 +315,9 @@ TARGETS = {
     "admin": file(
         "admin.json", lambda at: DataDir(at).admin(), DataDirUnusable, {"url": "u", "seed": SEED}
     ),
+    "bundled": file("admin.json", bundled, (), {"url": "u", "seed": SEED, "env": {"KEY": "a"}}),
+    "bundled-kubeconfig": file("kubeconfig", bundled, (), KUBECONFIG),
+    "bundled-settings": file("node.yaml", bundled, (), RUN),
     "joined": file("joined.json", read_joined, DataDirUnusable, JOINED),
     "spaces": file("spaces.json", lambda at: DataDir(at).spaces(), DataDirUnusable, SPACES.form()),
     "cluster": file(
