@@ -2,11 +2,17 @@
 
 import asyncio
 import random
+from collections.abc import Iterable
+from contextlib import suppress
 
 import pytest
 import pytest_asyncio
+from nats.js.errors import NotFoundError
 
 from relay import atomic_file
+from relay.adapters.spaces.embedded_space import path_of
+from schemas.objects.objects import ObjectKey
+from tests.nats.chaos_member import Member, copy_folder
 from tests.nats.chaos_tree import ChaosTree
 from tests.nats.power import PowerDisk, cut_power
 from tests.nats.seeds import chosen, replayable, seeds
@@ -55,6 +61,8 @@ class Changes:
         self.count = 0
         self.acknowledged: dict[str, str | None] = {}
         """What each object was when the centre last answered; None: deleted."""
+        self.asked: tuple[str, str | None] = ("", None)
+        """What was asked for last, and what it is to be: that may be so before the answer."""
         self._tree = tree
         self._dice = dice
         self._more = asyncio.Event()
@@ -67,12 +75,13 @@ class Changes:
             kind, name = self._dice.random(), f"c{self.count}"
             if names and kind < 0.4:
                 name = self._dice.choice(names)
-            if names and kind < 0.2:
+            value = None if names and kind < 0.2 else str(self.count)
+            self.asked = name, value
+            if value is None:
                 await self._tree.drop("shop", name)
-                self.acknowledged[name] = None
             else:
-                await self._tree.put("shop", **{name: str(self.count)})
-                self.acknowledged[name] = str(self.count)
+                await self._tree.put("shop", **{name: value})
+            self.acknowledged[name] = value
             self._more.set()
 
     async def some(self, number: int) -> None:
@@ -88,12 +97,28 @@ class Changes:
         """What was acknowledged before now, and is otherwise at the centre."""
         acknowledged = dict(self.acknowledged)
         kept = await self._tree.centre_values()
-        # Whatever is written meanwhile is later than what is compared.
+        # Whatever was answered meanwhile is later than what is compared.
         return {
             name: value
             for name, value in acknowledged.items()
-            if kept.get(name) != value and self.acknowledged[name] == value
+            if kept.get(name) != value
+            and self.acknowledged[name] == value
+            and self.asked != (name, kept.get(name))
         }
+
+
+async def told_of(centre: Member, names: Iterable[str]) -> str:
+    """What the centre's server says of these objects; its store is copied beside its folder."""
+    copy_folder(centre.node_folder / "jetstream", centre.folder.with_name("store-that-lost"))
+    async with centre.client() as client:
+        stream = client.jetstream()
+        told = [str((await stream.stream_info("KV_workloads")).state)]
+        for name in names:
+            path = path_of(ObjectKey("", "configmaps", "default", name))
+            with suppress(NotFoundError):
+                last = await stream.get_last_msg("KV_workloads", f"$KV.workloads.{path}")
+                told.append(f"{name}: {last.seq} {last.headers}")
+    return "\n".join(told)
 
 
 async def grow(tree: ChaosTree) -> None:
@@ -124,7 +149,8 @@ async def test_what_was_acknowledged_outlives_cuts_of_power(tree, powered, reque
                 await asyncio.sleep(dice.uniform(0, 0.05))
                 await cut_power(tree.members[path], disk)
                 tree.members[path].start()
-                assert await changes.lost() == {}
+                lost = await changes.lost()
+                assert lost == {}, f"{changes.asked}: {await told_of(tree.centre, lost)}"
         changes.stop()
     after = (await tree.exact([EDGE]))[EDGE]
     assert after.objects["stays"] == before.objects["stays"]
@@ -133,6 +159,54 @@ async def test_what_was_acknowledged_outlives_cuts_of_power(tree, powered, reque
     await tree.withdraw("shop")
     left = (await tree.exact([EDGE]))[EDGE]
     assert left.objects == before.objects
+
+
+class LateAnswers:
+    """A centre that has done what it was asked for, and answers only when it is let."""
+
+    def __init__(self) -> None:
+        self.wanted: dict[str, dict[str, str]] = {"shop": {}}
+        self.values: dict[str, str] = {}
+        self.done, self._may_answer = asyncio.Event(), asyncio.Event()
+
+    async def put(self, placement: str, **values: str) -> None:
+        self.wanted[placement].update(values)
+        self.values.update(values)
+        await self._answered()
+
+    async def drop(self, placement: str, name: str) -> None:
+        del self.wanted[placement][name]
+        del self.values[name]
+        await self._answered()
+
+    async def _answered(self) -> None:
+        self._may_answer.clear()
+        self.done.set()
+        await self._may_answer.wait()
+
+    def answer(self) -> None:
+        self.done.clear()
+        self._may_answer.set()
+
+    async def centre_values(self) -> dict[str, str]:
+        return dict(self.values)
+
+
+async def test_what_is_done_and_not_answered_yet_is_no_loss_and_all_else_is():
+    centre = LateAnswers()
+    changes = Changes(centre, random.Random("centre"))
+    running = asyncio.create_task(changes.run())
+    for _ in range(30):
+        await centre.done.wait()
+        assert await changes.lost() == {}
+        centre.answer()
+    await centre.done.wait()
+    kept = {name for name, value in changes.acknowledged.items() if value is not None}
+    name = min(kept - {changes.asked[0]})
+    for value in ("another", None):
+        centre.values[name] = value
+        assert await changes.lost() == {name: changes.acknowledged[name]}
+    running.cancel()
 
 
 @pytest.mark.parametrize("durability", ["disk", "periodic"])
