@@ -17,7 +17,7 @@ from relay.adapters.jetstream.stream_mending import (
     mend_stream,
 )
 from relay.adapters.jetstream.stream_reader import StreamDamaged, StreamReader
-from relay.adapters.jetstream.streams import purge
+from relay.adapters.jetstream.streams import kept_under, purge
 from relay.adapters.spaces import bucket
 from relay.adapters.spaces.embedded_space import EmbeddedSpace, path_of
 from relay.core.effects import StoreOwn, WriteMail
@@ -34,6 +34,8 @@ from tests.contract.spaces import SeededDice, config_map, embedded, running_serv
 pytestmark = pytest.mark.nats
 
 NAMES = ("first", "middle", "last")
+GONE_BYTES = 30
+"""What the server writes into a block to say that a message is gone."""
 
 
 @pytest.fixture(autouse=True)
@@ -369,6 +371,26 @@ async def test_a_bucket_that_lost_its_newest_says_so_whatever_is_written_then(tm
                 await space.apply(config_map(f"new{at}", a="1"), "me")
             absence = await space.absence([key("last")])
             assert absence.read_to < known_to
+
+
+async def test_what_lies_before_its_deletion_after_a_cut_of_power_goes_before_that(tmp_path, clock):
+    """Else it is there again two hours later, when its deletion is forgotten."""
+    with running_server(tmp_path) as url:
+        async with embedded(url, clock, "kept") as space:
+            for name in NAMES:
+                await space.apply(config_map(name, a="1"), "me")
+            await space.delete(key("middle"))
+    file = block(tmp_path, "KV_kept")
+    # The deletion is on the disk, and not yet that what it replaces is gone.
+    file.write_bytes(file.read_bytes()[:-GONE_BYTES])
+    with running_server(tmp_path) as url:
+        async with embedded(url, clock, "kept", ()) as space, connected(url) as connection:
+            subject = f"$KV.kept.{path_of(key('middle'))}"
+            assert (await kept_under(connection, "KV_kept", subject))[0] == {subject: 2}
+            listed = (await space.list("", "configmaps")).objects
+            assert {obj["metadata"]["name"] for obj in listed} == {"first", "last"}
+            assert (await kept_under(connection, "KV_kept", subject))[0] == {subject: 1}
+            assert (await space.absence([key("middle")])).deleted == {key("middle")}
 
 
 @pytest.mark.parametrize("kind", ["bit", "cut", "settings", "purged"])

@@ -333,6 +333,20 @@ class Bucket:
         with suppress(nats.errors.Error, JetStreamError, TimeoutError):
             await self._jetstream.purge_stream(self._stream, subject=self._prefix + parts.pattern)
 
+    async def _purge_replaced(self, entry: BucketEntry | None, seen: Collection[str]) -> None:
+        """Remove what a deletion replaced, and what was read before it all the same.
+
+        The server writes the deletion first, then that the other is gone: if it is killed between
+        the two, both are there. The other is the last one again once the deletion is forgotten.
+        """
+        if entry is None or not entry.deleted or entry.key not in seen:
+            return
+        # What stays after a failure is found by the next listing.
+        with suppress(nats.errors.Error, JetStreamError, TimeoutError):
+            await self._jetstream.purge_stream(
+                self._stream, seq=entry.revision, subject=self._prefix + entry.key
+            )
+
     async def _opened(
         self, key: str, message: Msg | RawStreamMsg, revision: int
     ) -> BucketEntry | None:
@@ -374,6 +388,7 @@ class Bucket:
                         entry = await self._opened(key, message, position)
                     # Its parts are gone if it was written anew meanwhile.
                     entry = entry or await self.read(key)
+                    await self._purge_replaced(entry, seen)
                     seen.add(key)
                     if entry and not entry.broken:
                         yield entry
