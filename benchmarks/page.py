@@ -76,7 +76,7 @@ async def serve_here(shape: tuple[int, int, int]) -> None:
         print(address, flush=True)
 
     facts, listener = ChangingFacts(shape), listening("127.0.0.1", 0)
-    await serve(facts, listener, "127.0.0.1", tell, SystemClock(), SystemDice())
+    await serve(facts, listener, "127.0.0.1", tell, (SystemClock(), SystemDice()))
 
 
 @asynccontextmanager
