@@ -102,8 +102,8 @@ def trouble_of(log: Sequence[str]) -> str:
     """
     trouble, is_told = "", False
     ended = set[str]()
-    for line in reversed(_of_parent(log)):
-        said, link = line.lower(), said_in(line).link
+    for link, line in reversed(_of_parent(log)):
+        said = line.lower()
         if _OPENED in said:
             if link not in ended:
                 return ""
@@ -120,7 +120,7 @@ def trouble_of(log: Sequence[str]) -> str:
 
 def cause_of(log: Sequence[str]) -> tuple[str, str]:
     """Why the link does not come about, and what to do; ("", "") if there is no special cause."""
-    missing, log = ("", ""), _of_parent(log)
+    missing, log = ("", ""), [line for _, line in _of_parent(log)]
     for line in reversed(log):
         said = line.lower()
         if _OPENED in said:
@@ -143,8 +143,8 @@ def cause_of(log: Sequence[str]) -> tuple[str, str]:
     return missing
 
 
-def _of_parent(log: Sequence[str]) -> list[str]:
-    """What is said of links that this server dialled, and of nobody else who connects."""
+def _of_parent(log: Sequence[str]) -> list[tuple[str, str]]:
+    """What is said of links that this server dialled, each with its link, and of nobody else."""
     lines = [(said_in(line), line) for line in log]
     ours = {"", *(said.link for said, _ in lines if said.dialled)}
-    return [line for said, line in lines if said.link in ours]
+    return [(said.link, line) for said, line in lines if said.link in ours]
