@@ -14,7 +14,7 @@ from leafcast.key_files import public_keys
 from leafcast.key_form import read_key_form
 from relay.core.records.trust import RootsRefused, Trust, TrustVerdict, signers_of
 from schemas.records.answer_bounds import MOMENT_MAX_MS
-from schemas.records.placements import KINDS, short_title
+from schemas.records.placements import placement_of, short_title
 from schemas.records.records import (
     DeltaHead,
     KeyGrant,
@@ -135,9 +135,8 @@ def _said(envelope: Envelope) -> Record:
 
 
 def _title(record: Record) -> str:
-    kinds = {kind.api: kind for kind in KINDS}
-    kind = kinds.get(record.source.api)
-    return short_title(kind.named(record.source.name)) if kind else record.source.name
+    placement = placement_of(record.source)
+    return short_title(placement) if placement else record.source.name
 
 
 def grant_of(checked: KeysChecked, key_id: str) -> KeyGrant | None:
