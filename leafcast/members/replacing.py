@@ -311,7 +311,7 @@ class Replacing:
     async def _remove(self, change: Succession) -> None:
         """Have the cluster count those no more that are no members, until it does not."""
         settings, own = self._own.settings(), self._own
-        gone = {peer_id(it): it for it in (_server(settings, name) for name in change.former)}
+        gone = _former_servers(settings, change)
         while True:
             try:
                 peers = await cluster_peers(own.system, MEMBERS)
@@ -356,7 +356,7 @@ class Replacing:
         went, or this one came.
         """
         own, settings = self._own, self._own.settings()
-        gone = {peer_id(it): it for it in (_server(settings, name) for name in change.former)}
+        gone = _former_servers(settings, change)
         try:
             peers = await cluster_peers(own.system, MEMBERS)
             lacking = await streams_lacking(own.system, server, MEMBERS)
@@ -394,3 +394,8 @@ class Replacing:
 
 def _server(settings: MemberSettings, member: str) -> str:
     return replace(settings.cluster, member=member).server_name(settings.path)
+
+
+def _former_servers(settings: MemberSettings, change: Succession) -> dict[str, str]:
+    """The servers of those that are members no more, by the ids that a cluster knows them by."""
+    return {peer_id(it): it for it in (_server(settings, name) for name in change.former)}
