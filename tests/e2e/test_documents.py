@@ -43,14 +43,17 @@ PAGES = (
         "docs/operations/upgrading.md",
         "docs/operations/failures.md",
     ),
+    ("docs/plan.md",),
+    ("docs/rollouts.md",),
+)
+RARE_PAGES = (
     ("docs/data.md",),
     ("docs/operations/rollback.md",),
     ("docs/operations/sites.md",),
     ("docs/operations/maintenance.md",),
     ("docs/operations/disasters.md",),
-    ("docs/plan.md",),
-    ("docs/rollouts.md",),
 )
+"""Walked by `make long`: other tests do what they say, too."""
 # Pages about names that lead nowhere else: here they lead to a network of the test's own.
 PAGES_OF_NAMES = ("docs/internet.md",)
 BLOCK = re.compile(r"^```(console|yaml)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -225,11 +228,16 @@ def _wrong(command: Command, code: int, printed: list[str]) -> str:
     return "" if line is None else f"not printed in its place: {line!r}\n{said}"
 
 
-@pytest.mark.parametrize("pages", PAGES, ids=lambda pages: pages[0])
+@pytest.mark.parametrize(
+    "pages",
+    [*PAGES, *(pytest.param(pages, marks=pytest.mark.long) for pages in RARE_PAGES)],
+    ids=lambda pages: pages[0],
+)
 def test_commands_in_documents_print_what_is_shown(pages: tuple[str, ...], shell: Shell):
     walk_all(pages, shell)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("page", PAGES_OF_NAMES)
 def test_commands_about_names_print_what_is_shown(page: str, tmp_path: Path):
     if shutil.which("unshare") is None or os.geteuid() != 0:

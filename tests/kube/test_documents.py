@@ -7,7 +7,10 @@ import yaml
 
 from tests.e2e.test_documents import Shell, walk_all
 
-pytestmark = [pytest.mark.kube, pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [
+    *(pytest.mark.kube, pytest.mark.nats, pytest.mark.slow, pytest.mark.long),
+    pytest.mark.timeout(300),
+]
 
 PAGES = ("docs/upsync.md", "docs/kubernetes.md", "docs/gitops.md")
 

