@@ -4,9 +4,10 @@ Who runs what `tests/sharing.py` says. (`--dist loadgroup` would be the same by 
 puts no test in its group with pytest 9.2, and says nothing.)
 """
 
+import gc
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from subprocess import Popen
 
@@ -19,7 +20,7 @@ from tests import left_behind, run_times, sharing
 settings.register_profile(
     "unhurried", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
-# `make check` tries fewer examples where a test says no number, and `make test` all of them.
+# `make check` tries fewer examples, also where a test says a number (`tests/property/examples.py`).
 settings.register_profile("brief", settings.get_profile("unhurried"), max_examples=30)
 settings.load_profile("unhurried")
 
@@ -28,6 +29,8 @@ pytest.register_assert_rewrite(*(f"tests.{room}" for room in ("kube", "e2e", "na
 pytest_plugins = ["tests.kube.fixtures"]
 
 GIVES_WAY = 10
+SEARCH_AFTER_OBJECTS = 50_000
+"""Whoever makes a hundred thousand values is not searched for cycles a hundred times."""
 _given_way = pytest.StashKey[bool]()
 _watching = pytest.StashKey[Popen[bytes] | None]()
 
@@ -50,6 +53,18 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 def pytest_unconfigure(config: pytest.Config) -> None:
     if watching := config.stash.get(_watching, None):
         left_behind.end(watching)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """What is loaded stays until the end: nothing searches its million objects for cycles."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.set_threshold(SEARCH_AFTER_OBJECTS)
+        gc.enable()
 
 
 @pytest.fixture(autouse=True)

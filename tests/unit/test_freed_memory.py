@@ -22,11 +22,10 @@ class Clock:
 
 
 @pytest.fixture(autouse=True)
-def thawed():
-    """What these tests freeze is searched again after them, and as often as before."""
+def searched():
+    """After these tests what is new is searched for cycles as often as before."""
     before = gc.get_threshold()
     yield
-    gc.unfreeze()
     gc.set_threshold(*before)
 
 
