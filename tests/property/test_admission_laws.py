@@ -11,6 +11,7 @@ from schemas.enrolment.enrolment import DENIED, GRANTED, PENDING, REFUSED, JoinR
 from schemas.enrolment.tokens import Token, TokenRefused, read_token
 from schemas.records.roots import Roots
 from schemas.values.identity import KeyId, NodePath, TreeId, random_id
+from tests.property.examples import examples
 
 ROOTS = Roots({KeyId(random_id(b"r" * 16)): b"k" * 32})
 TREE = TreeId(random_id(b"t" * 16))
@@ -109,7 +110,7 @@ class Asking(RuleBasedStateMachine):
 
 
 TestAsking = Asking.TestCase
-TestAsking.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+TestAsking.settings = settings(max_examples=examples(60), stateful_step_count=30, deadline=None)
 
 
 @given(st.text(max_size=300) | st.from_regex(r"lc1[a-z2-7]{80,200}", fullmatch=True))

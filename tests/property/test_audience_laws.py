@@ -10,6 +10,7 @@ from schemas.objects.selectors import LabelSelector, Requirement
 from schemas.records.records import Alternative, LocationRecord, Profile, Source
 from schemas.values.identity import DestinationId, NodePath
 from schemas.values.wire import replace
+from tests.property.examples import examples
 from tests.property.wire_records import label_sets
 from tests.property.wire_records import selectors as any_selectors
 
@@ -170,7 +171,7 @@ def run(changes, cost, each=None):
     return tested, model
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(steps, costs)
 def test_what_is_drained_is_exactly_where_expected_changed(changes, cost):
     def each(tested, _model, before, now):
@@ -185,7 +186,7 @@ def test_what_is_drained_is_exactly_where_expected_changed(changes, cost):
     run(changes, cost, each)
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(steps, costs)
 def test_every_answer_is_what_trying_each_destination_says(changes, cost):
     def each(tested, model, _before, now):
@@ -204,7 +205,7 @@ def test_every_answer_is_what_trying_each_destination_says(changes, cost):
     run(changes, cost, each)
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(steps, profiles, locations)
 def test_a_destination_knows_its_placements_and_locations(changes, other, place):
     tested, model = run(
@@ -233,7 +234,7 @@ def test_a_destination_knows_its_placements_and_locations(changes, other, place)
     assert not tested.bears_on(other, "unknown")
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(steps, costs)
 def test_what_all_leave_leaves_nothing_behind(changes, cost):
     tested, model = run(

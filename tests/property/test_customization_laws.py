@@ -20,6 +20,7 @@ from schemas.content import blobs
 from schemas.objects.objects import ObjectKey
 from schemas.records.properties import PARAMETER
 from schemas.values import codec
+from tests.property.examples import examples
 
 KEY = ObjectKey("", "configmaps", "shop", "c")
 NAMES = ("a", "b", "example.com/c")
@@ -62,7 +63,7 @@ def outcome(obj, by, said):
     return made.object, made.used
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(objects(), customizers, values)
 def test_it_is_a_pure_function(obj, by, said):
     before = copy.deepcopy((obj, said))
@@ -73,7 +74,7 @@ def test_it_is_a_pure_function(obj, by, said):
         assert first[0]["metadata"]["name"] == "c"
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(objects(), customizers, values, values)
 def test_only_the_properties_that_it_asked_for_matter(obj, by, said, others):
     made, used = outcome(obj, by, said)
@@ -85,7 +86,7 @@ def test_only_the_properties_that_it_asked_for_matter(obj, by, said, others):
     assert outcome(obj, by, mixed) == (made, used)
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(objects(), st.dictionaries(st.sampled_from(NAMES), plain_values))
 def test_it_is_idempotent_where_nothing_that_was_put_in_is_an_expression(obj, said):
     made, used = outcome(obj, None, said)
@@ -101,7 +102,7 @@ def test_doubled_percents_say_any_text(text, said):
     assert Syntax(True, False).expand(text.replace("%", "%%"), said, {}) == text
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(objects(), customizers, values)
 def test_what_the_centre_lets_out_fails_nowhere_but_for_values(obj, by, said):
     if [*expression_faults(obj)] or by is not None:
@@ -110,7 +111,7 @@ def test_what_the_centre_lets_out_fails_nowhere_but_for_values(obj, by, said):
     assert outcome(obj, None, known)[1] is not None
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(objects(), customizers, values)
 def test_the_address_is_of_what_it_became(obj, by, said):
     made, used = outcome(obj, by, said)

@@ -33,10 +33,13 @@ from schemas.values.identity import KeyId, NodePath, TreeId
 from schemas.values.refusals import BadIdentity, CodecError
 from schemas.values.wire import encode
 from tests.property import wire_records as wire
+from tests.property.examples import examples
 from tests.property.test_wire_laws import any_bytes, packable, signer
 from tests.unit.meeting import PATH, Meeting
 
-FEW = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+FEW = settings(
+    max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 said_by_children = {
     **wire.unsigned,
     AnswerPart: st.builds(
@@ -133,7 +136,9 @@ BOMBS = {
 
 @given(odd_json | st.binary(max_size=64))
 @settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=examples(60),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 def test_any_file_is_a_grant_or_is_refused_with_a_remedy(tmp_path: Path, data):
     file = tmp_path / "any.json"

@@ -16,11 +16,12 @@ from relay.adapters.server.ports import PortsDamaged, kept_ports
 from relay.core.reports.intake import ReportIntake
 from schemas.values.identity import NodePath
 from schemas.values.refusals import RecordRefused
+from tests.property.examples import examples
 from tests.property.test_hostile_bytes import PATH, from_below, odd_json, slots
 from tests.property.test_wire_laws import any_bytes
 
 FEW = settings(
-    max_examples=40,
+    max_examples=examples(40),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )

@@ -23,6 +23,7 @@ from relay.core.link.writer import Comparison, SlotForm
 from relay.core.records.judge import VerifiedSnapshot
 from schemas.reports.link import Hello
 from schemas.values.identity import SNAPSHOT_KEY, MailKey
+from tests.property.examples import examples
 from tests.simulation.channel import Channel
 from tests.simulation.ends import Child, Disk, Issuer, Parent
 
@@ -261,7 +262,7 @@ def live(script: list[Act]) -> None:
     link.rest()
 
 
-RULES = settings(deadline=None, max_examples=300, suppress_health_check=list(HealthCheck))
+RULES = settings(deadline=None, max_examples=examples(300), suppress_health_check=list(HealthCheck))
 
 
 @RULES

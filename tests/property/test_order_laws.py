@@ -4,6 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from schemas.values.wire import replace
+from tests.property.examples import examples
 from tests.unit.test_destination_order import HERE, Ordered, X, Y, platform
 
 versions = st.integers(1, 3)
@@ -80,7 +81,7 @@ class Model:
             self.shop = None
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(changes)
 def test_new_content_comes_only_while_what_it_waits_for_is_well_and_then_at_once(steps):
     model = Model()

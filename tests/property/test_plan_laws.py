@@ -4,6 +4,7 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from schemas.objects.objects import ObjectKey
+from tests.property.examples import examples
 from tests.property.planned_fleet import Fleet
 
 EDGE, CONTROL = "edge.kubestellar.io", "control.kubestellar.io"
@@ -166,7 +167,7 @@ def happened(before, after):
     return found
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(LIVES)
 def test_what_a_plan_said_is_what_then_happens(batches):
     fleet = Fleet(PATHS)

@@ -13,6 +13,7 @@ from schemas.values import codec
 from schemas.values.refusals import RecordRefused
 from schemas.values.wire import INT_MAX, decode, encode
 from tests.property import wire_records
+from tests.property.examples import examples
 from tests.property.test_wire_laws import any_bytes, packable
 from tests.property.wire_records import array_of
 
@@ -53,7 +54,7 @@ def refusal_of(kind, data):
 
 
 @of_each_kind
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(data=st.data())
 def test_a_record_comes_back_as_it_went(kind, data):
     record = data.draw(kinds[kind])
@@ -61,7 +62,7 @@ def test_a_record_comes_back_as_it_went(kind, data):
 
 
 @of_each_kind
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(data=st.data())
 def test_a_record_is_the_array_of_its_fields_with_sorted_maps(kind, data):
     array = array_of(data.draw(kinds[kind]))
@@ -82,7 +83,7 @@ def decodable(value):
 
 
 @of_each_kind
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(data=st.data(), more=st.lists(packable, max_size=3))
 def test_fields_that_a_newer_program_adds_are_ignored(kind, data, more):
     record = data.draw(kinds[kind])
@@ -90,7 +91,7 @@ def test_fields_that_a_newer_program_adds_are_ignored(kind, data, more):
 
 
 @of_each_kind
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(data=st.data())
 def test_fields_that_an_older_program_lacks_have_their_defaults(kind, data):
     fields = msgspec.structs.fields(kind)
@@ -107,7 +108,7 @@ def test_fields_that_an_older_program_lacks_have_their_defaults(kind, data):
 
 
 @of_each_kind
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(data=st.data(), way=ways, other=others, length=st.just(99) | st.integers(0, 20))
 def test_a_changed_record_is_read_or_refused_by_name(kind, data, way, other, length):
     value = changed(array_of(data.draw(kinds[kind])), way, other)
@@ -121,7 +122,7 @@ def test_a_changed_record_is_read_or_refused_by_name(kind, data, way, other, len
 
 
 @of_each_kind
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(data=any_bytes)
 def test_any_bytes_give_a_record_or_a_refusal(kind, data):
     refusal = refusal_of(kind, data)

@@ -9,13 +9,14 @@ from hypothesis import strategies as st
 
 from schemas.records.records import BUCKETS
 from schemas.reports.reports import Summary
+from tests.property.examples import examples
 from tests.property.rollout_story import ACTIONS, LawBroken, Mutant, live
 
 LIVES = st.lists(st.tuples(st.sampled_from(ACTIONS), st.integers(0, 99)), max_size=40)
 SEEDS = 200
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(LIVES)
 def test_the_laws_hold_whatever_happens(actions):
     live(actions)

@@ -13,6 +13,7 @@ from controllers.core.ledger.snapshots import (
 )
 from schemas.records.snapshots import mail_entry_key
 from schemas.values.identity import mail_key
+from tests.property.examples import examples
 from tests.unit.test_snapshot_issuer import Centre
 
 KEYS = [mail_entry_key(mail_key("api", "space", "", str(n))) for n in range(4)]
@@ -60,7 +61,7 @@ def run(events):
     return centre, issued_at, taken_at, deleted_at, drops, held
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(EVENTS)
 def test_at_most_one_each_second_and_at_least_one_every_ten_minutes(events):
     centre, *_ = run(events)
@@ -70,7 +71,7 @@ def test_at_most_one_each_second_and_at_least_one_every_ten_minutes(events):
     assert all(INTERVAL_SECONDS * 0.999 <= gap <= RENEWAL_SECONDS * 1.001 for gap in gaps)
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(EVENTS)
 def test_settled_never_falls_and_covers_nothing_younger_than_two_seconds_or_during_a_hold(events):
     centre, issued_at, _, _, _, held = run(events)
@@ -83,7 +84,7 @@ def test_settled_never_falls_and_covers_nothing_younger_than_two_seconds_or_duri
         assert all(when < began for when in covered for began in running)
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(EVENTS)
 def test_a_deletion_is_dropped_after_two_seconds_and_never_during_a_hold_that_was_on(events):
     _, _, _, left, drops, held = run(events)
@@ -93,7 +94,7 @@ def test_a_deletion_is_dropped_after_two_seconds_and_never_during_a_hold_that_wa
         assert not any(began < deleted + SETTLING_SECONDS and at < end for _, began, end in held)
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(EVENTS)
 def test_what_takes_is_settled_within_three_seconds_without_a_hold_and_by_a_minute_more_with(
     events,

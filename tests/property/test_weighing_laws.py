@@ -9,6 +9,7 @@ from controllers.core.ledger.weighing import Delivered, weigh
 from schemas.objects.objects import ObjectKey
 from schemas.objects.selectors import LabelSelector
 from schemas.records.records import OVER_SYNC_TARGET, Alternative
+from tests.property.examples import examples
 from tests.unit.centre_world import location, placement, target
 from tests.unit.test_destination_counts import profile, selector
 from tests.unit.test_label_brakes import World
@@ -130,5 +131,5 @@ class Held(RuleBasedStateMachine):
         assert LabelSelector
 
 
-Held.TestCase.settings = settings(max_examples=40, stateful_step_count=12, deadline=None)
+Held.TestCase.settings = settings(max_examples=examples(40), stateful_step_count=12, deadline=None)
 TestHeld = Held.TestCase

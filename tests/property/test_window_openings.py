@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from schemas.records.windows import Window, is_open, next_opening
+from tests.property.examples import examples
 
 CRONS = (
     "* * * * *",
@@ -42,7 +43,7 @@ def reference(window, zone, now):
     return opened, next((began for began in starts if began > now), None)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(
     st.sampled_from(CRONS),
     st.sampled_from(ZONES),
