@@ -57,9 +57,15 @@ def test_the_exit_status_is_that_of_the_last_run(tmp_path, folder, text, status,
     file.parent.mkdir(parents=True)
     file.write_text(text)
     done = subprocess.run(
-        [sys.executable, "-m", "tests.once_more", "-q", "-p", "no:xdist"],
+        [sys.executable, "-m", "tests.once_more", "-q"],
         cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "PYTEST_ADDOPTS": ""},
+        env={
+            **os.environ,
+            "PYTHONPATH": str(ROOT),
+            "PYTEST_ADDOPTS": "",
+            # To load all plugins takes longer than all else.
+            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+        },
         capture_output=True,
         text=True,
         check=False,
