@@ -206,8 +206,11 @@ async def test_what_is_nested_without_end_is_no_copy_and_ends_nobody(levels):
     codec.check_depth(await relay.answer())
 
 
-async def test_copies_that_say_much_in_few_bytes_are_opened_in_small_slices_of_bounded_pages():
+async def test_copies_that_say_much_in_few_bytes_are_opened_in_small_slices_of_bounded_pages(
+    monkeypatch,
+):
     """10,000 of 120 bytes, a MiB each, would take 10 GB and minutes of the loop for one answer."""
+    monkeypatch.setattr(answering, "READ_MAX_BYTES", 1024 * 1024)
     each = bomb("liar", values=OBJECT_MAX_VALUES - 10, of="other")
     relay, turns = Relay(s1=[each] * 100), 0
 
