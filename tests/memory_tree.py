@@ -15,7 +15,7 @@ from controllers.issuing.keys import load_or_make_keys
 from controllers.issuing.nodes import add_node, nkeys_of, nodes
 from leafcast.ask.client import CentreAsks
 from leafcast.node.answers import AnsweringNode, answerers
-from relay.adapters.clock import SystemClock, SystemDice
+from relay.adapters.clock import SystemDice
 from relay.adapters.server.nkey_pairs import new_user_nkey, private_key, seed_entropy
 from relay.adapters.spaces.simulated_cluster import Settings, SimulatedCluster
 from relay.core.config import NodeConfig
@@ -38,13 +38,14 @@ from schemas.values.groups import API_PLACEMENT
 from schemas.values.identity import MailKey, NodePath, mail_key, random_id
 from tests.doubles.memory.bus import MemoryBus, MemoryNetwork
 from tests.doubles.memory_space import MemorySpace
+from tests.leaping_time import LoopClock
 from tests.namespaces import apply_in_namespaces
 
 MANAGER = "test"
 
 
-class LeapingClock(SystemClock):
-    """The machine's clock, and how far a test has set it ahead."""
+class LeapingClock(LoopClock):
+    """The clock of the loop, and how far a test has set it ahead."""
 
     ahead = wall_ahead = 0.0
 

@@ -5,10 +5,11 @@ from contextlib import asynccontextmanager
 
 from controllers.centre import Controllers
 from controllers.issuing.keys import load_or_make_keys
-from relay.adapters.clock import SystemClock, SystemDice
+from relay.adapters.clock import SystemDice
 from schemas.objects.objects import ObjectKey
 from tests.awaiting import until_object
 from tests.doubles.memory_space import MemorySpace
+from tests.leaping_time import LoopClock
 from tests.namespaces import apply_in_namespaces
 from tests.unit.centre_relay import LedgerRelay
 
@@ -27,7 +28,7 @@ class Centre:
 
     def __init__(self, folder):
         self.folder = folder
-        self.clock, self.dice = SystemClock(), SystemDice()
+        self.clock, self.dice = LoopClock(), SystemDice()
         self.wds = MemorySpace(self.clock, self.dice)
         self.inventory = MemorySpace(self.clock, self.dice)
         self.noted = []

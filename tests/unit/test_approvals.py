@@ -13,6 +13,8 @@ from tests.unit.centre_world import Centre, condition, config, config_key, deplo
 from tests.unit.centre_world import placement as shop_placement
 from tests.unit.centre_world import placement_key as key_of
 
+pytestmark = pytest.mark.leaps
+
 SITE = NodePath.parse("/emea/s1")
 NAMES = [f"c{at}" for at in range(15)]
 

@@ -10,11 +10,13 @@ from controllers.workloads.preparation import Preparation
 from leafcast.ask.api import Api
 from leafcast.daemon.verbs.tree import TreeVerbs
 from leafcast.daemon.verbs.waits import register_wait
-from relay.adapters.clock import SystemClock
 from relay.shell.inbox import Inbox
 from schemas.objects.objects import ObjectKey
 from schemas.values.identity import NodePath
+from tests.leaping_time import LoopClock
 from tests.memory_tree import config_map, memory_tree, placement
+
+pytestmark = pytest.mark.leaps
 
 
 class Runtime:
@@ -50,7 +52,7 @@ async def tree(tmp_path):
 
 async def waited(tree, names, condition="synced", timeout=60.0):
     api = Api()
-    register_wait(api, Tree(tree), SystemClock())
+    register_wait(api, Tree(tree), tree.clock)
     asked = json.dumps({"placements": names, "conditions": [condition], "timeout": timeout})
     return json.loads(await api.answer("leafcast.api.wait", asked.encode()))
 
@@ -92,7 +94,7 @@ async def test_where_a_placement_goes_is_asked_of_its_newest_selectors(tree, mon
 
 
 async def test_a_placement_applied_just_before_is_known_to_who_asks_for_its_status(tree):
-    verbs = TreeVerbs(Tree(tree), None, None, SystemClock(), str)
+    verbs = TreeVerbs(Tree(tree), None, None, tree.clock, str)
     await tree.apply(placement("shop", "shop"))
     [form] = (await verbs.status("shop"))["placements"]
     assert form["name"] == "shop"
@@ -103,7 +105,7 @@ async def test_a_centre_that_starts_again_lists_what_there_is_before_it_tells_of
     await waited(tree, ["shop"])
     await tree.stop_controllers()
     await tree.control(tree.group)
-    [form] = (await TreeVerbs(Tree(tree), None, None, SystemClock(), str).status())["placements"]
+    [form] = (await TreeVerbs(Tree(tree), None, None, tree.clock, str).status())["placements"]
     assert (form["name"], form["selected"]) == ("shop", 1)
 
 
@@ -139,7 +141,7 @@ async def test_a_placement_that_does_not_exist_is_told_at_once(tree):
 
 
 async def test_work_is_done_when_the_worker_comes_back_for_more():
-    queue = WorkQueue(SystemClock())
+    queue = WorkQueue(LoopClock())
     queue.add(["a"])
     queue.read_to("7.1234")
     async with asyncio.timeout(60), asyncio.TaskGroup() as group:
@@ -156,7 +158,7 @@ async def test_work_is_done_when_the_worker_comes_back_for_more():
 
 
 async def test_what_failed_is_reconciled_again_and_holds_up_nothing_else():
-    queue, seen = WorkQueue(SystemClock()), []
+    queue, seen = WorkQueue(LoopClock()), []
 
     async def reconcile(keys):
         seen.append(set(keys))

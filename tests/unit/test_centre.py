@@ -15,6 +15,8 @@ from tests.unit.centre_world import (
     placement,
 )
 
+pytestmark = pytest.mark.leaps
+
 
 @pytest.fixture
 def centre(tmp_path):

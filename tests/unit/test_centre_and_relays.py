@@ -2,10 +2,12 @@
 
 import asyncio
 
+import pytest
+
 from controllers.centre import Controllers
 from controllers.issuing.keys import load_or_make_keys
 from controllers.issuing.nodes import add_node
-from relay.adapters.clock import SystemClock, SystemDice
+from relay.adapters.clock import SystemDice
 from relay.adapters.server.nkey_pairs import new_user_nkey
 from relay.core.config import NodeConfig
 from relay.core.records import acceptance
@@ -17,11 +19,14 @@ from schemas.values.identity import NodePath, random_id
 from tests.awaiting import until_object
 from tests.doubles.memory.bus import MemoryBus, MemoryNetwork
 from tests.doubles.memory_space import MemorySpace
+from tests.leaping_time import LoopClock
 from tests.memory_tree import MemoryTree, config_map, inventory
 from tests.memory_tree import placement as everywhere
 from tests.namespaces import apply_in_namespaces
 from tests.unit.centre_relay import WAIT_SECONDS
 from tests.unit.centre_world import SHOP, USER, config, location, placement, target
+
+pytestmark = pytest.mark.leaps
 
 
 def counted(shop):
@@ -30,7 +35,7 @@ def counted(shop):
 
 
 async def test_counts_come_back_from_an_edge_and_a_restart_issues_nothing_again(tmp_path):
-    clock, dice, network = SystemClock(), SystemDice(), MemoryNetwork()
+    clock, dice, network = LoopClock(), SystemDice(), MemoryNetwork()
     keys = load_or_make_keys(tmp_path, dice)
     roots = keys.roots
 

@@ -10,6 +10,8 @@ from schemas.objects.objects import BUILT_IN_KINDS
 from schemas.records.records import DeltaHead
 from tests.unit.centre_world import Centre, config, config_key, placement, placement_key
 
+pytestmark = pytest.mark.leaps
+
 STEPS = 40
 
 

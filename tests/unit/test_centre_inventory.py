@@ -13,6 +13,8 @@ from tests.awaiting import eventually
 from tests.doubles.memory_space import MemorySpace
 from tests.unit.centre_world import USER, Centre, condition, config, location, placement, target
 
+pytestmark = pytest.mark.leaps
+
 
 @pytest.fixture
 def centre(tmp_path):

@@ -27,6 +27,8 @@ from schemas.records.signing import Signer
 from schemas.values.identity import KEYS_KEY, SNAPSHOT_KEY, TreeId
 from tests.unit.centre_world import Centre, config, holds, placement
 
+pytestmark = pytest.mark.leaps
+
 
 @pytest.fixture
 def centre(tmp_path):

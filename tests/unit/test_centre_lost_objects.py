@@ -18,6 +18,8 @@ from tests.unit.centre_world import (
     target,
 )
 
+pytestmark = pytest.mark.leaps
+
 LOST = "what the centre's space stored of them is damaged or lost"
 
 

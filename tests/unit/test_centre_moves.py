@@ -20,6 +20,8 @@ from tests.unit.centre_world import (
     target,
 )
 
+pytestmark = pytest.mark.leaps
+
 GREEN = {"matchLabels": {"carbon": "low"}}
 
 

@@ -21,6 +21,8 @@ from tests.unit.centre_world import (
     target,
 )
 
+pytestmark = pytest.mark.leaps
+
 S1 = ObjectKey("edge.kubestellar.io", "synctargets", "", "s1")
 L1 = ObjectKey("edge.kubestellar.io", "locations", "", "l1")
 

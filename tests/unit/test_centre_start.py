@@ -27,6 +27,8 @@ from tests.unit.centre_world import (
     placement_key,
 )
 
+pytestmark = pytest.mark.leaps
+
 
 @pytest.fixture
 def centre(tmp_path):

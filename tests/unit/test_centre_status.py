@@ -9,12 +9,12 @@ from controllers.core.workloads.customizers import Customizers
 from controllers.core.workloads.executing_count import EXECUTING_COUNT
 from controllers.work_queue import ALL, WorkQueue
 from controllers.workloads.status_summarizer import MANAGER, StatusSummarizer
-from relay.adapters.clock import SystemClock
 from relay.space_errors import SpaceError
 from schemas.objects.objects import BUILT_IN_KINDS, ObjectKey
 from schemas.objects.selectors import LabelSelector
 from schemas.reports.reports import ExceptionSample, ObjectResult, Summary
 from schemas.values import codec
+from tests.leaping_time import LoopClock
 from tests.unit.centre_world import (
     SHOP,
     USER,
@@ -27,6 +27,8 @@ from tests.unit.centre_world import (
     placement,
     placement_key,
 )
+
+pytestmark = pytest.mark.leaps
 
 
 @pytest.fixture
@@ -121,7 +123,7 @@ async def test_what_is_asked_for_no_more_is_tried_again_until_the_space_takes_it
     seen = Placements("space", {})
     other = placement("other", wantSingletonReportedState=True)
     seen.listed({BUILT_IN_KINDS.key_of(obj): obj for obj in (web, wanting, other)})
-    clock = SystemClock()
+    clock = LoopClock()
     translator = SimpleNamespace(workloads=seen.workloads, relay=None, space=None, clock=clock)
     summarizer = StatusSummarizer(translator, WorkQueue(clock), None)
     asked, answers = [], [None, SpaceError("ServerTimeout", "wait"), None, None]

@@ -19,6 +19,8 @@ from tests.unit.centre_world import (
     target,
 )
 
+pytestmark = pytest.mark.leaps
+
 PROD = {"matchLabels": {"env": "prod"}}
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 
+import pytest
 import yaml
 
 from relay.core.collectors.tables import CollectedRow, CollectedTable, TableAlgebra
@@ -10,6 +11,8 @@ from schemas.objects.objects import ObjectKey
 from schemas.records.placements import placement_key
 from schemas.reports.collectors import LABEL_PREFIX, PLACEMENT_ANNOTATION
 from tests.memory_tree import config_map, memory_tree, placement
+
+pytestmark = pytest.mark.leaps
 
 EDGES = ["/emea", "/emea/s1", "/emea/s2", "/apac", "/apac/s3"]
 READY = """

@@ -1,5 +1,7 @@
 """What is known of a Rollout that is gone outlasts a restart, and lets a placement go once only."""
 
+import pytest
+
 from controllers.core.rollout.rollouts import FormerRollouts
 from schemas.records.records import FormerRollout
 from tests.unit.centre_world import SHOP, condition, config, placement
@@ -14,6 +16,8 @@ from tests.unit.test_rollout_controller import (
     world,
 )
 from tests.unit.test_rollout_deleted import is_free, is_held, reasons
+
+pytestmark = pytest.mark.leaps
 
 RELEASED = {"metadata": {"annotations": {"leafcast.io/release-rollout": "true"}}}
 PLAIN = {"metadata": {}}

@@ -8,6 +8,8 @@ from tests.memory_tree import MANAGER, config_map, memory_tree, placement
 from tests.unit.centre_world import config_key
 from tests.unit.test_approvals import SITE, synced
 
+pytestmark = pytest.mark.leaps
+
 SELECTED = {"locationSelectors": [{"matchLabels": {"zone": "a"}}]}
 PATH = {"leafcast.io/path": str(SITE)}
 

@@ -2,10 +2,14 @@
 
 import logging
 
+import pytest
+
 from schemas.objects.objects import ObjectKey
 from schemas.values.identity import NodePath
 from tests.awaiting import eventually
 from tests.memory_tree import config_map, memory_tree, placement
+
+pytestmark = pytest.mark.leaps
 
 EDGE = NodePath.parse("/s1")
 

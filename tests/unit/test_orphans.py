@@ -22,6 +22,8 @@ from tests.memory_tree import config_map, memory_tree, placement
 from tests.unit.centre_world import config_key, placement_key
 from tests.unit.test_approvals import SITE, synced
 
+pytestmark = pytest.mark.leaps
+
 CENTRE = NodePath()
 TERM = "0123456789abcdef"
 

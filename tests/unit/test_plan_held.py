@@ -1,5 +1,7 @@
 """A plan tells at each destination what something keeps back, and why, by what is there now."""
 
+import pytest
+
 from controllers.planning import make_plan
 from leafcast.show.plans import PlanTable
 from tests.unit.centre_world import SHOP, config, config_key, placement, target
@@ -16,6 +18,8 @@ from tests.unit.test_rollout_controller import (
     world,
 )
 from tests.unit.test_rollout_deleted import is_held, reasons
+
+pytestmark = pytest.mark.leaps
 
 A = config_key("a")
 GATED = ({"name": "first", "selector": {"matchLabels": {"ring": "one"}}}, WAVES[1])

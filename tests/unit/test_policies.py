@@ -37,6 +37,8 @@ from tests.unit.centre_world import (
     target,
 )
 
+pytestmark = pytest.mark.leaps
+
 POLICY = "bindingpolicy/shop"
 SHOP_OBJECTS = {"namespaces": ["shop"]}
 

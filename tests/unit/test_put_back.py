@@ -3,11 +3,15 @@
 import asyncio
 import copy
 
+import pytest
+
 from schemas.objects.objects import ObjectKey
 from schemas.values.identity import NodePath
 from tests.awaiting import eventually
 from tests.memory_tree import config_map, memory_tree, placement
 from tests.unit.test_approvals import synced
+
+pytestmark = pytest.mark.leaps
 
 SITE = NodePath.parse("/emea/s1")
 GROUP = "edge.kubestellar.io"

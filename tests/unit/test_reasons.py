@@ -1,10 +1,14 @@
 """What was delivered and does not work yet says why, up to the placement's condition."""
 
+import pytest
+
 from relay.syncer import stalled
 from tests.awaiting import eventually
 from tests.contract.spaces import deployment
 from tests.memory_tree import memory_tree, placement
 from tests.unit.centre_world import placement_key
+
+pytestmark = pytest.mark.leaps
 
 
 async def test_what_does_not_work_yet_says_why_in_the_placements_condition(tmp_path, monkeypatch):

@@ -10,6 +10,8 @@ from schemas.values import codec
 from tests.unit.centre_world import SHOP, Centre, config, config_key, location, placement, target
 from tests.unit.test_rollout_controller import ROLLOUT, WAVES, answer, asking, gates, phase, rollout
 
+pytestmark = pytest.mark.leaps
+
 GOOD, BAD, BETTER = "1", "bad", "3"
 
 

@@ -3,6 +3,8 @@
 import asyncio
 import json
 
+import pytest
+
 from controllers.core.rollout.rejection import Wanted
 from controllers.core.rollout.rollouts import Rollouts
 from schemas.objects.objects import ObjectKey
@@ -19,6 +21,8 @@ from tests.unit.centre_world import (
     target,
 )
 from tests.unit.rollout_world import content
+
+pytestmark = pytest.mark.leaps
 
 ROLLOUT = ObjectKey("leafcast.io", "rollouts", "", "shop")
 WAVES = ({"name": "tenth", "percent": 10}, {"name": "rest", "percent": 100})

@@ -1,5 +1,7 @@
 """A Rollout that is deleted: complete it lets go, under way its placement stays and says so."""
 
+import pytest
+
 from controllers.core.rollout.rejection import Wanted
 from controllers.core.rollout.rollouts import Rollouts
 from tests.unit.centre_world import SHOP, condition, config, placement
@@ -16,6 +18,8 @@ from tests.unit.test_rollout_controller import (
     steer,
     world,
 )
+
+pytestmark = pytest.mark.leaps
 
 
 def reasons(obj):

@@ -15,6 +15,8 @@ from tests.memory_tree import MANAGER, config_map, inventory, memory_tree, place
 from tests.unit.centre_world import condition, placement_key
 from tests.unit.test_approvals import synced
 
+pytestmark = pytest.mark.leaps
+
 REGION, SITE = NodePath.parse("/emea"), NodePath.parse("/emea/s1")
 PATHS = ["/emea", "/emea/s1", "/emea/s2"]
 WORD = "YS1rbm93bi1wbGFpbi10ZXh0"

@@ -1,5 +1,7 @@
 """A centre with several spaces: each says its placements, and one that is away stops no other."""
 
+import pytest
+
 from controllers.centre import Controllers
 from relay.space_errors import SpaceError
 from relay.space_port import Interest, ObjectsListed, Unserved
@@ -9,6 +11,8 @@ from tests.awaiting import eventually
 from tests.doubles.memory_space import MemorySpace
 from tests.namespaces import apply_in_namespaces
 from tests.unit.centre_world import SHOP, USER, Centre, config, location, placement, target
+
+pytestmark = pytest.mark.leaps
 
 
 class Away(MemorySpace):

@@ -8,12 +8,13 @@ import pytest
 from leafcast.ask.api import Api
 from leafcast.daemon.verbs import waits
 from leafcast.daemon.verbs.waits import register_wait
-from relay.adapters.clock import SystemClock
 from relay.space_errors import SpaceError
 from schemas.values.identity import NodePath
 from tests.doubles.memory_space import MemorySpace
 from tests.memory_tree import config_map, memory_tree, placement
 from tests.unit.test_caught_up import Tree
+
+pytestmark = pytest.mark.leaps
 
 REFUSING = NodePath.parse("/r1/s2")
 TIME_UP = 0.5
@@ -44,7 +45,7 @@ async def tree(tmp_path):
 
 async def asked(tree, *conditions, placements=("shop",), timeout=60.0, **said):
     api = Api()
-    register_wait(api, Tree(tree), SystemClock())
+    register_wait(api, Tree(tree), tree.clock)
     words = {"placements": list(placements), "conditions": list(conditions), "timeout": timeout}
     return json.loads(await api.answer("leafcast.api.wait", json.dumps({**words, **said}).encode()))
 

@@ -19,6 +19,8 @@ from tests.awaiting import eventually
 from tests.doubles.memory_space import MemorySpace
 from tests.memory_tree import MANAGER, config_map, inventory, memory_tree, placement
 
+pytestmark = pytest.mark.leaps
+
 REGION, ONE, TWO = (NodePath.parse(path) for path in ("/r1", "/r1/s1", "/r1/s2"))
 PATHS = ["/r1", "/r1/s1", "/r1/s2"]
 SETTINGS = ["", "configmaps", "shop", "settings"]
