@@ -49,6 +49,7 @@ from relay.shell.outbox import Outbox
 from relay.shell.propagation_times import PropagationTimes
 from relay.shell.publisher import CentrePublisher
 from relay.shell.report_cleanup import ReportCleanup
+from relay.shell.trace_ring import TraceRing
 from schemas.content.blobs import Reference, open_value
 from schemas.content.sealing import SealingKey
 from schemas.reports.reports import Count
@@ -83,6 +84,7 @@ class Driver:
         self.config = config
         self.counters = Counters()
         self.times = PropagationTimes(is_centre=config.path.is_root, is_edge=config.attached)
+        self.traces = TraceRing(is_edge=config.attached)
         self.started = asyncio.Event()
         self._bus = bus
         self._clock = clock
@@ -189,7 +191,9 @@ class Driver:
             if effects:
                 await self._perform(still_meant(effects), group)
             inbox.handled()
-            self.times.look(batch, effects, node.view, self._clock.now())
+            now = self._clock.now()
+            self.times.look(batch, effects, node.view, now)
+            self.traces.look(batch, effects, node.view, now)
             if self._publisher is not None:
                 for event in batch:
                     self._publisher.handled(event)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from relay.shell.propagation_times import PropagationStage
+from relay.shell.trace_ring import TraceStage
 from schemas.values.identity import NodePath
 from tests.memory_tree import config_map, memory_tree, placement
 
@@ -72,6 +73,16 @@ async def test_each_change_is_measured_once_at_each_tier(tree):
         it for it in tree.drivers[SITE].times.by_stage[PropagationStage.APPLIED].exemplars if it
     ]
     assert record.trace in {it.trace for it in last}
+
+    def noted(path):
+        return dict(tree.drivers[path].traces.of(record.key, record.generation))
+
+    passed_on = {TraceStage.FIRST_PASSED_ON, TraceStage.LAST_PASSED_ON}
+    assert noted(NodePath()).keys() == {TraceStage.ISSUED} | passed_on
+    assert noted(REGION).keys() == {TraceStage.RECEIVED} | passed_on
+    at_edge = noted(SITE)
+    assert at_edge.keys() == {TraceStage.RECEIVED, TraceStage.APPLIED, TraceStage.HEALTHY}
+    assert list(at_edge.values()) == sorted(at_edge.values())
 
 
 async def test_what_was_changed_while_a_node_was_away_is_not_measured_there(tree):
