@@ -22,6 +22,7 @@ from controllers.work_queue import PlacementQueues, WorkQueue
 from controllers.workloads.placement_translator import Note, PlacementTranslator
 from controllers.workloads.workload_space import WorkloadSpace
 from relay.ports import Clock, Dice
+from relay.shell.centre_watch import CentreWatch
 from relay.shell.publisher import CentrePublisher
 from relay.space_errors import SpaceError
 from relay.space_port import FinalizingSpace, Space
@@ -151,6 +152,11 @@ class Controllers:
             note("MastersLost", str(keys.sealing.path), MASTERS_LOST)
         await issuer.begin()
         return cls(relay, issuer, keys, workloads, inventories, clock, note)
+
+    @property
+    def watch(self) -> CentreWatch:
+        """What notes how changes fare at the centre; applies tell it what they write."""
+        return self.relay.watch
 
     @property
     def errors(self) -> dict[str, str]:

@@ -328,6 +328,7 @@ class PlacementTranslator(SpaceReconciler[str]):
                 self.workloads.rollouts.note_created(change.key.name)
             names = self.placements.put(change.key, change.object)
             self.workloads.thin([change.key])
+        self.relay.watch.seen((self.source(name).key for name in names), change.key)
         self._look(names, slices_among([change.key]))
         self._queues.own_statuses.add(concerned(self.workloads, [change.key]))
         if change.key.group_resource == ROLLOUTS:
@@ -396,6 +397,7 @@ class PlacementTranslator(SpaceReconciler[str]):
 
     async def reconcile(self, names: frozenset[str]) -> frozenset[str]:
         """Bring what the ledger says of these up to date; those to be looked at again."""
+        self.relay.watch.begun(self.source(name).key for name in names)
         names, undecided = await self._vanishing.judge(self.placements, names)
         again = undecided if await self._complete(names) else names | undecided
         waiting = await self._preparation.prepare(self.placements, names, self._is_sealed)
@@ -437,6 +439,7 @@ class PlacementTranslator(SpaceReconciler[str]):
         self._look_later(names)
         self._queues.translated(names)
         self._queues.rollouts.add(self.workloads.rollouts.steering(names))
+        self.relay.watch.settled(self.source(name).key for name in names - again)
         return again
 
     def _look_later(self, names: frozenset[str]) -> None:

@@ -20,9 +20,11 @@ from leafcast.ask.api import ApiError
 from leafcast.ask.asked_space import refusal_form
 from leafcast.changes.forms import NOBODY_KNOWS
 from relay.ports import BusBroken, Clock, Dice
+from relay.shell.centre_watch import AppliedBatch
 from relay.space_errors import SpaceError
 from relay.space_port import Object
 from relay.waiting import some_at_once, work_group
+from schemas.objects.objects import ObjectKey
 from schemas.values.identity import random_id
 
 BATCHES_MAX = 32
@@ -57,6 +59,10 @@ class Batch:
     goes_on: bool = False
     at_once: int = 1
     pages: Sequence[str] = ()
+    # What it writes, if that may be traced, and when it was judged (ms since 1970).
+    keys: Sequence[ObjectKey] = ()
+    judged_ms: int = field(init=False, default=0)
+    applied: AppliedBatch | None = field(init=False, default=None)
     done: int = field(init=False, default=0)
     cut_short: bool = field(init=False, default=False)
     asked_at: float = field(init=False, default=0.0)
@@ -79,7 +85,8 @@ class Batches:
         self._make_room(batch.size)
         name = random_id(self._dice.entropy(16))
         self._batches[name] = batch
-        batch.asked_at = self._now()
+        now = self._clock.now()
+        batch.asked_at, batch.judged_ms = now.seconds, now.wall_ms
         return name
 
     def page(self, name: Any, number: int) -> str:
@@ -109,6 +116,9 @@ class Batches:
         if batch.done < len(batch.rounds):
             return {"results": results, "done": False, "warning": ""}
         self._batches.pop(name, None)
+        if batch.applied is not None:
+            with suppress(BusBroken):
+                self._pausing().watch.acknowledged(batch.applied)
         # What was confirmed follows from the whole change: of a part of it other copies would go.
         warning = self._end(name, {} if batch.cut_short else confirmed)
         return {"results": results, "done": True, "warning": warning}
@@ -148,7 +158,10 @@ class Batches:
         """Have nothing of it go out for some seconds."""
         batch.is_held = True
         with suppress(BusBroken):
-            self._pausing().pause(name)
+            pausing = self._pausing()
+            pausing.pause(name)
+            if batch.keys and batch.applied is None:
+                batch.applied = pausing.watch.writing(batch.keys, batch.judged_ms)
 
     async def _keep_held(self, name: str, batch: Batch) -> None:
         """Say so again as long as it is written: a single object may take longer."""

@@ -33,7 +33,8 @@ def batch_of(spaces: SpacePair, writes: Sequence[PlannedWrite], clock: Clock) ->
         (order(write.wish), partial(make, spaces, write.wish, serving, clock)) for write in writes
     )
     pages, size = _pages(writes)
-    return Batch(in_rounds(steps, AT_ONCE), size, goes_on=True, at_once=AT_ONCE, pages=pages)
+    rounds, keys = in_rounds(steps, AT_ONCE), [write.wish.key for write in writes]
+    return Batch(rounds, size, goes_on=True, at_once=AT_ONCE, pages=pages, keys=keys)
 
 
 async def make(spaces: SpacePair, wish: Wish, brought: Serving, clock: Clock) -> Object:

@@ -99,6 +99,11 @@ class NodeView(RoomsPart):
         return self._destination is not None and self._destination.profile is not None
 
     @property
+    def is_destination(self) -> bool:
+        """Whether this node has a space to fill."""
+        return self._destination is not None
+
+    @property
     def stopped(self) -> bool:
         """Whether another run has this node's place, so that this one does nothing."""
         return self._upstream is not None and self._upstream.link.stopped
@@ -184,6 +189,11 @@ class NodeView(RoomsPart):
             refused_seconds=self._clock().seconds - min(refused) if refused else None,
             now_ms=self._clock().wall_ms,
         )
+
+    def awaits_content(self, key: MailKey) -> bool:
+        """Whether content of a placement is wanted here, and has not come."""
+        owners = (mail_owner(key), owner_of(key))
+        return any(self._content.missing(owner) for owner in owners)
 
     def summary(self, key: MailKey) -> Summary:
         """What became of a placement in this subtree, as far as it is known now."""

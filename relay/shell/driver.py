@@ -42,6 +42,7 @@ from relay.core.events import Ending, Event, LinkChanged, Tick
 from relay.core.node import Node
 from relay.core.view import NodeView
 from relay.ports import Bus, BusBroken, Clock, first_of
+from relay.shell.centre_watch import CentreWatch
 from relay.shell.counters import Counters
 from relay.shell.evaluator import CelEvaluator
 from relay.shell.note_log import NoteLog
@@ -52,9 +53,8 @@ from relay.shell.report_cleanup import ReportCleanup
 from relay.shell.trace_ring import TraceRing
 from schemas.content.blobs import Reference, open_value
 from schemas.content.sealing import SealingKey
-from schemas.reports.reports import Count
 from schemas.values.bounded_cache import BoundedCache
-from schemas.values.identity import ContentHash, MailKey
+from schemas.values.identity import ContentHash
 from schemas.values.refusals import BlobRefused
 
 BATCH_MAX = 512
@@ -84,7 +84,7 @@ class Driver:
         self.config = config
         self.counters = Counters()
         self.times = PropagationTimes(is_centre=config.path.is_root, is_edge=config.attached)
-        self.traces = TraceRing(is_edge=config.attached)
+        self.traces = TraceRing(is_edge=config.attached, began_ms=clock.now().wall_ms)
         self.started = asyncio.Event()
         self._bus = bus
         self._clock = clock
@@ -102,8 +102,9 @@ class Driver:
         self._recent = BoundedCache[ContentHash, bytes](RECENT_BYTES_MAX)
         self._publisher: CentrePublisher | None = None
         if config.path.is_root:
+            watch = CentreWatch(self.times, self.traces, clock)
             self._publisher = CentrePublisher(
-                bus, clock, config.tree, lambda: self.node, self.load, self.counters, self._counted
+                bus, clock, config.tree, lambda: self.node, self.load, self.counters, watch
             )
 
     @property
@@ -118,6 +119,11 @@ class Driver:
         """At the centre only."""
         assert self._publisher is not None
         return self._publisher
+
+    @property
+    def now_ms(self) -> int:
+        """By the node's own clock, ms since 1970."""
+        return self._clock.now().wall_ms
 
     async def run(self) -> None:
         """Run until cancelled; raises BusBroken if the bus gives out."""
@@ -199,9 +205,6 @@ class Driver:
                     self._publisher.handled(event)
             progress, self._progress = self._progress, asyncio.Event()
             progress.set()
-
-    def _counted(self, key: MailKey, count: Count) -> None:
-        self.times.counted(key, count, self._clock.now())
 
     async def _next_batch(self, node: Node) -> deque[Event]:
         due = node.deadline()

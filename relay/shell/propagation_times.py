@@ -18,6 +18,7 @@ from relay.core.view import NodeView
 from relay.shell.distribution import Distribution
 from schemas.reports.reports import Count
 from schemas.values.identity import MailKey
+from schemas.values.trace_ids import trace_id
 
 BOUNDS = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 900, 3600, 21600, 86400)
 """In seconds."""
@@ -44,6 +45,7 @@ class PropagationStage(Enum):
 class _Change(NamedTuple):
     generation: int
     signed_ms: int
+    # As W3C writes it.
     trace: str
 
 
@@ -111,7 +113,7 @@ class PropagationTimes:
         """A change of a placement is known here: wait for what is to come of it."""
         if not is_delta(record) or not record.hops:
             return
-        change = _Change(record.generation, record.hops[0], record.trace)
+        change = _change(record.key, record.generation, record.hops[0])
         for waiting in self._open.values():
             waiting.pop(record.key, None)
             if self._is_measured(change.signed_ms):
@@ -122,7 +124,7 @@ class PropagationTimes:
             return
         self._begin(record)
         if self._is_measured(record.hops[0]):
-            change = _Change(record.generation, record.hops[0], record.trace)
+            change = _change(record.key, record.generation, record.hops[0])
             self._observe(PropagationStage.RECEIVED, change, now)
 
     def _written(self, mail: WriteMail, view: NodeView, now: Instant) -> None:
@@ -131,7 +133,7 @@ class PropagationTimes:
         if is_news and is_delta(view.records.get(mail.key)):
             self._passed_on[mail.key] = mail.generation
             if self._is_measured(mail.hops[0]):
-                change = _Change(mail.generation, mail.hops[0], mail.trace)
+                change = _change(mail.key, mail.generation, mail.hops[0])
                 self._observe(PropagationStage.PASSED_ON, change, now)
 
     def _forget_gone(self, view: NodeView) -> None:
@@ -166,6 +168,10 @@ class PropagationTimes:
         # Clocks that differ make nothing arrive before it was signed.
         seconds = max(now.wall_ms - change.signed_ms, 0) / 1000
         self.by_stage[stage].observe(seconds, change.trace, now.wall_ms)
+
+
+def _change(key: MailKey, generation: int, signed_ms: int) -> _Change:
+    return _Change(generation, signed_ms, trace_id(key, generation).hex())
 
 
 _AWAITED = frozenset(

@@ -14,6 +14,7 @@ from relay.core.notes import Notes, is_note
 from relay.core.records.accepted import accept_own, to_keep
 from relay.core.view import NodeView
 from relay.ports import Bus, Clock
+from relay.shell.centre_watch import CentreWatch
 from relay.shell.counters import Counters
 from schemas.content.blobs import Reference
 from schemas.content.carried import Carried
@@ -47,14 +48,14 @@ class CentrePublisher:
         node: Callable[[], NodeView],
         load: Load,
         counters: Counters,
-        counted: Callable[[MailKey, Count], None] = lambda _key, _count: None,
+        watch: CentreWatch,
     ) -> None:
         self.tree = tree
         self._bus = bus
         self._clock = clock
         self._node = node
         self._load = load
-        self._counters, self._told = counters, counted
+        self._counters, self.watch = counters, watch
         # The snapshot, and the records in OWN that the node did not believe as it started.
         self._apart: dict[str, bytes] = {}
         # Records that are kept, or erased, and of which the node was not told yet.
@@ -230,7 +231,7 @@ class CentrePublisher:
         if key not in node.records:
             return None
         count = node.count(key)
-        self._told(key, count)
+        self.watch.counted(key, count)
         return count
 
     async def published_handled(self) -> None:
@@ -327,6 +328,7 @@ class CentrePublisher:
             for event in events:
                 if isinstance(event, RecordIssued):
                     self._ahead[event.signed.slot] = event.signed
+                    self.watch.issued(event)
                 elif isinstance(event, SnapshotIssued):
                     self._ahead |= dict.fromkeys(event.dropped)
             for event in events:

@@ -16,6 +16,8 @@ from leafcast.daemon.verbs.changes import ChangeVerbs
 from leafcast.daemon.verbs.requests import RequestVerbs
 from leafcast.data_dir import DataDir
 from relay.adapters.clock import SystemClock, SystemDice
+from relay.shell.centre_watch import CentreWatch
+from tests.doubles.watches import centre_watch
 
 CLOCK, DICE = SystemClock(), SystemDice()
 _NOBODY = {"error": {"code": "NotServed", "message": "there is none"}}
@@ -26,6 +28,7 @@ class Paused:
     """Notes what the centre is told around what is written."""
 
     said: list[tuple[str, Any]] = field(default_factory=list)
+    watch: CentreWatch = field(default_factory=lambda: centre_watch(CLOCK))
 
     def pause(self, name):
         self.said.append(("hold", name))

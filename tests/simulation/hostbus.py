@@ -109,9 +109,10 @@ class HostDriver(Driver):
             used=_no_time,
         )
         self._host, self._run = host, host.run
-        if config.path.is_root:
+        if self._publisher is not None:
+            tree, watch = config.tree, self._publisher.watch
             publisher = self._publisher = BookedPublisher(
-                bus, self._clock, config.tree, lambda: self.node, self._kept, self.counters
+                bus, self._clock, tree, lambda: self.node, self._kept, self.counters, watch
             )
             publisher.host = host
 

@@ -5,6 +5,7 @@ from types import MappingProxyType
 
 from controllers.core.access.keyring import Keyring
 from controllers.core.ledger.ledger import slot_of
+from relay.adapters.clock import SystemClock
 from relay.core.effects import SnapshotShown
 from relay.core.records.snapshot import SnapshotView
 from schemas.content.blobs import MANIFEST, open_value, parts_of
@@ -21,6 +22,7 @@ from schemas.records.snapshots import (
 from schemas.reports.reports import Count
 from schemas.reports.returned_states import sealed_state
 from schemas.values.identity import KEYS_KEY, SNAPSHOT_KEY
+from tests.doubles.watches import centre_watch
 
 WAIT_SECONDS = 20
 
@@ -31,6 +33,7 @@ class LedgerRelay:
     def __init__(self, tree, keyring=None):
         """With the ring of a tree's keys it can open what is sealed."""
         self.tree = tree
+        self.watch = centre_watch(SystemClock())
         self.ring = keyring or (lambda: Keyring(tree))
         self.blobs = {}
         self.records = {}

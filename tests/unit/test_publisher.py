@@ -12,6 +12,7 @@ from schemas.records.records import Record, Source
 from schemas.records.roots import Roots
 from schemas.values.identity import KEYS_KEY, NodePath
 from schemas.values.wire import encode
+from tests.doubles.watches import centre_watch
 from tests.unit.meeting import ROOT, SIGNER, TREE, Meeting
 
 SOURCE = Source("leafcast.io/EdgePlacement", "wds", "", "shop")
@@ -29,7 +30,8 @@ def test_a_delta_of_a_newer_program_counts_as_damaged_and_hides_no_other_record(
     remembered = Remembered(own=own)
     node = Node(config, remembered, [], Instant(0.0, 0))
     assert node.view.records[SOURCE.key].opaque
-    publisher = CentrePublisher(None, None, TREE, lambda: node.view, None, Counters())
+    watch = centre_watch(None)
+    publisher = CentrePublisher(None, None, TREE, lambda: node.view, None, Counters(), watch)
     publisher.restore(remembered)
     ledger = publisher.ledger()
     assert (ledger.records.keys(), ledger.damaged) == ({KEYS_KEY}, {SOURCE.key})

@@ -6,7 +6,6 @@ differ from the ledger's record in nothing but its stamp is not issued: a restar
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import cast
@@ -33,6 +32,7 @@ from schemas.values.identity import (
     next_generation,
     random_id,
 )
+from schemas.values.trace_ids import trace_id
 from schemas.values.wire import replace
 
 
@@ -53,7 +53,7 @@ class Draft:
 
     def stamped(self, generation: Generation, term: str = "", *, again: bool = False) -> Record:
         """The record as it will be signed; `again` if its key had another one, deleted since."""
-        record, trace = self.record, _trace(self.slot, generation)
+        record, trace = self.record, random_id(trace_id(self.slot, generation))
         if isinstance(record, DeltaHead) and (self.loses or again):
             record = replace(record, last_loss=generation)
         return replace(record, generation=generation, term=term, trace=trace)
@@ -83,10 +83,6 @@ def _timeless(record: Record) -> Record:
     if isinstance(record, DeltaHead):
         record = replace(record, last_loss=0)
     return replace(record, generation=0, term="", trace="")
-
-
-def _trace(slot: MailKey, generation: Generation) -> str:
-    return random_id(hashlib.sha256(f"trace\0{slot}\0{generation}".encode()).digest())
 
 
 _KINDS = {form: cast("RecordKind", kind) for kind, form in RECORDS.items()}
