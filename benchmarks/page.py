@@ -18,6 +18,7 @@ from playwright.async_api import async_playwright
 
 from benchmarks.report import Report, cpu_seconds
 from leafcast.ui.serving import listening, serve
+from leafcast.ui.views import Views
 from relay.adapters.clock import SystemClock, SystemDice
 from schemas.values.identity import NodePath
 from tests.doubles.page_facts import InventedFacts, placement
@@ -76,7 +77,8 @@ async def serve_here(shape: tuple[int, int, int]) -> None:
         print(address, flush=True)
 
     facts, listener = ChangingFacts(shape), listening("127.0.0.1", 0)
-    await serve(facts, listener, "127.0.0.1", tell, (SystemClock(), SystemDice()))
+    machine = SystemClock(), SystemDice()
+    await serve(Views(facts, machine[0]), listener, "127.0.0.1", tell, machine)
 
 
 @asynccontextmanager

@@ -20,6 +20,8 @@ FORMAT = 1
 """The layout of the folder; a newer program may raise it, and an older one refuses it then."""
 ENVIRONMENT = "LEAFCAST_DATA_DIR"
 LOCK_FILE = "lock"
+JOINED_FILE = "joined.json"
+"""What the folder of a node that joined a tree is."""
 
 
 class DataDirUnusable(Unusable):
@@ -133,8 +135,17 @@ class DataDir:
         (self.folder / "daemon.json").unlink(missing_ok=True)
 
     def admin(self) -> dict[str, Any] | None:
-        """What the command line connects with: `url` of the centre, `seed` to ask it."""
+        """What the command line connects with: `url` of the centre, `seed` to ask it.
+
+        Of another node also `node`, its path.
+        """
         return self._read("admin.json")
+
+    def is_of_node_below(self) -> bool:
+        """Whether a node of a tree lies here that is not the centre, with what runs beside it."""
+        if (self.folder / JOINED_FILE).exists():
+            return True
+        return bool((self.admin() or {}).get("node"))
 
     def write_admin(self, form: Mapping[str, Any]) -> None:
         self._write("admin.json", form)

@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from leafcast.ui.serving import listening, serve
+from leafcast.ui.views import NodeViews, PageViews, Views
 from relay.adapters.clock import SystemClock, SystemDice
 
 
@@ -93,9 +94,12 @@ async def served(facts: Any, acts: Any = None) -> AsyncIterator[tuple[asyncio.Qu
     listener = listening("127.0.0.1", 0)
     client, machine = Client(), (SystemClock(), SystemDice())
     client.base = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    views: PageViews = NodeViews(facts)
+    if not hasattr(facts, "here"):
+        views = Views(facts, machine[0], may_act=acts is not None)
     async with asyncio.TaskGroup() as group:
         serving = group.create_task(
-            serve(facts, listener, "127.0.0.1", addresses.put_nowait, machine, acts)
+            serve(views, listener, "127.0.0.1", addresses.put_nowait, machine, acts)
         )
         yield addresses, client
         serving.cancel()

@@ -51,11 +51,21 @@ class ApiError(Exception):
         self.remedy = remedy
 
 
-class Api:
-    """The verbs of one daemon."""
+def of_another_version(verb: str) -> ApiError:
+    """What the daemon of a tree says of a verb that it does not know."""
+    remedy = "run `leafcast down`, then `leafcast up` with this version"
+    return ApiError("UnknownVerb", f"this tree's daemon knows no {verb!r}", remedy)
 
-    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
-        self._now = now
+
+class Api:
+    """The verbs of one daemon; `unknown` is what it says of any other."""
+
+    def __init__(
+        self,
+        now: Callable[[], float] = time.monotonic,
+        unknown: Callable[[str], ApiError] = of_another_version,
+    ) -> None:
+        self._now, self._unknown = now, unknown
         self._handlers: dict[str, Handler] = {}
         self._long = LongQuestions()
 
@@ -119,8 +129,7 @@ class Api:
     async def _handle(self, verb: str, question: bytes) -> Any:
         handler = self._handlers.get(verb)
         if handler is None:
-            remedy = "run `leafcast down`, then `leafcast up` with this version"
-            raise ApiError("UnknownVerb", f"this tree's daemon knows no {verb!r}", remedy)
+            raise self._unknown(verb)
         args = from_json(question or b"{}")
         try:
             bound = inspect.signature(handler).bind(**args)

@@ -46,6 +46,8 @@ NODE_MANAGER = "leafcast-node"
 API_PREFIX = "leafcast.api."
 STANDING = "standing"
 """The verb that members of a centre answer, also while none is active: how they stand."""
+NODE_HERE = "node-here"
+"""The verb that a node below the centre answers at its own machine: how it stands."""
 CALL_SECONDS = 15.0
 STANDING_SECONDS = 1.0
 LOOK_SECONDS = 2.0
@@ -318,7 +320,7 @@ async def _connected(place: DataDir, tell: TellUser) -> AsyncIterator[Asking]:
     check_owner(place.folder)
     admin = place.admin()
     if admin is None or not place.in_use():
-        raise NotRunning(place.folder)
+        raise _not_running(place)
     try:
         async with AsyncExitStack() as stack:
             with _waiting(tell, "the centre's nats-server to answer"):
@@ -327,8 +329,21 @@ async def _connected(place: DataDir, tell: TellUser) -> AsyncIterator[Asking]:
             yield connection
     except CannotConnect as error:
         remedy = f"see {place.log}; if it stays so: `leafcast down`, then `leafcast up`"
+        if place.is_of_node_below():
+            remedy = "wait a moment; if it stays so, end what runs the node, and start it anew"
         reason = f"the tree's nats-server does not answer: {error.reason}"
         raise NotRunning(place.folder, reason, remedy) from error
+
+
+def _not_running(place: DataDir) -> NotRunning:
+    """That nobody there can be asked, and what to do."""
+    if not place.is_of_node_below():
+        return NotRunning(place.folder)
+    if place.in_use():
+        reason = "the node that runs here cannot be asked: it starts, or its version is too old"
+        remedy = "wait a moment; if it stays so, start it anew with this version"
+        return NotRunning(place.folder, reason, remedy)
+    return NotRunning(place.folder, "the node does not run", "start it as it was started before")
 
 
 def _silent(_: str) -> None:

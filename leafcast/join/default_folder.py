@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from leafcast.data_dir import DataDir, DataDirUnusable
-from leafcast.join.folder import FILE, GRANT_FILE, left_here
+from leafcast.data_dir import JOINED_FILE, DataDir, DataDirUnusable
+from leafcast.join.folder import GRANT_FILE, left_here
 from leafcast.join.kept_grant import GrantUnreadable, KeptGrant, read_grant, write_grant
 from schemas.enrolment.tokens import Token
 from schemas.values.identity import NodePath, TreeId
@@ -42,7 +42,7 @@ def take_along(asked_in: Path, grant: KeptGrant) -> Path:
 
     Raises DataDirUnusable while a process uses that.
     """
-    if (asked_in / FILE).exists():
+    if (asked_in / JOINED_FILE).exists():
         return asked_in
     for former in _former_folders(grant):
         with DataDir(former).locked():

@@ -7,6 +7,8 @@ import logging
 from functools import partial
 from pathlib import Path
 
+from leafcast.data_dir import DataDir
+from leafcast.join.node_commands import NodeCommands
 from leafcast.node.attached_cluster import attachment
 from leafcast.node.claim_note import ClusterRefused
 from leafcast.node.credentials.files import CredentialsUnusable, keep_seed, load_credentials
@@ -53,6 +55,7 @@ async def run_node(
             group.create_task(_tell(runtime), name="tell")
             group.create_task(_watch_claim(runtime), name="claim")
             group.create_task(give_back_freed(clock), name="memory")
+            group.create_task(NodeCommands(runtime, DataDir(folder), clock).run(), name="commands")
             if health is not None:
                 endpoint = HealthEndpoint(
                     runtime.unready, clock, health.port, health.host, readings=runtime.readings

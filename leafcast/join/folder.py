@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from leafcast.data_dir import LOCK_FILE, DataDir, DataDirUnusable, make_private
+from leafcast.data_dir import JOINED_FILE, LOCK_FILE, DataDir, DataDirUnusable, make_private
 from leafcast.join.kept_grant import GrantUnreadable, KeptGrant, read_grant, write_grant
 from leafcast.machine import machine_id
 from leafcast.node.claim_note import ClusterRefused
@@ -28,7 +28,6 @@ from schemas.values.codec import from_json
 from schemas.values.identity import NodePath, TreeId, random_id
 
 FORMAT = 1
-FILE = "joined.json"
 GRANT_FILE = "bundle.json"
 """As former releases call it, whose folders go on."""
 CLUSTER_FILE = "cluster.json"
@@ -79,7 +78,7 @@ class JoinedFolder:
             "former": [str(path) for path in self.former],
             "arriving": [str(path) for path in self.arriving],
         }
-        atomic_write(self.folder / FILE, json.dumps(form) + "\n")
+        atomic_write(self.folder / JOINED_FILE, json.dumps(form) + "\n")
 
     def at(self, path: NodePath) -> JoinedFolder:
         """The same folder once its node hangs elsewhere, where no one let it in yet."""
@@ -222,11 +221,13 @@ def read_joined(folder: Path) -> JoinedFolder:
     except FileNotFoundError:
         raise
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise DataDirUnusable(folder, f"{FILE} is damaged", "name another --data-dir") from error
+        raise DataDirUnusable(
+            folder, f"{JOINED_FILE} is damaged", "name another --data-dir"
+        ) from error
 
 
 def _read(folder: Path) -> JoinedFolder:
-    form: dict[str, Any] = from_json((folder / FILE).read_bytes())
+    form: dict[str, Any] = from_json((folder / JOINED_FILE).read_bytes())
     return JoinedFolder(
         folder,
         form["tree"],

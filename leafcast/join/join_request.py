@@ -15,10 +15,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
-from leafcast.data_dir import DataDir, DataDirUnusable, make_private
+from leafcast.data_dir import JOINED_FILE, DataDir, DataDirUnusable, make_private
 from leafcast.join.default_folder import folder_of_token
 from leafcast.join.folder import (
-    FILE,
     GRANT_FILE,
     REQUEST_FILE,
     REQUEST_FOLDER,
@@ -155,7 +154,7 @@ class JoinRequester:
             except DataDirUnusable:
                 self._leave(kept)
                 raise
-            if found is None and elsewhere is not None and (elsewhere / FILE).exists():
+            if found is None and elsewhere is not None and (elsewhere / JOINED_FILE).exists():
                 reason = f"the node that joined with this token has {elsewhere}"
                 raise DataDirUnusable(place.folder, reason, f"say --data-dir {elsewhere}")
             write_grant(self._folder / GRANT_FILE, kept)
@@ -208,7 +207,7 @@ class JoinRequester:
     def _leave(self, kept: KeptGrant) -> None:
         """Keep the grant where a start in the node's own folder finds it: this is another's."""
         folder = folder_of_token(self._token, self._path).absolute()
-        if folder == self._folder.absolute() or (folder / FILE).exists():
+        if folder == self._folder.absolute() or (folder / JOINED_FILE).exists():
             return
         with suppress(OSError, DataDirUnusable):
             make_private(folder)

@@ -7,8 +7,10 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from leafcast.data_dir import DataDir
 from leafcast.join.folder import GRANT_FILE, JoinedFolder
 from leafcast.join.kept_grant import KeptGrant, write_grant
+from leafcast.join.node_commands import NodeCommands
 from leafcast.join.withdrawal import Withdrawal
 from leafcast.node.claim_note import ClusterRefused
 from leafcast.node.credentials.node_certificate import NodeCertificate
@@ -105,6 +107,8 @@ class JoinedNode:
                     group.create_task(runtime.run(), name=str(grant.path))
                     group.create_task(self._watch(runtime), name="watch")
                     group.create_task(give_back_freed(self._clock), name="memory")
+                    commands = NodeCommands(runtime, DataDir(self._place.folder), self._clock)
+                    group.create_task(commands.run(), name="commands")
                     if self._own is not None:
                         group.create_task(self._renew(runtime, self._own), name="certificate")
                     if (health := options.health) is not None:

@@ -10,9 +10,11 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
+from leafcast.data_dir import DataDir
 from leafcast.join.folder import GRANT_FILE
 from leafcast.join.joined_node import AUTHORITIES_FILE
 from leafcast.join.kept_grant import KeptGrant, read_grant, write_grant
+from leafcast.join.node_commands import NodeCommands
 from leafcast.members.member_node import Standing
 from leafcast.members.membership import FILE as MEMBERSHIP_FILE
 from leafcast.members.settings import MemberSettings
@@ -198,6 +200,8 @@ class RelayMember:
                     self._learn(runtime, member.server, grant.dialled), name="addresses"
                 )
                 group.create_task(self._step_aside(runtime, member.presence), name="aside")
+                commands = NodeCommands(runtime, DataDir(self.folder), self._clock)
+                group.create_task(commands.run(), name="commands")
 
     def unready(self) -> Mapping[str, str]:
         return self._runtime.unready() if self._runtime is not None else {}

@@ -22,19 +22,20 @@ from leafcast.ui.http_answers import answered, error_answer, refused
 from leafcast.ui.live import LiveViews, TooManyWatchers, whole_text
 from leafcast.ui.openapi import API, openapi_document
 from leafcast.ui.patches import harmless
-from leafcast.ui.view_table import VIEWS
-from leafcast.ui.views import Views
+from leafcast.ui.view_table import NODE_VIEWS, ViewKind
+from leafcast.ui.views import PageViews
 from relay.ports import Clock
 
 PLAN_BYTES_MAX = 4_000_000
 _FILES = files("leafcast.ui") / "static"
 _TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+_OF_TREE, _OF_NODE = '<body data-of="tree">', '<body data-of="node">'
 LetIn = Callable[[], None]
 """Told that a browser was let in, by an address that nobody can use again."""
 
 
 def make_app(
-    views: Views,
+    views: PageViews,
     live: LiveViews,
     entrance: PageEntrance,
     clock: Clock,
@@ -52,10 +53,10 @@ def make_app(
         Route(f"{API}/live/{{name}}", page.follow),
         Route(f"{API}/plan", page.plan, methods=["POST"]),
         Route(f"{API}/act", acting.act, methods=["POST"]),
-        Route(f"{API}/openapi.json", _described),
+        Route(f"{API}/openapi.json", page.described),
         Route(f"{API}/{{name}}", page.once),
         # Each view has an address of its own, and the page finds out which.
-        Route("/{address:path}", _shell),
+        Route("/{address:path}", page.shell),
     ]
     guard = Middleware(_Guard, entrance, clock, let_in, acts=acts is not None)
     return Starlette(routes=routes, middleware=[guard])
@@ -121,8 +122,24 @@ def _path(request: Request) -> str:
 class _Page:
     """The views of the page, once or as they change."""
 
-    def __init__(self, views: Views, live: LiveViews, entrance: PageEntrance, clock: Clock) -> None:
+    def __init__(
+        self, views: PageViews, live: LiveViews, entrance: PageEntrance, clock: Clock
+    ) -> None:
         self._views, self._live, self._entrance, self._clock = views, live, entrance, clock
+        self._kinds: Mapping[str, ViewKind] = views.kinds
+
+    async def shell(self, request: Request) -> Response:
+        """What shows each view; it is told whether the page is a tree's or one node's."""
+        if request.url.path.startswith(("/api", "/static")):
+            remedy = f"{API}/openapi.json says what there is"
+            return error_answer(404, "NotFound", "there is no such thing", remedy)
+        text = (_FILES / "index.html").read_text(encoding="utf-8")
+        if self._kinds is NODE_VIEWS:
+            text = text.replace(_OF_TREE, _OF_NODE)
+        return Response(text, media_type="text/html")
+
+    async def described(self, _: Request) -> Response:
+        return JSONResponse(openapi_document(version("leafcast"), self._kinds))
 
     async def once(self, request: Request) -> Response:
         return await answered(request, self._once)
@@ -155,7 +172,7 @@ class _Page:
     async def _once(self, request: Request) -> Response:
         name, words = _asked(request)
         key, look = self._views.named(name, words)
-        said = await self._live.once(key, look, VIEWS[name].pause)
+        said = await self._live.once(key, look, self._kinds[name].pause)
         return Response(said, media_type="application/json")
 
     async def _follow(self, request: Request) -> Response:
@@ -165,7 +182,7 @@ class _Page:
 
         async def messages() -> AsyncGenerator[ServerSentEvent]:
             try:
-                async for message in self._live.watch(key, look, VIEWS[name].pause):
+                async for message in self._live.watch(key, look, self._kinds[name].pause):
                     # It comes again, and is told then that it has to show a token.
                     if self._clock.now().seconds >= until:
                         return
@@ -181,17 +198,6 @@ class _Page:
 def _asked(request: Request) -> tuple[str, Mapping[str, str]]:
     """The view that is asked for, and its words."""
     return str(request.path_params["name"]), dict(request.query_params)
-
-
-async def _shell(request: Request) -> Response:
-    if request.url.path.startswith(("/api", "/static")):
-        remedy = f"{API}/openapi.json says what there is"
-        return error_answer(404, "NotFound", "there is no such thing", remedy)
-    return Response((_FILES / "index.html").read_bytes(), media_type="text/html")
-
-
-async def _described(_: Request) -> Response:
-    return JSONResponse(openapi_document(version("leafcast")))
 
 
 async def _static(request: Request) -> Response:

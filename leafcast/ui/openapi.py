@@ -19,12 +19,13 @@ FAILURES = {
 Json = dict[str, Any]
 
 
-def openapi_document(version: str) -> Json:
-    """The whole description; `version` is Leafcast's."""
-    paths: Json = {f"{API}/{name}": {"get": _look(name, kind)} for name, kind in VIEWS.items()}
-    paths |= {f"{API}/live/{name}": {"get": _follow(name, kind)} for name, kind in VIEWS.items()}
-    paths[f"{API}/plan"] = {"post": _plan()}
-    paths[f"{API}/act"] = {"post": _act()}
+def openapi_document(version: str, views: Mapping[str, ViewKind] = VIEWS) -> Json:
+    """The whole description of a page with these views; `version` is Leafcast's."""
+    paths: Json = {f"{API}/{name}": {"get": _look(name, kind)} for name, kind in views.items()}
+    paths |= {f"{API}/live/{name}": {"get": _follow(name, kind)} for name, kind in views.items()}
+    if views is VIEWS:
+        paths[f"{API}/plan"] = {"post": _plan()}
+        paths[f"{API}/act"] = {"post": _act()}
     paths[f"{API}/openapi.json"] = {
         "get": _operation("openapi", "This description", {}, _json({"type": "object"}))
     }

@@ -13,10 +13,11 @@ import uvicorn
 from leafcast.ui.access import Address, PageEntrance
 from leafcast.ui.acts import PageActs, TreeActs
 from leafcast.ui.app import make_app
-from leafcast.ui.facts import PageFacts, PlanText, TreeFacts
+from leafcast.ui.facts import PlanText, TreeFacts
 from leafcast.ui.kept_session import KeptSession
 from leafcast.ui.live import LiveViews
-from leafcast.ui.views import Views
+from leafcast.ui.node_facts import RunningNode
+from leafcast.ui.views import NodeViews, PageViews, Views
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.ports import Clock, Dice
 from schemas.values.faults import Unusable
@@ -43,6 +44,7 @@ async def serve_tree(
 ) -> None:
     """Serve the page of the tree of a data directory at a host and port until cancelled.
 
+    In the directory of a node below the centre it is the page of that node, and changes nothing.
     `tell` is told the address for the next browser, again each time that one was used. Raises
     PagePortTaken, and NotRunning if there is no tree at the start. With `may_act` a person can have
     some things done there.
@@ -51,25 +53,29 @@ async def serve_tree(
     kept = KeptSession(data_dir, clock)
     async with asyncio.TaskGroup() as group:
         keeping = group.create_task(kept.keep())
-        async with kept.session():
-            pass
+        async with kept.session() as session:
+            is_of_node = session.data_dir.is_of_node_below()
         try:
-            facts = TreeFacts(kept, clock, dice, plan_text)
-            acts = TreeActs(kept) if may_act else None
-            await serve(facts, listening(host, port), host, tell, (clock, dice), acts)
+            acts: PageActs | None = None
+            views: PageViews = NodeViews(RunningNode(kept))
+            if not is_of_node:
+                acts = TreeActs(kept) if may_act else None
+                facts = TreeFacts(kept, clock, dice, plan_text)
+                views = Views(facts, clock, may_act=may_act)
+            await serve(views, listening(host, port), host, tell, (clock, dice), acts)
         finally:
             keeping.cancel()
 
 
 async def serve(
-    facts: PageFacts,
+    views: PageViews,
     listener: socket.socket,
     host: str,
     tell: TellAddress,
     machine: tuple[Clock, Dice],
     acts: PageActs | None = None,
 ) -> None:
-    """Serve the page of these facts until cancelled; with `acts` it does them, too."""
+    """Serve the page of these views until cancelled; with `acts` it does them, too."""
     clock, dice = machine
     entrance = PageEntrance(Address(host, listener.getsockname()[1]), dice)
     async with asyncio.TaskGroup() as group:
@@ -78,7 +84,6 @@ async def serve(
         def let_in() -> None:
             tell(entrance.new_address())
 
-        views = Views(facts, clock, may_act=acts is not None)
         app = make_app(views, live, entrance, clock, let_in, acts)
         server = _Server(
             uvicorn.Config(

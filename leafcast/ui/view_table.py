@@ -128,3 +128,31 @@ VIEWS: Mapping[str, ViewKind] = {
         pause=15.0,
     ),
 }
+
+NODE_VIEWS: Mapping[str, ViewKind] = {
+    "here": ViewKind(
+        "How a node below the centre stands, at its own page: what it holds, what that waits for",
+        {
+            "path": "the node",
+            "role": "relay or edge",
+            "version": "of Leafcast there",
+            "tone": "how the link to its parent is",
+            "headline": "the same in words",
+            "remedy": "what to do about it, or nothing",
+            "sinceMs": "since when it is in session, or is not",
+            "neverSince": "whether this run was never in session",
+            "flaps": "how often the link was lost within ten minutes, if more than once",
+            "startedMs": "when this run began",
+            "snapshotMs": "of when the newest is that it knows of all placements, or nothing",
+            "notes": "what else to know of the node",
+            "holds": "how much it holds, in words",
+            "rows": f"what it holds, and what that waits for: {_ROWS}",
+            "more": "how many placements more it holds",
+            "children": f"its children: {_ROWS}",
+            "childrenMore": "how many children more it has",
+            "changes": f"how the link was, the newest first: {_ROWS}",
+        },
+        pause=2.0,
+    ),
+}
+"""What the page of a node below the centre shows, and nothing else."""

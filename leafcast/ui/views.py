@@ -11,8 +11,10 @@ from leafcast.ui import more_rows, rows
 from leafcast.ui.copies import copy_form, object_key
 from leafcast.ui.described import described
 from leafcast.ui.facts import PageFacts
+from leafcast.ui.here_rows import here_form
+from leafcast.ui.node_facts import OwnFacts
 from leafcast.ui.proved import proof_form_of
-from leafcast.ui.view_table import VIEWS
+from leafcast.ui.view_table import NODE_VIEWS, VIEWS, ViewKind
 from relay.ports import Clock
 from schemas.values.identity import NodePath
 from schemas.values.refusals import BadIdentity
@@ -24,19 +26,64 @@ SEARCHED_ROWS_MAX = 20
 
 Json = dict[str, Any]
 ViewWords = Mapping[str, str]
+ViewLook = Callable[[ViewWords], Awaitable[Json]]
 
 
 class NoSuchView(Exception):
     """There is no view of this name, or it takes no such word; says which there are."""
 
 
-class Views:
-    """Looks at facts, as the page shows them."""
+class PageViews:
+    """The views of one page, by name: `kinds` says of each what it takes and shows."""
+
+    kinds: Mapping[str, ViewKind]
+
+    def __init__(self, looks: Mapping[str, ViewLook]) -> None:
+        self._looks = looks
+
+    def named(self, name: str, words: ViewWords) -> tuple[str, Callable[[], Awaitable[Json]]]:
+        """A view's name with its words, and how to look at it once; raises NoSuchView."""
+        if name not in self._looks:
+            raise NoSuchView(f"there is no view {name}; there are: {', '.join(self._looks)}")
+        taken, look = self.kinds[name].words.keys(), self._looks[name]
+        if other := words.keys() - taken:
+            said = ", ".join(sorted(taken)) or "none"
+            raise NoSuchView(f"{name} takes no {min(other)}; it takes: {said}")
+        if any(len(value) > WORD_MAX_CHARACTERS for value in words.values()):
+            raise NoSuchView(f"a word of {name} is longer than {WORD_MAX_CHARACTERS} characters")
+
+        async def once() -> Json:
+            return await look(words)
+
+        return f"{name}?{urlencode(sorted(words.items()))}", once
+
+    async def plan(self, _: str, /) -> Json:
+        """What applying manifests would do; raises as facts do."""
+        raise NoSuchView("nothing is planned at a node; plan at the centre: leafcast plan -f FILE")
+
+
+class NodeViews(PageViews):
+    """Looks at a node below the centre, which knows of itself alone."""
+
+    kinds = NODE_VIEWS
+
+    def __init__(self, facts: OwnFacts) -> None:
+        self._facts = facts
+        super().__init__({"here": self._here})
+
+    async def _here(self, _: ViewWords) -> Json:
+        return here_form(await self._facts.here())
+
+
+class Views(PageViews):
+    """Looks at facts of a tree, as the page shows them."""
+
+    kinds = VIEWS
 
     def __init__(self, facts: PageFacts, clock: Clock, *, may_act: bool = False) -> None:
         """With `may_act` a view says what the page may do, too."""
         self._facts, self._clock, self._may_act = facts, clock, may_act
-        self._looks: Mapping[str, Callable[[ViewWords], Awaitable[Json]]] = {
+        looks: Mapping[str, ViewLook] = {
             "placements": self._placements,
             "placement": self._placement,
             "tree": self._tree,
@@ -50,22 +97,7 @@ class Views:
             "copy": self._copy,
             "proof": self._proof,
         }
-
-    def named(self, name: str, words: ViewWords) -> tuple[str, Callable[[], Awaitable[Json]]]:
-        """A view's name with its words, and how to look at it once; raises NoSuchView."""
-        if name not in self._looks:
-            raise NoSuchView(f"there is no view {name}; there are: {', '.join(self._looks)}")
-        taken, look = VIEWS[name].words.keys(), self._looks[name]
-        if other := words.keys() - taken:
-            said = ", ".join(sorted(taken)) or "none"
-            raise NoSuchView(f"{name} takes no {min(other)}; it takes: {said}")
-        if any(len(value) > WORD_MAX_CHARACTERS for value in words.values()):
-            raise NoSuchView(f"a word of {name} is longer than {WORD_MAX_CHARACTERS} characters")
-
-        async def once() -> Json:
-            return await look(words)
-
-        return f"{name}?{urlencode(sorted(words.items()))}", once
+        super().__init__(looks)
 
     async def _placements(self, _: ViewWords) -> Json:
         return rows.placements_form(await self._facts.placements())
@@ -145,8 +177,7 @@ class Views:
         at, placement = _path(words.get("at", "/")), words.get("placement", "")
         return proof_form_of(await self._facts.proof(at, placement), rows.ROWS_MAX)
 
-    async def plan(self, text: str) -> Json:
-        """What applying manifests would do; raises as facts do."""
+    async def plan(self, text: str, /) -> Json:
         return more_rows.plan_form(await self._facts.plan(text))
 
 

@@ -3,9 +3,13 @@
 import asyncio
 import json
 import signal
+import subprocess
+import sys
 import time
+import urllib.request
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 from pathlib import Path
 
 import pytest
@@ -252,19 +256,75 @@ def test_a_relay_joins_and_sites_below_it(tree):
     until(lambda: "/region-9/s1 is stopped since" in tree.run("tree"))
 
 
+class NodePage:
+    """`leafcast ui` at a node's own data directory, and a browser that was let in."""
+
+    def __init__(self, tree: Tree, folder: str) -> None:
+        command = [sys.executable, "-m", "leafcast", "ui", "--port", "0", "--data-dir"]
+        self.process = subprocess.Popen(
+            [*command, tree.folder / folder],
+            env=tree.environment,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        address = self.process.stdout.readline().strip()
+        self.base = address.partition("/?")[0]
+        jar = CookieJar(DefaultCookiePolicy(strict_ns_domain=DefaultCookiePolicy.DomainLiberal))
+        self.browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(jar))
+        with self.browser.open(address, timeout=WAIT_SECONDS) as answer:
+            assert b'data-of="node"' in answer.read()
+
+    def here(self):
+        with self.browser.open(f"{self.base}/api/v1/here", timeout=WAIT_SECONDS) as answer:
+            return json.loads(answer.read())["view"]
+
+    def end(self) -> None:
+        self.process.kill()
+        self.process.communicate()
+
+
 def test_a_site_that_stopped_has_stopped_since_then_however_its_tree_ends(tree):
+    """And one that goes on while its tree is away says so at its own page, since when, and why."""
     path = "/region-1/new-9"
     site = tree.join(tree.add(path), "new-9")
+    other = tree.join(tree.add("/new-10", "--labels", "env=prod"), "new-10")
     site.until("in session with its parent")
+    other.until("in session with its parent")
+    until(lambda: tree.settings_at("/new-10") == ["green"])
+    page = NodePage(tree, "new-10")
+    try:
+        _stops_and_is_cut_off(tree, site, path, page)
+    finally:
+        page.end()
+    said = tree.run("status", "--data-dir", tree.folder / "new-10", code=1)
+    assert "which answers `leafcast ui` alone" in " ".join(said.split())
+    other.end()
+    said = tree.run("ui", "--port", "0", "--data-dir", tree.folder / "new-10", code=1)
+    assert "the node does not run" in said
+    tree.run("node", "remove", "/new-10", "--force")
+
+
+def _stops_and_is_cut_off(tree, site, path, page):
+    before = page.here()
+    assert (before["path"], before["role"], before["tone"]) == ("/new-10", "edge", "good")
+    (row,) = (it for it in before["rows"] if it["id"] == "epl/shop")
+    assert (row["tone"], row["waits"]) == ("good", [])
     site.end()
     until(lambda: tree.node(path)["state"] == "stopped")
     since = tree.node(path)["silent_since_ms"]
     assert since
     for end in (lambda: tree.run("down"), tree.kill):
         end()
+        until(lambda: page.here()["headline"].startswith("Its parent is not reached"))
+        cut = page.here()
+        assert cut["tone"] == "away"
+        assert cut["sinceMs"] > before["startedMs"]
+        assert [it["id"] for it in cut["rows"]] == [it["id"] for it in before["rows"]]
         tree.run("up", "--regions", "1", "--sites", "2")
+        until(lambda: page.here()["tone"] == "good")
         found = tree.node(path)
         assert (found["state"], found["silent_since_ms"]) == ("stopped", since)
+    assert page.here()["flaps"] == 2
     tree.run("node", "remove", path, "--force")
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from leafcast.ask.failures import NotRunning
 from tests.doubles.page_facts import InventedFacts
+from tests.doubles.page_node import InventedNode, hostile_node
 from tests.doubles.page_scenes import hostile_facts, troubled_facts
 from tests.page_client import served
 
@@ -25,6 +26,7 @@ pytestmark = [
 ]
 SCREENSHOTS = os.environ.get("LEAFCAST_SCREENSHOTS", "")
 WIDE, NARROW = {"width": 1280, "height": 860}, {"width": 360, "height": 760}
+LOOKS = (("light", "light", WIDE), ("dark", "dark", WIDE), ("narrow", "light", NARROW))
 VIEWS = (
     *("/placements", "/placements/epl/shop", "/tree", "/tree?as=table", "/tree/region-2"),
     *("/rollouts", "/rollouts/shop", "/events", "/requests", "/doctor", "/plan"),
@@ -75,11 +77,7 @@ async def test_each_view_is_whole_in_light_dark_and_narrow():
     async with opened(troubled_facts()) as (page, complaints, base):
         for path in VIEWS:
             await settled(page, base + path)
-            for name, scheme, size in (
-                ("light", "light", WIDE),
-                ("dark", "dark", WIDE),
-                ("narrow", "light", NARROW),
-            ):
+            for name, scheme, size in LOOKS:
                 await page.emulate_media(color_scheme=scheme)
                 await page.set_viewport_size(size)
                 wide = await page.evaluate("document.documentElement.scrollWidth")
@@ -99,6 +97,34 @@ async def test_no_text_of_an_edge_becomes_a_script_or_an_element():
             assert not await page.evaluate("window.hurt")
             assert "\u202e" not in await page.inner_text("body")
         assert "onerror" in await page.inner_text("main")
+        assert complaints == []
+
+
+async def test_the_page_of_a_node_shows_it_cut_off_and_no_text_becomes_a_script():
+    async with opened(InventedNode()) as (page, complaints, base):
+        for name, scheme, size in LOOKS:
+            await page.emulate_media(color_scheme=scheme)
+            await page.set_viewport_size(size)
+            await settled(page, f"{base}/")
+            await page.wait_for_selector("h1:has-text('/region-2')")
+            assert await page.evaluate("document.documentElement.scrollWidth") <= size["width"]
+            if SCREENSHOTS:
+                await page.screenshot(path=Path(SCREENSHOTS) / f"here-{name}.png", full_page=True)
+        text = await page.inner_text("main")
+        assert "Its parent is not reached: nobody listens there" in text
+        assert "lost 4 times in the last 10 minutes" in text
+        assert "2 pieces of content that did not come yet" in text
+        assert await page.locator("#nav a").all_inner_texts() == ["This node"]
+        assert await page.locator("#search-button").is_hidden()
+        await page.goto(f"{base}/tree")
+        await page.wait_for_selector("h1:has-text('There is no such page')")
+        assert complaints == []
+    async with opened(hostile_node(SCRIPT)) as (page, complaints, base):
+        await settled(page, f"{base}/here")
+        assert "onerror" in await page.inner_text("main")
+        assert await page.locator("main img, main script").count() == 0
+        assert not await page.evaluate("window.hurt")
+        assert "\u202e" not in await page.inner_text("body")
         assert complaints == []
 
 
@@ -146,14 +172,14 @@ async def test_all_is_reached_by_keyboard():
         await page.keyboard.press("Enter")
         await page.wait_for_function("location.pathname === '/placements/epl/monitoring'")
         await page.keyboard.press("f")
-        assert await page.get_attribute("#keep-button", "aria-pressed") == "true"
+        await page.wait_for_selector("#keep-button[aria-pressed='true']")
         await page.keyboard.press("/")
         await page.wait_for_selector("#found a[href='/placements/epl/monitoring']")
         await page.keyboard.type("deploy web")
         await page.wait_for_selector("#found :text('object of epl/shop')")
         await page.keyboard.press("Enter")
         await page.wait_for_function("location.pathname === '/placements/epl/shop'")
-        assert await page.get_attribute("#keep-button", "aria-pressed") == "false"
+        await page.wait_for_selector("#keep-button[aria-pressed='false']")
         await page.keyboard.press("?")
         assert await page.locator("#help").is_visible()
         await page.keyboard.press("Escape")

@@ -77,7 +77,8 @@ def run(
         if role == "center":
             _run_centre(config, folder, asked, take_over=take_over)
         else:
-            run_until_signal(run_node(config, folder, asked, take_over=take_over))
+            with DataDir(folder).locked():
+                run_until_signal(run_node(config, folder, asked, take_over=take_over))
     except EndedBySignal:
         # To be told to end is how such a program ends.
         return

@@ -34,6 +34,9 @@ def ui(port: int, data_dir: Path | None, *, may_act: bool) -> None:
     It prints an address that lets one browser in, once; when it was used, it prints one for the
     next. The page reads, and changes nothing, unless it is allowed to. It asks the tree as commands
     do, and nothing else.
+
+    With the data directory of a node below the centre it shows that node: what it holds, what it
+    waits for, and since when, also while its parent is away.
     """
     # Here, as no other command serves anything.
     from leafcast.cli.apply.pasted_plan import planned_text  # noqa: PLC0415

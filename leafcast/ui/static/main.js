@@ -4,7 +4,7 @@ import { fill, h } from "./dom.js";
 import { openHelp, openSearch } from "./dialogs.js";
 import { Live } from "./live.js";
 import { isKept, toggle } from "./favourites.js";
-import { NAV, route } from "./views.js";
+import { NAV, OF_NODE, route } from "./views.js";
 import { clockSays, moment, nowMs, since, tick } from "./words.js";
 const BADGE_MS = 10_000;
 const main = document.getElementById("main");
@@ -26,17 +26,17 @@ function show() {
   live = null;
   banner.hidden = true;
   document.body.classList.remove("stale");
-  keepButton.hidden = !view;
+  keepButton.hidden = !view || OF_NODE;
   sayKept();
   for (const link of document.querySelectorAll("#nav a")) {
     const path = link.getAttribute("href");
-    const here = url.pathname.startsWith(path) || (path === "/placements" && url.pathname === "/");
+    const here = url.pathname.startsWith(path) || (path === NAV[0][0] && url.pathname === "/");
     if (here) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }
   if (!view) {
     document.title = "Not found - Leafcast";
-    fill(main, h("h1", {}, "There is no such page"), h("p", {}, "See ", h("a", { href: "/placements" }, "the placements"), " or ", h("a", { href: "/tree" }, "the tree"), "."));
+    fill(main, h("h1", {}, "There is no such page"), h("p", {}, "See ", h("a", { href: NAV[0][0] }, NAV[0][1]), OF_NODE ? "" : [" or ", h("a", { href: "/tree" }, "the tree")], "."));
     return;
   }
   const asked = view.asked(words);
@@ -72,7 +72,7 @@ function tell() {
     const last = nowMs() - (performance.now() - live.heard);
     fill(banner, h("b", {}, "The server of this page does not answer "), since(last), `. ${of}See that `, h("code", {}, "leafcast ui"), " runs, and open the address that it printed last.");
   } else {
-    const what = failed.away ? [h("b", {}, "The tree does not answer "), since(failed.since), `: ${failed.message}. `] : [h("b", {}, failed.message), ". "];
+    const what = failed.away ? [h("b", {}, OF_NODE ? "The node does not answer " : "The tree does not answer "), since(failed.since), `: ${failed.message}. `] : [h("b", {}, failed.message), ". "];
     fill(banner, what, of, failed.remedy ? `Do: ${failed.remedy}` : "");
   }
   if (!view) main.setAttribute("aria-busy", "false");
@@ -95,10 +95,13 @@ setInterval(() => { tick(); tell(); }, 1000);
 
 const nav = document.getElementById("nav");
 fill(nav, NAV.map(([path, name]) => h("a", { href: path }, name)));
+document.querySelector(".brand").setAttribute("href", NAV[0][0]);
+document.getElementById("search-button").hidden = OF_NODE;
 
 /** How many requests wait, beside the link to them. */
 async function count() {
   const link = nav.querySelector("a[href='/requests']");
+  if (!link) return;
   let waiting = 0;
   try {
     const answer = await fetch("/api/v1/requests");
@@ -142,7 +145,7 @@ document.addEventListener("keydown", (event) => {
   if (event.target.matches("input,textarea,select")) return;
   const step = { j: 1, k: -1 }[event.key];
   if (step) move(step);
-  else if (event.key === "/") openSearch(go);
+  else if (event.key === "/" && !OF_NODE) openSearch(go);
   else if (event.key === "?") openHelp();
   else if (event.key === "f" && !keepButton.hidden) keep();
   else if (event.key === "u") document.querySelector("[data-up]")?.click();
