@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from playwright.async_api import async_playwright
 
 from benchmarks.report import Report, cpu_seconds
+from leafcast.ui.page_place import PagePlace
 from leafcast.ui.serving import listening, serve
 from leafcast.ui.views import Views
 from relay.adapters.clock import SystemClock, SystemDice
@@ -76,9 +77,9 @@ async def serve_here(shape: tuple[int, int, int]) -> None:
     def tell(address: str) -> None:
         print(address, flush=True)
 
-    facts, listener = ChangingFacts(shape), listening("127.0.0.1", 0)
+    facts, place = ChangingFacts(shape), PagePlace()
     machine = SystemClock(), SystemDice()
-    await serve(Views(facts, machine[0]), listener, "127.0.0.1", tell, machine)
+    await serve(Views(facts, machine[0]), listening(place), place, tell, machine)
 
 
 @asynccontextmanager

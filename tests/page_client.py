@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
+from leafcast.ui.page_place import PagePlace
 from leafcast.ui.serving import listening, serve
 from leafcast.ui.views import NodeViews, PageViews, Views
 from relay.adapters.clock import SystemClock, SystemDice
@@ -53,7 +54,7 @@ class Client:
     """A browser that keeps the cookies that it is given."""
 
     def __init__(self) -> None:
-        self.base = ""
+        self.base, self.port = "", 0
         # What its page says to act.
         self.act = ""
         self.cookies: dict[str, str] = {}
@@ -88,18 +89,22 @@ class Client:
 
 
 @asynccontextmanager
-async def served(facts: Any, acts: Any = None) -> AsyncIterator[tuple[asyncio.Queue[str], Client]]:
+async def served(
+    facts: Any, acts: Any = None, place: PagePlace | None = None
+) -> AsyncIterator[tuple[asyncio.Queue[str], Client]]:
     """The page's addresses as they are printed, newest last, and a browser without a cookie."""
     addresses: asyncio.Queue[str] = asyncio.Queue()
-    listener = listening("127.0.0.1", 0)
+    place = place or PagePlace()
+    listener = listening(place)
     client, machine = Client(), (SystemClock(), SystemDice())
-    client.base = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    client.port = listener.getsockname()[1]
+    client.base = f"http://127.0.0.1:{client.port}"
     views: PageViews = NodeViews(facts)
     if not hasattr(facts, "here"):
         views = Views(facts, machine[0], may_act=acts is not None)
     async with asyncio.TaskGroup() as group:
         serving = group.create_task(
-            serve(views, listener, "127.0.0.1", addresses.put_nowait, machine, acts)
+            serve(views, listener, place, addresses.put_nowait, machine, acts)
         )
         yield addresses, client
         serving.cancel()

@@ -17,7 +17,7 @@ from typing import Literal, NamedTuple
 from relay.ports import Dice
 
 SECRET_BYTES = 32
-HTTP_PORT = 80
+HTTP_PORT, HTTPS_PORT = 80, 443
 BROWSER_SECONDS_MAX = 12 * 3600.0
 """For so long a browser stays let in: one that somebody left open shows the tree to nobody else."""
 BROWSERS_MAX = 100
@@ -44,21 +44,38 @@ Verdict = Literal["let in", "no cookie", "another host", "another origin"]
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where the page is served; `hosts` are its names, as browsers say them with the port."""
+    """Where the page is served; `hosts` are its names, as browsers say them with the port.
+
+    What is `secure` goes by TLS, and by the `names` of its certificate alone.
+    """
 
     host: str
     port: int
+    names: tuple[str, ...] = ()
+    secure: bool = False
+
+    @property
+    def scheme(self) -> str:
+        return "https" if self.secure else "http"
 
     @property
     def url(self) -> str:
-        return f"http://{self._said(self.host)}:{self.port}"
+        name = self.names[0] if self.names else self.host
+        return f"{self.scheme}://{self._said(name)}:{self.port}"
 
     @property
     def hosts(self) -> frozenset[str]:
-        names = {self.host, "127.0.0.1", "localhost", "::1"}
-        said = {f"{self._said(name)}:{self.port}" for name in names}
-        # Browsers leave out the port that HTTP has anyway.
-        return frozenset(said | {self._said(name) for name in names if self.port == HTTP_PORT})
+        names = set(self.names) or {self.host, "127.0.0.1", "localhost", "::1"}
+        said = {f"{self._said(name.lower())}:{self.port}" for name in names}
+        # Browsers leave out the port that the scheme has anyway.
+        if self.port == (HTTPS_PORT if self.secure else HTTP_PORT):
+            said |= {self._said(name.lower()) for name in names}
+        return frozenset(said)
+
+    @property
+    def origins(self) -> frozenset[str]:
+        """Where a request of the page itself says that it comes from."""
+        return frozenset(f"{self.scheme}://{host}" for host in self.hosts)
 
     @staticmethod
     def _said(name: str) -> str:
@@ -92,6 +109,11 @@ class PageEntrance:
         """Its name: browsers share cookies among the ports of a machine."""
         return f"leafcast-ui-{self._address.port}"
 
+    @property
+    def secure(self) -> bool:
+        """Whether its cookie goes by TLS alone."""
+        return self._address.secure
+
     def new_address(self) -> str:
         """The address that lets one browser in; a former one is void from now on."""
         token = self._dice.entropy(SECRET_BYTES).hex()
@@ -114,7 +136,7 @@ class PageEntrance:
         if headers.get("host", "").lower() not in self._address.hosts:
             return "another host"
         origin = headers.get("origin")
-        if origin is not None and origin.removeprefix("http://") not in self._address.hosts:
+        if origin is not None and origin.lower() not in self._address.origins:
             return "another origin"
         if headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
             return "another origin"

@@ -104,7 +104,12 @@ class _Guard:
         where = f"{_path(request)}#act={secrets.act}" if self._acts else _path(request)
         answer = RedirectResponse(where, 303)
         answer.set_cookie(
-            self._entrance.cookie, secrets.cookie, path="/", httponly=True, samesite="strict"
+            self._entrance.cookie,
+            secrets.cookie,
+            path="/",
+            secure=self._entrance.secure,
+            httponly=True,
+            samesite="strict",
         )
         self._let_in()
         return answer

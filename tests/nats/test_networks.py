@@ -200,10 +200,15 @@ async def test_servers_that_others_run_speak_tls_to_clients_and_children(tmp_pat
         ):
             await asyncio.gather(*(until_said(it, "Server is ready") for it in (server, lower)))
             with (
-                leafcast(centre, "run", "center", "--config", folders[0] / "node.yaml"),
+                leafcast(
+                    *(centre, "run", "center", "--config", folders[0] / "node.yaml"),
+                    *("--ui", "127.0.0.1:7780"),
+                ) as centre_said,
                 leafcast(region, "run", "relay", "--config", folders[1] / "node.yaml") as said,
             ):
                 await until_said(said, "is in session")
+                await until_said(centre_said, f"next browser is in {tree / 'page-address'}")
+                assert (tree / "page-address").read_text().startswith("http://127.0.0.1:7780/?")
                 at = ("--data-dir", tree)
                 shown = centre.leafcast("tree", *at)
                 assert shown.startswith("NODE"), "with no word of the libraries"

@@ -6,6 +6,7 @@ import pytest
 
 from leafcast.ask.failures import CallFailed, NotRunning
 from leafcast.ui import app
+from leafcast.ui.page_place import PagePlace
 from leafcast.ui.serving import PagePortTaken, listening
 from relay.adapters.clock import SystemClock
 from tests.doubles.page_facts import InventedFacts, placement
@@ -207,5 +208,5 @@ async def test_a_page_of_a_hundred_thousand_edges_is_as_long_as_one_of_a_hundred
 
 
 def test_a_port_that_is_taken_names_the_remedy():
-    with listening("127.0.0.1", 0) as taken, pytest.raises(PagePortTaken, match="--port"):
-        listening("127.0.0.1", taken.getsockname()[1])
+    with listening(PagePlace()) as taken, pytest.raises(PagePortTaken, match="--port"):
+        listening(PagePlace(port=taken.getsockname()[1]))

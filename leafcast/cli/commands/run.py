@@ -13,6 +13,7 @@ import click
 
 from leafcast.centre.centre import CentreOptions
 from leafcast.cli.options.kubernetes import take_over_option
+from leafcast.cli.options.page import served_page_options
 from leafcast.cli.options.serving import health_options
 from leafcast.daemon.daemon import Daemon
 from leafcast.daemon.local_daemon import run_here
@@ -28,6 +29,8 @@ from leafcast.node.health_endpoint import HealthAddress
 from leafcast.node.run_config import RunConfig, RunConfigRefused, read_run_config
 from leafcast.signals import EndedBySignal, run_until_signal
 from leafcast.space_settings import CentreSpaces
+from leafcast.ui.page_place import PagePlace
+from leafcast.ui.page_process import keep_page
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.tls.certificate_checks import check_pair
 
@@ -50,8 +53,15 @@ NO_NODES_HERE = (0, 0, 3)
 )
 @log_format_option
 @health_options
+@served_page_options
 def run(
-    *, role: str, file: Path, take_over: bool, log_format: str, health: HealthAddress | None
+    *,
+    role: str,
+    file: Path,
+    take_over: bool,
+    log_format: str,
+    health: HealthAddress | None,
+    page: PagePlace | None,
 ) -> None:
     """Run one node until it is told to end, on a nats-server that you run.
 
@@ -61,7 +71,13 @@ def run(
 
     It runs one member of a node that runs on three machines, with a server of its own: the file is
     member.json in that one's data directory. /readyz says whether it is active or stands by.
+
+    With --ui a centre serves the page, as `leafcast ui` does. The address that lets the next
+    browser in is in the file page-address of its data directory.
     """
+    if page is not None and (role != "center" or file.name == MEMBER_FILE):
+        said = "--ui is of a centre on one machine; elsewhere run `leafcast ui` beside the node"
+        raise click.UsageError(said)
     if file.name == MEMBER_FILE:
         _run_member(file, role, log_format, health)
         return
@@ -75,7 +91,7 @@ def run(
     asked = health or (config.health.address if config.health else None)
     try:
         if role == "center":
-            _run_centre(config, folder, asked, take_over=take_over)
+            _run_centre(config, folder, asked, page, take_over=take_over)
         else:
             with DataDir(folder).locked():
                 run_until_signal(run_node(config, folder, asked, take_over=take_over))
@@ -100,7 +116,12 @@ def _run_member(file: Path, role: str, log_format: str, health: HealthAddress | 
 
 
 def _run_centre(
-    config: RunConfig, folder: Path, health: HealthAddress | None, *, take_over: bool
+    config: RunConfig,
+    folder: Path,
+    health: HealthAddress | None,
+    page: PagePlace | None,
+    *,
+    take_over: bool,
 ) -> None:
     place = DataDir(folder.parent)
     with place.locked():
@@ -109,14 +130,19 @@ def _run_centre(
             place.write_tree({"shape": list(NO_NODES_HERE)})
         options = CentreOptions(config.server_place(folder), take_over)
         daemon = Daemon(place, options, health=health)
-        run_until_signal(_looking(daemon, place.spaces()))
+        run_until_signal(_looking(daemon, place, page))
 
 
-async def _looking(daemon: Daemon, spaces: CentreSpaces) -> None:
+async def _looking(daemon: Daemon, place: DataDir, page: PagePlace | None) -> None:
     """Run the centre, and say in the log what is wrong with its spaces: they may be away now."""
     async with asyncio.TaskGroup() as group:
-        group.create_task(_warn(spaces), name="spaces")
+        group.create_task(_warn(place.spaces()), name="spaces")
+        serving = None
+        if page is not None:
+            serving = group.create_task(keep_page(page, place.folder, SystemClock()), name="page")
         await daemon.run()
+        if serving is not None:
+            serving.cancel()
 
 
 async def _warn(spaces: CentreSpaces) -> None:

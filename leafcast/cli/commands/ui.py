@@ -7,19 +7,20 @@ from pathlib import Path
 import click
 
 from leafcast.cli.options.common import data_dir_option
+from leafcast.cli.options.page import page_options
 from leafcast.cli.session_calls import until_signal
-
-PORT = 7780
-LOOPBACK = "127.0.0.1"
+from leafcast.ui.page_place import PagePlace
+from leafcast.ui.page_process import SERVED
+from relay.atomic_file import atomic_write
 
 
 @click.command()
+@page_options
 @click.option(
-    "--port",
-    type=click.IntRange(0, 65_535),
-    default=PORT,
-    show_default=True,
-    help="Where to listen, on this machine only; 0 takes any that is free.",
+    "--address-file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write the address there, for you alone, instead of printing it; the tree may come later.",
 )
 @click.option(
     "--allow-actions",
@@ -28,7 +29,9 @@ LOOPBACK = "127.0.0.1"
     help="Let the page approve, pause, abort and accept: it shows each command, and asks.",
 )
 @data_dir_option
-def ui(port: int, data_dir: Path | None, *, may_act: bool) -> None:
+def ui(
+    place: PagePlace, address_file: Path | None, data_dir: Path | None, *, may_act: bool
+) -> None:
     """Show the tree in a browser, until Ctrl-C.
 
     It prints an address that lets one browser in, once; when it was used, it prints one for the
@@ -37,10 +40,28 @@ def ui(port: int, data_dir: Path | None, *, may_act: bool) -> None:
 
     With the data directory of a node below the centre it shows that node: what it holds, what it
     waits for, and since when, also while its parent is away.
+
+    It is served to this machine. With --host it is served elsewhere, too, by TLS and by the names
+    of the certificate alone; then it changes nothing.
     """
     # Here, as no other command serves anything.
     from leafcast.cli.apply.pasted_plan import planned_text  # noqa: PLC0415
     from leafcast.ui.serving import serve_tree  # noqa: PLC0415
 
-    place = (LOOPBACK, port)
-    until_signal(serve_tree(data_dir, place, click.echo, planned_text, may_act=may_act))
+    if may_act and not place.is_here:
+        raise click.UsageError(
+            "--allow-actions is for a page of this machine: leave out --host, and let who acts "
+            "come by `ssh -L`"
+        )
+    told = False
+
+    def write(address: str) -> None:
+        nonlocal told
+        assert address_file is not None
+        atomic_write(address_file, f"{address}\n")
+        if not told:
+            click.echo(f"{SERVED}; its address is in {address_file}", err=True)
+        told = True
+
+    tell, waits = (write, True) if address_file else (click.echo, False)
+    until_signal(serve_tree(data_dir, place, tell, planned_text, may_act=may_act, waits=waits))

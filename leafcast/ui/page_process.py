@@ -1,0 +1,58 @@
+"""The page of a centre that is served: a process of its own beside it.
+
+Whoever reaches its port can take its connections, its files and its time, and none of the centre's.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from leafcast.ui.page_place import PagePlace
+from relay.adapters.server.guard import ProcessGuard
+from relay.adapters.server.logged_process import LoggedProcess
+from relay.ports import Clock
+
+ADDRESS_FILE = "page-address"
+"""In the data directory: the address that lets the next browser in."""
+SERVED = "the page is served"
+AGAIN_SECONDS = 5.0
+TOLD_LINES = 3
+
+log = logging.getLogger("leafcast")
+
+
+async def keep_page(place: PagePlace, data_dir: Path, clock: Clock) -> None:
+    """Have the page of a data directory served until cancelled; one that ended is started again."""
+    async with ProcessGuard() as guard:
+        while True:
+            process = LoggedProcess(
+                guard,
+                list(_command(place, data_dir)),
+                name="page",
+                cwd=data_dir,
+                says_ready=SERVED,
+            )
+            try:
+                if await process.until_ready(float("inf")):
+                    file = data_dir / ADDRESS_FILE
+                    log.info("%s; the address for the next browser is in %s", SERVED, file)
+                await process.ended.wait()
+            finally:
+                await process.stop()
+            log.warning(
+                "the page ended: %s", " ".join(process.log[-TOLD_LINES:]) or "without a word"
+            )
+            await clock.sleep(AGAIN_SECONDS)
+
+
+def _command(place: PagePlace, data_dir: Path) -> Iterator[str]:
+    yield from (sys.executable, "-m", "leafcast", "ui", "--data-dir", str(data_dir))
+    yield from ("--host", place.host, "--port", str(place.port))
+    for name in place.names:
+        yield from ("--name", name)
+    if place.tls is not None:
+        yield from ("--tls-cert", str(place.tls.certificate), "--tls-key", str(place.tls.key))
+    yield from ("--address-file", str(data_dir / ADDRESS_FILE))
