@@ -23,6 +23,7 @@ GROUPS = (
     "sealing",
     "certificates",
     "backups",
+    "releasing",
 )
 PLANTED = "planted"
 """Defects that a campaign must find; only when asked for."""

@@ -1,0 +1,1 @@
+"""What the publisher of releases makes: keys, roots, and releases that they sign."""
