@@ -9,6 +9,7 @@ from pathlib import Path
 from tests.docker.test_compose import PAGE as PAGE_OF_CONTAINERS
 from tests.e2e.test_documents import PAGES, PAGES_OF_NAMES, RARE_PAGES
 from tests.kube.test_documents import PAGES as PAGES_OF_API_SERVERS
+from tests.unit.test_release_command import SHOWN as SHOWN_OF_RELEASES
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("schemas", "relay", "controllers", "leafcast")
@@ -74,6 +75,7 @@ RUN_ELSEWHERE = {
         ),
         "tests/nats/test_trio_machines.py",
     ),
+    **dict.fromkeys(SHOWN_OF_RELEASES, "tests/unit/test_release_command.py"),
     "leafcast recover --from-member": "tests/nats/test_growth.py",
     "kubectl annotate rollout shop --overwrite leafcast.io/rollout-request='"
     '{"id": "7f3a", "action": "approve", "wave": "rest", "user": "jane"}\'': (

