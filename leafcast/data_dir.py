@@ -22,6 +22,8 @@ ENVIRONMENT = "LEAFCAST_DATA_DIR"
 LOCK_FILE = "lock"
 JOINED_FILE = "joined.json"
 """What the folder of a node that joined a tree is."""
+MEMBER_FILE = "member.json"
+"""It lies in the data directory of one member of a node."""
 
 
 class DataDirUnusable(Unusable):
@@ -120,6 +122,10 @@ class DataDir:
             return int((self.tree() or {}).get("members", 1)) > 1
         except (DataDirUnusable, ValueError, TypeError):
             return False
+
+    def has_members(self) -> bool:
+        """Whether its centre has several members: it is of trios, or is one member's."""
+        return self.is_of_trios() or (self.folder / MEMBER_FILE).exists()
 
     def write_tree(self, form: Mapping[str, Any]) -> None:
         self._write("tree.json", {"format": FORMAT, **form})

@@ -52,6 +52,8 @@ CALL_SECONDS = 15.0
 STANDING_SECONDS = 1.0
 LOOK_SECONDS = 2.0
 """How often who waits looks whether the member that was asked is still the active one."""
+ACTIVE_LOOK_SECONDS = 0.25
+"""How often who has not asked yet looks whether a member is active."""
 PUT_AGAIN_SECONDS = 3 * PAUSE_SECONDS
 """Within so much a question goes out again that nobody heard."""
 SELECTION_OBJECTS_MAX = 1_000
@@ -96,6 +98,10 @@ def in_inventory(key: ObjectKey) -> bool:
     return key.group_resource in _INVENTORY or is_properties(key)
 
 
+_CUT = "the connection to the centre's server was lost"
+_SEVERED: Mapping[str, Any] = {}
+
+
 class _Put:
     """When a question went out last."""
 
@@ -119,6 +125,8 @@ class Session:
     ask: Ask
     # Is told what is waited for, once that takes long.
     tell: TellUser = lambda _: None
+    # Whether the centre has several members, by the data directory.
+    has_members: bool = False
 
     def space_for(self, key: ObjectKey) -> AskedSpace:
         """Where an object lies.
@@ -158,6 +166,8 @@ class Session:
         except QuestionUnanswered as error:
             if not self.data_dir.in_use():
                 raise NotRunning(self.data_dir.folder, "the tree was stopped") from error
+            if error.cut:
+                raise _lost(verb, _CUT) from error
             standing = await self._standing()
             if silent := standing.get("silentSeconds"):
                 raise _none_active(verb, silent, is_taken=not error.nobody) from error
@@ -179,6 +189,8 @@ class Session:
         `what` is waited for. Raises CallFailed if who had the question is the active one no more.
         """
         until = self.clock.now().seconds + seconds
+        if self.has_members:
+            await self._until_active(verb, seconds)
         while True:
             put, left = _Put(self.clock), until - self.clock.now().seconds
             try:
@@ -190,6 +202,25 @@ class Session:
                     raise
                 if self.clock.now().seconds >= until:
                     raise
+
+    async def _until_active(self, verb: str, seconds: float) -> None:
+        """Wait until a member says that it is active: what goes out before may reach a lost one.
+
+        A route to a machine without power stays open for a while, and takes what is sent. Raises
+        CallFailed, which is certain then: nothing was asked.
+        """
+        until = self.clock.now().seconds + seconds
+        with _waiting(self.tell, f"a member of the centre to be active, {seconds:g} s at most"):
+            while "activeSeconds" not in (standing := await self._standing()):
+                if standing is _SEVERED:
+                    remedy = "ask again: its server may have been started anew"
+                    raise CallFailed(verb, "NotServed", f"{_CUT}; accepted: nothing", remedy)
+                silent, is_late = standing.get("silentSeconds"), self.clock.now().seconds >= until
+                if silent is not None and (is_late or silent > CALL_SECONDS):
+                    raise _none_active(verb, silent, is_taken=False)
+                if is_late:
+                    raise _none_says(verb, seconds)
+                await self.clock.sleep(ACTIVE_LOOK_SECONDS)
 
     @asynccontextmanager
     async def _watching_active(self, verb: str, put: _Put) -> AsyncIterator[None]:
@@ -230,12 +261,15 @@ class Session:
                 raise _lost(verb, why)
 
     async def _standing(self) -> Mapping[str, Any]:
-        """How the members of the centre stand; empty if it is alone, or none of them says."""
+        """How the members of the centre stand; empty if it is alone, or none of them says.
+
+        Then it is _SEVERED where nothing can be asked any more.
+        """
         try:
             said = await self.ask(API_PREFIX + STANDING, b"{}", STANDING_SECONDS)
             return dict(json.loads(said).get("result") or {})
-        except QuestionUnanswered:
-            return {}
+        except QuestionUnanswered as error:
+            return _SEVERED if error.cut else {}
 
     async def _in_parts(self, verb: str, question: str, seconds: float) -> Any:
         """What the last part is answered; raises as `call`."""
@@ -251,6 +285,13 @@ def _none_active(verb: str, seconds: float, *, is_taken: bool) -> CallFailed:
     message = f"no member is active since {seconds:.0f} s; {accepted}"
     remedy = "see that two members of the centre run and reach each other, then ask again"
     return CallFailed(verb, "NotServed", message, remedy)
+
+
+def _none_says(verb: str, seconds: float) -> CallFailed:
+    """It was not even asked, as nobody said that a member is active."""
+    message = f"no member of the centre said within {seconds:g} s that it is active"
+    remedy = "see that two members of the centre run and reach each other, then ask again"
+    return CallFailed(verb, "NotServed", f"{message}; accepted: nothing", remedy)
 
 
 def _stuck(verb: str, stuck: Mapping[str, str]) -> CallFailed:
@@ -304,7 +345,8 @@ async def open_session(
             AskedSpace(call, name, calling, clock, tell)
             for name in (WORKLOADS_BUCKET, INVENTORY_BUCKET)
         )
-        session = Session(place, workloads, inventory, clock, connection.ask, tell)
+        has_members = place.has_members()
+        session = Session(place, workloads, inventory, clock, connection.ask, tell, has_members)
         try:
             yield session
         except SpaceError as error:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from leafcast.data_dir import MEMBER_FILE
 from leafcast.members.addresses import served_names
 from leafcast.node.credentials.node_certificate import NodeCertificate
 from leafcast.node.listen_settings import LEAF_PORT
@@ -19,7 +20,7 @@ from relay.atomic_file import atomic_write
 from schemas.values.codec import from_json
 from schemas.values.identity import NodePath, TreeId
 
-FILE = "member.json"
+FILE = MEMBER_FILE
 MEMBERSHIP_FILE = "membership.json"
 """Who the members are since one of them was replaced: a file of the node's state."""
 ROUTES = "routes"

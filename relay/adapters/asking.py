@@ -27,13 +27,14 @@ _PIECES = "Lc-Pieces"
 
 
 class QuestionUnanswered(Exception):
-    """A question got no answer; `nobody` says that none listens, else time was up."""
+    """A question got no answer: `nobody` listens, or the connection is `cut`; else time was up."""
 
-    def __init__(self, subject: str, *, nobody: bool, seconds: float) -> None:
+    def __init__(self, subject: str, *, nobody: bool, seconds: float, cut: bool = False) -> None:
         why = "nobody serves it" if nobody else f"no answer within {seconds:g} s"
-        super().__init__(f"{subject}: {why}")
+        super().__init__(f"{subject}: {'the connection was lost' if cut else why}")
         self.subject = subject
         self.nobody = nobody
+        self.cut = cut
 
 
 class CannotConnect(Exception):
@@ -184,8 +185,10 @@ class Asking:
                     if asyncio.get_running_loop().time() >= patience:
                         break
                     await asyncio.sleep(PAUSE_SECONDS)  # noqa: TID251 - no decision hangs on it
-        except (TimeoutError, OSError, _Broken) as error:
+        except TimeoutError as error:
             raise QuestionUnanswered(subject, nobody=False, seconds=seconds) from error
+        except (OSError, _Broken) as error:
+            raise QuestionUnanswered(subject, nobody=False, seconds=seconds, cut=True) from error
         raise QuestionUnanswered(subject, nobody=True, seconds=seconds)
 
     async def _asked(self, subject: str, question: bytes) -> bytes | None:

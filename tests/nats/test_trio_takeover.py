@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+import signal
 from contextlib import suppress
 from itertools import product
 
@@ -90,6 +91,20 @@ async def test_without_an_active_member_nothing_is_accepted_and_that_is_said(tmp
         said = r"^no member is active since \d+ s; accepted: nothing"
         await until(lambda: matches(said, tree), lambda: str(tree.said()))
         await tree.restart("m1", "m3")
+        await tree.serving()
+        # As where machines lose their power: the routes to them stay open, and take what is sent.
+        others = [tree.centres[name] for name in ("m1", "m3")]
+        for member in others:
+            member.kill(signal.SIGSTOP)
+            member.strike_server(signal.SIGSTOP)
+        tree.cut_off = {"m1", "m3"}
+        try:
+            await until(lambda: matches(said, tree), lambda: str(tree.said()))
+        finally:
+            for member in others:
+                member.strike_server(signal.SIGCONT)
+                member.kill(signal.SIGCONT)
+        tree.cut_off = set()
         await tree.serving()
     finally:
         await tree.close()

@@ -2,13 +2,15 @@
 
 import asyncio
 import json
+from dataclasses import replace
+from functools import partial
 
 import pytest
 
 from leafcast.ask import session
 from leafcast.ask.failures import CallFailed
 from leafcast.ask.session import API_PREFIX, STANDING, Session
-from leafcast.data_dir import DataDir
+from leafcast.data_dir import MEMBER_FILE, DataDir
 from relay.adapters.asking import QuestionUnanswered
 from relay.adapters.clock import SystemClock
 from relay.core.instant import Instant
@@ -47,6 +49,15 @@ async def soon(_subject, _seconds, _put):
     for _ in range(20):
         await asyncio.sleep(0)
     return b'{"result": 1}'
+
+
+def of_members(asked, clock=None):
+    """The same, in the data directory of a member."""
+    return replace(asked, has_members=True, clock=clock or asked.clock)
+
+
+async def must_not(subject, _seconds, _put):
+    raise AssertionError(f"{subject} was asked")
 
 
 def nobody(*, is_there):
@@ -210,3 +221,68 @@ async def test_a_question_that_nobody_had_as_the_member_came_to_hear_is_not_lost
         return await soon(subject, seconds, put)
 
     assert await becoming(place, clock, answer, heard_at=3.05).call("apply") == 1
+
+
+async def test_nothing_is_asked_where_no_member_is_active_and_that_is_certain(place):
+    asked = opened(place, {"role": "none", "silentSeconds": 60.0}, must_not)
+    said = "^no member is active since 60 s; accepted: nothing"
+    with pytest.raises(CallFailed, match=said):
+        await of_members(asked).call("apply")
+
+
+async def test_who_asks_as_a_member_becomes_active_waits_for_it(place):
+    clock, standings = Seconds(), [None, {"silentSeconds": 4.0}, {"silentSeconds": 9.0}]
+
+    async def ask(subject, question, _seconds, _put=None):
+        if subject == API_PREFIX + STANDING:
+            now = standings.pop(0) if standings else {"activeSeconds": 0.0}
+            if now is None:
+                raise QuestionUnanswered(subject, nobody=False, seconds=1.0)
+            return json.dumps({"result": now}).encode()
+        assert not standings
+        return b'{"result": 1}'
+
+    assert await Session(place, None, None, clock, ask, has_members=True).call("apply") == 1
+
+
+@pytest.mark.parametrize(
+    ("standing", "said"),
+    [
+        (None, "no member of the centre said within 15 s that it is active; accepted: nothing"),
+        ({"silentSeconds": 9.0}, "no member is active since 9 s; accepted: nothing"),
+    ],
+)
+async def test_what_was_never_asked_was_not_accepted(place, standing, said):
+    clock = Seconds()
+    clock.sleep = partial(passing, clock)
+    with pytest.raises(CallFailed, match=f"^{said}"):
+        await of_members(opened(place, standing, must_not), clock).call("apply")
+    assert clock.seconds == session.CALL_SECONDS
+
+
+async def passing(clock, seconds):
+    clock.seconds += seconds
+    await asyncio.sleep(0)
+
+
+async def test_who_waits_for_a_member_learns_that_its_connection_was_lost(place):
+    async def ask(subject, _question, seconds, _put=None):
+        raise QuestionUnanswered(subject, nobody=False, seconds=seconds, cut=True)
+
+    lost, clock = "^the connection to the centre's server was lost; ", Seconds()
+    asked = Session(place, None, None, clock, ask, has_members=True)
+    with pytest.raises(CallFailed, match=f"{lost}accepted: nothing"):
+        await asked.call("apply", seconds=600.0)
+    with pytest.raises(CallFailed, match=f"{lost}whether apply was carried out is not known"):
+        await replace(asked, has_members=False).call("apply", seconds=600.0)
+    assert clock.seconds == 0
+
+
+@pytest.mark.parametrize("form", ["trios", "member"])
+def test_a_data_directory_says_whether_its_centre_has_members(place, form):
+    assert not place.has_members()
+    if form == "trios":
+        place.write_tree({"members": 3})
+    else:
+        (place.folder / MEMBER_FILE).write_text("{}")
+    assert place.has_members()
