@@ -216,8 +216,13 @@ def _clock(facts: DoctorFacts) -> Iterator[Check]:
         )
 
     def fine(good: Sequence[NodeFacts]) -> str:
-        most = max((abs(node.clock_ms) for node in good), default=0)
-        return f"{many(len(good), 'clock')} differ by {most} ms at most"
+        # That of the centre is what the others are compared with.
+        below = [node for node in good if node.path != "/"]
+        if not below:
+            return "no other clock is compared with the centre's"
+        most = max(abs(node.clock_ms) for node in below)
+        differ = "clock differs" if len(below) == 1 else "clocks differ"
+        return f"{len(below)} {differ} from the centre's by {most} ms at most"
 
     yield from each("Clock", asked, judge, fine)
 

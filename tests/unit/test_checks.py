@@ -321,8 +321,21 @@ def test_what_is_wrong_says_which_object_it_is_about():
 def test_what_is_well_is_told_without_those_that_are_not():
     found = checks(facts(node("/emea", clock_ms=90_000), node("/apac", clock_ms=20)))
     said = [check.said for check in found if check.group == "Clock"]
-    assert said[0] == "2 clocks differ by 20 ms at most"
+    assert said[0] == "1 clock differs from the centre's by 20 ms at most"
     assert "/emea" in said[1]
+
+
+@pytest.mark.parametrize(
+    ("others", "said"),
+    [
+        ([], "no other clock is compared with the centre's"),
+        ([-7], "1 clock differs from the centre's by 7 ms at most"),
+        ([0, 30], "2 clocks differ from the centre's by 30 ms at most"),
+    ],
+)
+def test_the_clock_of_the_centre_is_not_compared_with_itself(others, said):
+    nodes = [node(f"/edge-{at}", clock_ms=off) for at, off in enumerate(others)]
+    assert [it.said for it in checks(facts(*nodes)) if it.group == "Clock"] == [said]
 
 
 @pytest.mark.parametrize(
