@@ -61,7 +61,7 @@ from leafcast.backups.whole_file import (
     stream_messages,
 )
 from leafcast.data_dir import DataDir
-from leafcast.members.settings import FILE as MEMBER_FILE
+from leafcast.node.credentials.kept_store import kept_store
 from relay.adapters.clock import SystemDice
 from relay.adapters.jetstream.connection import Connection
 from relay.adapters.jetstream.publish import (
@@ -79,6 +79,7 @@ from relay.adapters.jetstream.stream_contents import (
     read_from,
 )
 from relay.adapters.jetstream.stream_reader import Stored, StreamReader
+from relay.adapters.server.store_key import StoreKey
 from relay.adapters.spaces.embedded_space import EmbeddedSpace
 from relay.atomic_file import move_file, sync_folder
 from relay.ports import BusBroken, Clock
@@ -158,7 +159,7 @@ def _place_whole(file: Path, place: DataDir, *, force: bool) -> Backup:
                 """Each is looked at: what is cut off is refused before anything is replaced."""
     with (
         _placing(file, place, files),
-        replacing(place.folder / PLACING) as pending,
+        replacing(place.folder / PLACING, _key(place)) as pending,
         file.open("rb") as whole,
     ):
         shutil.copyfileobj(whole, pending, 1024 * 1024)
@@ -170,8 +171,8 @@ def _place_piecewise(file: Path, place: DataDir, key: OperatorKey | None, *, for
     _check_free(file, place, line.tree, force=force)
     with (
         _placing(file, place, index.files),
-        replacing(place.folder / PLACING) as pending,
-        BackupTar(pending, place.folder) as tar,
+        replacing(place.folder / PLACING, key_there := _key(place)) as pending,
+        BackupTar(pending, place.folder, key_there) as tar,
     ):
         for name, stream in index.streams.items():
             form = StreamForm(stream.config, "", stream.last)
@@ -208,7 +209,10 @@ def end_placing(place: DataDir) -> None:
     if not placing.exists():
         return forget_drafts(place)
     try:
-        with opened(placing) as tar, putting_files(placing, place, _files_in(placing, tar)):
+        with (
+            opened(placing, _key(place)) as tar,
+            putting_files(placing, place, _files_in(placing, tar)),
+        ):
             read_backup(placing, tar)
         return move_file(placing, place.folder / PENDING)
     except OSError as error:
@@ -298,7 +302,7 @@ async def restore_pending(
     file = place.folder / PENDING
     if not file.exists():
         return None
-    with opened(file) as tar:
+    with opened(file, _key(place)) as tar:
         found = read_backup(file, tar)
         if found.tree != (there := tree_of(place)):
             reason = f"it is of another tree ({found.tree}) than the keys there ({there})"
@@ -429,9 +433,14 @@ async def doubt_spaces(connection: Connection, clock: Clock, older: AbstractSet[
     await publisher.publish(marks)
 
 
+def _key(place: DataDir) -> StoreKey | None:
+    """With what all that waits there is sealed, as the store is; raises StoreKeyRefused."""
+    return kept_store(place.folder).settings().key
+
+
 def _check_alone(file: Path, place: DataDir) -> None:
     """Raises BackupUnusable where nodes of several members lie, which a restore would halve."""
-    if not (place.is_of_trios() or (place.folder / MEMBER_FILE).exists()):
+    if not place.has_members():
         return
     reason = (
         f"the centre in {place.folder} has several members, and no backup is restored into those"

@@ -1,7 +1,7 @@
-"""A backup in one file, in clear: a tar of streams and small files, which a restore reads.
+"""A backup in one file: a tar of streams and small files, which a restore reads.
 
-Form 2 holds the messages of each stream. Form 1, of releases before, holds the server's own
-snapshot of it.
+It is in clear, unless it waits beside a store that is encrypted. Form 2 holds the messages of each
+stream. Form 1, of releases before, holds the server's own snapshot of it.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from leafcast.backups.centre_streams import (
     account,
 )
 from leafcast.backups.refusals import NO_BACKUP, BackupUnusable
+from leafcast.backups.sealed_file import SealedReader, SealedWriter, is_sealed
 from leafcast.backups.stored_messages import (
     MessagesDamaged,
     decode_messages,
@@ -41,6 +42,7 @@ from relay.adapters.jetstream.stream_contents import (
     stream_form,
 )
 from relay.adapters.jetstream.stream_reader import Stored
+from relay.adapters.server.store_key import StoreKey
 from relay.atomic_file import sync_folder
 from relay.ports import BusBroken, Clock
 from schemas.values.codec import from_json
@@ -48,6 +50,9 @@ from schemas.values.codec import from_json
 SNAPSHOTS, MESSAGES = 1, 2
 """The forms: what streams are kept as."""
 MANIFEST = "backup.json"
+
+ByteTarget = IO[bytes] | SealedWriter
+"""Where bytes are written to, one behind the other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +77,14 @@ class StreamMessages:
     messages: Iterable[Stored]
 
 
-async def write_backup(file: Path, place: DataDir, server: CentreServer, clock: Clock) -> Backup:
+async def write_backup(
+    file: Path, place: DataDir, server: CentreServer, clock: Clock, key: StoreKey | None = None
+) -> Backup:
     """Write the backup of a running centre, whole or not at all; replaces what is there.
 
-    Raises BackupUnusable, BusBroken.
+    With a key nothing of it lies on the disk in clear. Raises BackupUnusable, BusBroken.
     """
-    with replacing(file) as whole, BackupTar(whole, file.parent) as tar:
+    with replacing(file, key) as whole, BackupTar(whole, file.parent, key) as tar:
         async with (
             account(server, RELAY, "backup") as relay,
             account(server, SPACE, "backup") as space,
@@ -90,9 +97,9 @@ async def write_backup(file: Path, place: DataDir, server: CentreServer, clock: 
 class BackupTar:
     """A backup being written into a file; `folder` has room for what a stream takes."""
 
-    def __init__(self, whole: IO[bytes], folder: Path) -> None:
+    def __init__(self, whole: ByteTarget, folder: Path, key: StoreKey | None = None) -> None:
         self._tar = tarfile.open(fileobj=whole, mode="w")  # noqa: SIM115 - closed on the way out
-        self._folder = folder
+        self._folder, self._key = folder, key
         self._forms: dict[str, dict[str, Any]] = {}
 
     def __enter__(self) -> BackupTar:
@@ -111,11 +118,12 @@ class BackupTar:
     def spool(self, name: str, form: StreamForm) -> Iterator[MessageSpool]:
         """Take the messages of a stream one by one."""
         with tempfile.TemporaryFile(dir=self._folder) as data:
-            spool = MessageSpool(data, form.last)
-            yield spool
+            with _written(data, self._key) as target:
+                spool = MessageSpool(target, form.last)
+                yield spool
             state = {"messages": spool.count, "last_seq": spool.last}
             self._forms[name] = {"config": dict(form.config), "state": state}
-            self._add(f"streams/{name}", data)
+            self._add(f"streams/{name}", _read_back(data, self._key, self._folder))
 
     def add_files(self, files: Mapping[str, bytes]) -> None:
         """Add small files by name."""
@@ -145,7 +153,7 @@ class BackupTar:
 class MessageSpool:
     """Messages of a stream, one behind the other."""
 
-    data: IO[bytes]
+    data: ByteTarget
     # Of the stream: messages above it are not looked at yet.
     last: int
     count: int = 0
@@ -252,7 +260,7 @@ def stream_messages(file: Path, tar: tarfile.TarFile, name: str) -> Iterator[Sto
 
 
 @contextmanager
-def replacing(file: Path) -> Iterator[IO[bytes]]:
+def replacing(file: Path, key: StoreKey | None = None) -> Iterator[ByteTarget]:
     """A file that takes the place of this one once it is whole; for its owner only.
 
     Raises BackupUnusable.
@@ -265,7 +273,8 @@ def replacing(file: Path) -> Iterator[IO[bytes]]:
     part = Path(name)
     try:
         with os.fdopen(descriptor, "wb") as whole:
-            yield whole
+            with _written(whole, key) as target:
+                yield target
             whole.flush()
             os.fsync(whole.fileno())
         part.replace(file)
@@ -277,11 +286,33 @@ def replacing(file: Path) -> Iterator[IO[bytes]]:
 
 
 @contextmanager
-def opened(file: Path) -> Iterator[tarfile.TarFile]:
-    """A file of either form; raises BackupUnusable."""
+def _written(file: IO[bytes], key: StoreKey | None) -> Iterator[ByteTarget]:
+    """What is written to a file, which a key seals."""
+    if key is None:
+        yield file
+        return
+    writer = SealedWriter(file, key)
+    yield writer
+    writer.finish()
+
+
+def _read_back(file: IO[bytes], key: StoreKey | None, name: Path) -> IO[bytes]:
+    """What was written; raises BackupUnusable."""
+    return file if key is None else io.BufferedReader(SealedReader(file, key, name))
+
+
+@contextmanager
+def opened(file: Path, key: StoreKey | None = None) -> Iterator[tarfile.TarFile]:
+    """A file of either form, and one that is sealed with the key; raises BackupUnusable."""
     with ExitStack() as stack:
         try:
-            tar = stack.enter_context(tarfile.open(file, "r:"))
+            data: IO[bytes] = stack.enter_context(file.open("rb"))
+            if is_sealed(data):
+                if key is None:
+                    remedy = "name the file with the key of the store by --store-key-file"
+                    raise BackupUnusable(file, "it is sealed, and there is no key", remedy)
+                data = _read_back(data, key, file)
+            tar = stack.enter_context(tarfile.open(fileobj=data, mode="r:"))
         except FileNotFoundError as error:
             raise BackupUnusable(file, "there is no such file", "name another one") from error
         except (OSError, tarfile.TarError) as error:

@@ -18,6 +18,7 @@ from leafcast.data_dir import DataDir
 from leafcast.members.settings import FILE as MEMBER_FILE
 from leafcast.members.settings import MEMBERSHIP_FILE, ROUTES, kept_member
 from leafcast.node.credentials.account_seeds import account_seeds
+from leafcast.node.credentials.kept_store import kept_store
 from leafcast.node.listen_settings import keep_listen_settings, kept_listen_settings
 from leafcast.node.options import ActiveMember
 from relay.adapters.jetstream.fence import take_fence
@@ -26,6 +27,7 @@ from relay.adapters.server.external_server import ExternalServer
 from relay.adapters.server.guard import ProcessGuard
 from relay.adapters.server.nats_config import AccountSeeds
 from relay.adapters.server.nats_server import EmbeddedServer
+from relay.adapters.server.store_key import check_key
 from relay.adapters.server.store_mark import MARK_FILE
 from relay.adapters.spaces.bucket import fence_of
 from relay.atomic_file import atomic_write, make_folder, sync_folder
@@ -101,17 +103,21 @@ async def bring_over(place: DataDir, clock: Clock, dice: Dice) -> None:
     """Write what a centre stored alone to where its first tenure as a trio restores it from.
 
     Its store is put aside first, and only read from then on; again is harmless. Raises what a
-    server raises that cannot start, BackupUnusable, BusBroken, OSError.
+    server raises that cannot start, BackupUnusable, BusBroken, StoreKeyRefused, OSError.
     """
     folder, aside = place.node(NodePath()), place.folder / ALONE
+    store = kept_store(place.folder).settings()
+    # With another key a server would find nothing, and say so of no stream.
+    check_key(folder, store.key)
     put_store_aside(place.folder, folder)
     if (place.folder / PENDING).exists():
         return
     seeds = account_seeds(folder, dice)
     async with ProcessGuard() as guard:
-        server = EmbeddedServer(aside, NodePath(), seeds, guard=guard, clock=clock)
+        server = EmbeddedServer(aside, NodePath(), seeds, guard=guard, clock=clock, store=store)
         async with server:
-            await write_backup(place.folder / PENDING, place, streams_at(server, seeds), clock)
+            streams = streams_at(server, seeds)
+            await write_backup(place.folder / PENDING, place, streams, clock, store.key)
 
 
 def put_store_aside(data_dir: Path, server: Path) -> None:
@@ -129,8 +135,9 @@ async def bring_home(
     """Write what the members stored to where the centre alone restores it from.
 
     Each stream gets a fence first: of another member's batches nothing lands after that. Raises
-    BackupUnusable, BusBroken.
+    BackupUnusable, BusBroken, StoreKeyRefused.
     """
+    key = kept_store(place.folder).settings().key
     streams = streams_at(member.server, seeds)
     for holder, stream in STREAMS:
         async with account(streams, holder, "copying") as connection:
@@ -138,7 +145,7 @@ async def bring_home(
             subject = fence_of(SPACES[stream]) if is_space else subjects.fence(NodePath(), stream)
             replaces = is_space or stream in REPLACING
             await take_fence(connection, member.tenure, stream, subject, replaces=replaces)
-    await write_backup(place.folder / PENDING, place, streams, clock)
+    await write_backup(place.folder / PENDING, place, streams, clock, key)
 
 
 def streams_at(server: EmbeddedServer | ExternalServer, seeds: AccountSeeds) -> CentreServer:

@@ -88,7 +88,8 @@ async def recover(place: DataDir, settings: MemberSettings, clock: Clock, dice: 
                     if stream == LEDGER or await _in_time(form, clock) is not None:
                         await until_led(connection, clock, [stream])
                         await _in_time(partial(last_message, connection, stream, ">"), clock)
-            found = await write_backup(place.folder / PENDING, place, streams, clock)
+            pending = place.folder / PENDING
+            found = await write_backup(pending, place, streams, clock, store.key)
     end_copying(place.folder)
     end_membership(place)
     return found

@@ -24,19 +24,18 @@ class GrowingTree:
         self.folder, self.centre = folder, Program(folder / "centre")
         self.processes = {}
 
-    def join(self, name, token):
+    def join(self, name, token, *more):
         program = Program(self.folder / name)
+        words = ("join", str(token), "--data-dir", str(self.folder / name), *more)
         with self.said(name).open("w") as said:
-            self.processes[name] = program.start(
-                "join", str(token), "--data-dir", str(self.folder / name), stdout=said, stderr=said
-            )
+            self.processes[name] = program.start(*words, stdout=said, stderr=said)
 
-    def invite(self, *names):
+    def invite(self, *names, more=()):
         """Have two more machines ask to be members of the centre."""
         for name in names:
             token = self.folder / f"{name}.token"
             did(self.centre, "node", "add", "/", "--member", "-o", str(token))
-            self.join(name, token)
+            self.join(name, token, *more)
             self.until_said(name, "node grow /")
 
     def grow(self, *names):
@@ -122,7 +121,12 @@ def tree(tmp_path):
 
 
 def test_a_centre_grows_to_three_and_back_and_all_that_was_acknowledged_stays(tree, tmp_path):
-    tree.invite("m2", "m3")
+    """Its store is encrypted: what a copy needs lies nowhere in clear."""
+    key = tmp_path / "store.key"
+    key.write_text("a-key-of-the-user-of-this-tree-00000001\n")
+    did(tree.centre, "down")
+    did(tree.centre, "up", "--store-key-file", str(key))
+    tree.invite("m2", "m3", more=("--store-key-file", str(key)))
     before = tree.uids()
     assert before
     with Applies(tree.centre, tmp_path) as applies:
@@ -151,6 +155,9 @@ def test_a_centre_grows_to_three_and_back_and_all_that_was_acknowledged_stays(tr
     did(tree.centre, "wait", "shop", "--for", "synced")
     after = tree.until_held({*held, *more.acknowledged})
     assert {name: after[name] for name in held} == held
+    stores = [file for name in ("centre", "m2", "m3") for file in (tmp_path / name).rglob("*.blk")]
+    assert stores
+    assert not [file for file in stores if b"$KV.workloads." in file.read_bytes()]
 
 
 @pytest.mark.long

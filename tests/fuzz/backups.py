@@ -34,15 +34,18 @@ from leafcast.backups.operator_keys import (
 from leafcast.backups.piecewise import _read_catalog
 from leafcast.backups.refusals import BackupUnusable
 from leafcast.backups.restoring import messages_of
+from leafcast.backups.sealed_file import SealedWriter
 from leafcast.backups.segments import Segment, StreamCatalog
 from leafcast.backups.stored_messages import encode_message
-from leafcast.backups.whole_file import MANIFEST, read_backup, stream_messages
+from leafcast.backups.whole_file import MANIFEST, opened, read_backup, stream_messages
 from leafcast.key_form import KeyFileRefused
 from relay.adapters.jetstream.stream_reader import Stored
+from relay.adapters.server.store_key import StoreKey
 from schemas.content.operator_box import close_box, lock, public_half
 from tests.fuzz.files import file, folder
 from tests.fuzz.target import Form, Target
 
+STORE_KEY = StoreKey("k" * 40)
 KEY, SECRET = OperatorKey(b"k" * 32), b"s" * 32
 OPERATOR = public_half(KEY.private)
 SETTINGS = BackupSettings(900, 96, "/mnt", OPERATOR, SECRET)
@@ -88,6 +91,22 @@ def catalog(data: bytes) -> None:
     (kept.folder / CATALOG).unlink()
 
 
+def sealed(data: bytes) -> bytes:
+    """As what waits beside an encrypted store."""
+    file = io.BytesIO()
+    writer = SealedWriter(file, STORE_KEY)
+    writer.write(data)
+    writer.finish()
+    return file.getvalue()
+
+
+def sealed_file(data: bytes) -> None:
+    waiting = folder() / "restore.tar"
+    waiting.write_bytes(data)
+    with suppress(BackupUnusable), opened(waiting, STORE_KEY) as tar:
+        read_backup(waiting, tar)
+
+
 def whole_file(data: bytes) -> None:
     """A stream in a tar of form 2."""
     name = "relay/OWN"
@@ -116,6 +135,7 @@ TARGETS = {
     ),
     "backup piece": Target(piece, lambda: [MESSAGE, MESSAGE * 2]),
     "backup catalog": Target(catalog, lambda: [json.dumps(CATALOGED).encode()], Form.JSON),
+    "sealed backup": Target(sealed_file, lambda: [sealed(b""), sealed(bytes(10_240))]),
     "backup stream": Target(whole_file, lambda: [len(MESSAGE).to_bytes(4, "big") + MESSAGE]),
     "backup folder": file(
         MARK,

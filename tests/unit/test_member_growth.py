@@ -2,12 +2,13 @@
 
 import asyncio
 from types import SimpleNamespace
+from unittest.mock import AsyncMock
 
 import pytest
 from nacl.public import PrivateKey
 
 from leafcast.ask.api import ApiError
-from leafcast.centre.copying import end_membership, kept_copying
+from leafcast.centre.copying import Copying, end_membership, kept_copying
 from leafcast.daemon.nodes.member_growth import CENTRE, FIRST, MemberGrowth
 from leafcast.data_dir import DataDir
 from leafcast.members.addresses import MemberHost
@@ -115,25 +116,19 @@ async def test_a_centre_does_not_grow_on_the_addresses_of_former_members(tmp_pat
     assert alone.urls == ("tls://m1.example:7522",)
 
 
-async def test_an_encrypted_centre_neither_grows_nor_shrinks_as_a_copy_is_in_clear(tmp_path):
+async def test_an_encrypted_centre_grows_and_shrinks_as_any_other(tmp_path):
     growing = Growing(tmp_path)
     keep_store(tmp_path, KeptStore(tmp_path / "key"))
-    with pytest.raises(ApiError, match="its store is encrypted"):
-        await growing.grow()
-    # Each member says by itself how it stores.
-    keep_store(tmp_path, KeptStore())
     growth = asyncio.create_task(growing.grow())
     async with asyncio.timeout(60):
         while not growing.changed.is_set():
             await asyncio.sleep(0.01)
             growing.ask()
     await growth
-    growing.options.member = SimpleNamespace()
-    keep_store(tmp_path, KeptStore(tmp_path / "key"))
-    copying = kept_copying(tmp_path)
-    with pytest.raises(ApiError, match="its store is encrypted"):
-        await growing.growth.shrink("/", "m2")
-    assert kept_copying(tmp_path) == copying
+    tenure = SimpleNamespace(settled=AsyncMock())
+    growing.options.member = SimpleNamespace(replacing=SimpleNamespace(change=None), tenure=tenure)
+    assert await growing.growth.shrink("/", "m2") == {"member": "m2"}
+    assert kept_copying(tmp_path) == Copying("m2", alone=True)
 
 
 async def test_a_centre_has_another_port_for_its_members_than_for_children(tmp_path):

@@ -9,7 +9,6 @@ import click
 
 from leafcast.cli.options.common import data_dir_option
 from leafcast.data_dir import DataDir
-from leafcast.node.credentials.kept_store import kept_store
 from leafcast.signals import run_until_signal
 from relay.adapters.clock import SystemClock, SystemDice
 
@@ -37,11 +36,6 @@ def recover(*, from_member: bool, yes: bool, data_dir: Path | None) -> None:  # 
     click.echo(f"The centre goes on alone at {settings.name}, with what that has stored.")
     click.echo(f"What {others} acknowledged while {settings.name} was away or behind is lost.")
     click.echo(f"{others} must never be started again: they would go on as another centre.")
-    if kept_store(place.folder).key_file is not None:
-        click.echo(
-            f"Its store is encrypted. What is read of it lies in clear in the data directory, as "
-            f"{recovery.PENDING}, until the centre is started."
-        )
     if not yes and not click.confirm("Go on?", default=False, err=True):
         raise click.exceptions.Exit(1)
     with place.locked():

@@ -35,7 +35,6 @@ from leafcast.members.sealed_state import sealed
 from leafcast.members.seats import MemberSeat, MemberSeats, judged, seat_names
 from leafcast.members.settings import kept_member
 from leafcast.node.credentials.account_seeds import new_seeds
-from leafcast.node.credentials.kept_store import kept_store
 from leafcast.node.listen_settings import ListenSettings, kept_listen_settings
 from leafcast.space_settings import CentreSpaces
 from relay.adapters.server.cluster_settings import MEMBERS
@@ -321,8 +320,6 @@ class MemberGrowth:
             why, remedy = "its server is run by someone else", "run it with `leafcast up`"
         elif place.spaces() != CentreSpaces():
             why, remedy = "its spaces are API servers", "leave it as it is, and back it up"
-        elif kept_store(place.folder).key_file:
-            why, remedy = "its store is encrypted", "leave it as it is, and back it up"
         elif unfit := _unfit(kept_listen_settings(place.folder)):
             why, remedy = unfit
         elif (place.folder / PENDING).exists():
@@ -351,9 +348,6 @@ class MemberGrowth:
             raise ApiError(
                 "NotFound", f"the centre has no member {to!r}", f"its members are {names}"
             )
-        if kept_store(self._place.folder).key_file:
-            message = "the centre cannot run once again: its store is encrypted, a copy is not"
-            raise ApiError("Conflict", message, "leave it as it is, and back it up")
         if (change := member.replacing.change) is not None and change.said:
             remedy = "wait until it is done: `leafcast tree --members` shows it"
             raise ApiError("Conflict", f"its members change: {change.said}", remedy)
