@@ -26,6 +26,7 @@ from leafcast.node.listen_settings import (
 from relay.adapters.server.logged_process import ServerFailed
 from relay.adapters.tls.authority import (
     Authority,
+    certified_names,
     new_key,
     renewal_due,
     requested_names,
@@ -246,6 +247,90 @@ async def test_a_node_gets_no_certificate_for_a_name_of_anothers(renewal, elsewh
     elsewhere.clock.wall_ms += 21 * DAY_MS
     with pytest.raises(CertificateUnusable, match=r"not for centre.example"):
         await renewal.renew_due(elsewhere.clock.wall_ms)
+
+
+BEFORE = ("m1.example", "m2.example", "m3.example")
+AFTER = ("m1.example", "m3.example", "m4.example")
+
+
+@pytest.fixture
+async def changing(renewal, elsewhere, tmp_path):
+    """The certificates of a node in which m4 is to take the place of m2; none has come yet."""
+    elsewhere.own = NodeCertificate(elsewhere.own.folder, BEFORE)
+    await renewal.first(EMEA, elsewhere.own.request())
+    promise(tmp_path / "centre", elsewhere.clock.wall_ms)
+    return IssuedCertificates(tmp_path / "centre")
+
+
+def promise(folder, now_ms):
+    signing = load_or_make_authorities(folder, TREE, now_ms).signing
+    made = signing.issue(signing_request(new_key(), AFTER), now_ms)
+    IssuedCertificates(folder).promise(EMEA, AFTER, made, signing.certificate)
+
+
+def held(folder):
+    return set(IssuedCertificates(folder).names_of(EMEA))
+
+
+async def test_a_host_that_was_replaced_is_none_of_its_nodes_names_any_more(
+    renewal, elsewhere, changing, tmp_path
+):
+    folder, now_ms = tmp_path / "centre", elsewhere.clock.wall_ms
+    # Until it is done the node shows the former one.
+    assert await renewal.renew_due(now_ms) == []
+    assert held(folder) == {*BEFORE, *AFTER}
+    elsewhere.own = NodeCertificate(elsewhere.own.folder, AFTER)
+    assert await renewal.renew_due(now_ms) == []
+    assert held(folder) == {*AFTER}
+    IssuedCertificates(folder).check(APAC, ["m2.example"], ())
+
+
+async def test_a_certificate_that_is_given_amid_a_change_drops_no_name_that_comes(
+    renewal, elsewhere, changing, tmp_path
+):
+    folder = tmp_path / "centre"
+    elsewhere.clock.wall_ms += 21 * DAY_MS
+    assert await renewal.renew_due(elsewhere.clock.wall_ms) == [EMEA]
+    assert set(certified_names(elsewhere.own.files.certificate.read_text())) == {*BEFORE}
+    # Nodes are added below it meanwhile.
+    assert await renewal.first(EMEA, elsewhere.own.request()) == ""
+    assert held(folder) == {*BEFORE, *AFTER}
+    elsewhere.own = NodeCertificate(elsewhere.own.folder, AFTER)
+    # What was signed as the change began is due by now.
+    assert await renewal.renew_due(elsewhere.clock.wall_ms) == [EMEA]
+    assert set(certified_names(elsewhere.own.files.certificate.read_text())) == {*AFTER}
+    assert held(folder) == {*AFTER}
+
+
+async def test_what_is_promised_while_another_certificate_is_given_stays(
+    renewal, elsewhere, tmp_path
+):
+    folder, ask = tmp_path / "centre", elsewhere.ask_signed
+    elsewhere.own = NodeCertificate(elsewhere.own.folder, BEFORE)
+    await renewal.first(EMEA, elsewhere.own.request())
+    elsewhere.clock.wall_ms += 21 * DAY_MS
+
+    async def amid(path, verb, arguments):
+        if verb == CERTIFY:
+            promise(folder, elsewhere.clock.wall_ms)
+        return await ask(path, verb, arguments)
+
+    elsewhere.ask_signed = amid
+    assert await renewal.renew_due(elsewhere.clock.wall_ms) == [EMEA]
+    assert held(folder) == {*BEFORE, *AFTER}
+
+
+async def test_what_is_to_be_shown_holds_up_the_end_of_another_authority(changing, tmp_path):
+    now_ms = 1_800_000_000_000
+    signing = load_or_make_authorities(tmp_path / "centre", TREE, now_ms).signing.certificate
+    other = Authority.make("other", now_ms).certificate
+    assert changing.awaited(signing) == []
+    assert IssuedCertificates(tmp_path / "centre").awaited(other) == [EMEA]
+    changing.withdraw(EMEA, ["m9.example"])
+    assert changing.awaited() == [EMEA]
+    changing.withdraw(EMEA, ["m4.example"])
+    assert changing.awaited() == []
+    assert held(tmp_path / "centre") == {*BEFORE}
 
 
 def test_names_are_free_again_when_their_node_is_gone(tmp_path):

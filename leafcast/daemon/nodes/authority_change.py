@@ -128,8 +128,11 @@ class AuthorityChange:
     async def _renew(self, signing: str) -> Lacking:
         await self._renew_here()
         await self._renewal.renew_due(now_ms := self._clock.now().wall_ms)
-        left = IssuedCertificates(self._place.folder).due(now_ms, signing)
-        return {str(path): "its server shows a certificate of the former one" for path in left}
+        issued = IssuedCertificates(self._place.folder)
+        shows = "its server shows a certificate of the former one"
+        comes = f"{shows} once a machine took the place of a member, which is under way"
+        coming = {str(path): comes for path in issued.awaited(signing)}
+        return coming | {str(path): shows for path in issued.due(now_ms, signing)}
 
     async def _tell(self, authorities: str) -> Lacking:
         """Have all nodes believe these; why those do not that could not be told."""

@@ -77,23 +77,29 @@ class CertificateRenewal:
         known = {str(node.path) for node in nodes(self._centre.issuer())} | {str(NodePath())}
         issued.forget_others(known)
         signer = self._authorities().signing.certificate
-        for path in issued.due(now_ms, signer):
+        for path in dict.fromkeys([*issued.due(now_ms, signer), *issued.awaited()]):
             try:
-                await self._renew(path, issued)
-                renewed.append(path)
-                log.info("the server of %s has a new certificate", path)
+                if await self._renew(path, issued, now_ms):
+                    renewed.append(path)
+                    log.info("the server of %s has a new certificate", path)
             except (AskFailed, RequestRefused) as error:
                 log.warning("the certificate of %s is not renewed yet: %s", path, error)
         return renewed
 
-    async def _renew(self, path: NodePath, issued: IssuedCertificates) -> None:
-        """Raises AskFailed, RequestRefused or BusBroken."""
+    async def _renew(self, path: NodePath, issued: IssuedCertificates, due_ms: int) -> bool:
+        """Whether what it shows was due, by what it says of that now, and is renewed.
+
+        Raises AskFailed, RequestRefused or BusBroken.
+        """
         answer = checked_answer(path, await self._asks.ask_signed(path, NODE, {}))
-        now_ms, names = self._clock.now().wall_ms, issued.names_of(path)
-        found = self._authorities()
-        made = found.signing.issue(answer["certificateRequest"], now_ms, names=names)
+        request, found = answer["certificateRequest"], self._authorities()
+        names = issued.settled(path, requested_names(request))
+        if path not in issued.due(due_ms, found.signing.certificate):
+            return False
+        made = found.signing.issue(request, self._clock.now().wall_ms, names=names)
         await self._give_certificate(path, made, found.believed)
         issued.keep(path, names, made, found.signing.certificate)
+        return True
 
     async def first(self, path: NodePath, request: str) -> str:
         """Give a relay its first certificate, for the names that it asks for: who signed it.
@@ -111,8 +117,11 @@ class CertificateRenewal:
             raise api_error(failed.fault) from failed
 
     async def _first(self, path: NodePath, request: str) -> str:
-        issued = IssuedCertificates(self._place.folder)
-        if not request or issued.names_of(path) == (names := requested_names(request)):
+        if not request:
+            return ""
+        issued, names = IssuedCertificates(self._place.folder), requested_names(request)
+        issued.settled(path, names)
+        if set(issued.shown_by(path)) == set(names):
             return ""
         here = kept_listen_settings(self._place.folder)
         issued.check(path, names, here.hosts if here is not None else ())

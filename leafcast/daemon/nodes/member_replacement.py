@@ -120,7 +120,10 @@ class MemberReplacement:
         """
         try:
             self._seats.drop(seat)
-        except OSError as error:
+            if seat.asked is not None:
+                names = served_names(leaf_urls_of(seat.asked))
+                IssuedCertificates(self._place.folder).withdraw(seat.path, names)
+        except (OSError, IssuedUnreadable) as error:
             why = f"{why}; {error}"
         log.warning("no machine takes the place of %s of %s: %s", seat.replaces, seat.path, why)
 
@@ -169,9 +172,8 @@ class MemberReplacement:
         found = load_or_make_authorities(folder, self._centre.tree_id(), now_ms)
         made = found.signing.issue(request, now_ms)
         if not path.is_root:
-            # All show the former one until the change is done: those names are theirs as well.
-            kept = dict.fromkeys([*names, *known])
-            issued.keep(path, kept, made, found.signing.certificate)
+            # All show the former one until the change is done.
+            issued.promise(path, names, made, found.signing.certificate)
         return made, found.believed
 
     async def _asked(self, path: NodePath, wish: ReplacementWish) -> Json:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Container, Iterable, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -50,21 +50,23 @@ class IssuedUnreadable(ValueError):
 class IssuedCertificates:
     """What the tree's authority signed for nodes elsewhere: for which names, and until when.
 
-    A name belongs to the first that had a certificate for it, until that node is removed. Raises
-    IssuedUnreadable.
+    A name belongs to the first that had a certificate for it, until that node is removed or asks
+    for it no more. While a machine takes the place of a member, the node has two certificates: the
+    one that it shows, and the one that is to come. Each change begins with what the file says then:
+    others may have written it meanwhile. Raises IssuedUnreadable.
     """
 
     def __init__(self, folder: Path) -> None:
         self._file = folder / FOLDER / "issued.json"
-        try:
-            self._issued = _read_issued(from_json(self._file.read_bytes()))
-        except FileNotFoundError:
-            self._issued = {}
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
-            raise IssuedUnreadable(self._file, error) from error
+        self._issued = self._read()
 
     def names_of(self, path: NodePath) -> tuple[str, ...]:
-        """What its certificate is for; nothing if it never had one."""
+        """What its certificate is for, and one that is to come; nothing if it never had one."""
+        issued = self._issued.get(str(path))
+        return tuple(dict.fromkeys(name for it in _each(issued) for name in it.names))
+
+    def shown_by(self, path: NodePath) -> tuple[str, ...]:
+        """What the certificate that it shows is for."""
         issued = self._issued.get(str(path))
         return tuple(issued.names) if issued else ()
 
@@ -77,6 +79,15 @@ class IssuedCertificates:
             if it.due_ms <= now_ms or it.signer != signer
         ]
 
+    def awaited(self, authority: str | None = None) -> list[NodePath]:
+        """Who is to show another one; of an authority's own only those that another one signed."""
+        signer = fingerprint(authority) if authority is not None else None
+        return [
+            NodePath.parse(path)
+            for path, it in self._issued.items()
+            if it.coming is not None and it.coming.signer != signer
+        ]
+
     def renewals(self) -> dict[str, int]:
         """By path, when each is to be renewed."""
         return {path: it.due_ms for path, it in self._issued.items()}
@@ -86,27 +97,72 @@ class IssuedCertificates:
 
         All are in the form of `host_form`, as whoever reads them brings them to it.
         """
-        held = {holder: issued.names for holder, issued in self._issued.items()}
+        held = {holder: self.names_of(NodePath.parse(holder)) for holder in self._issued}
         for holder, theirs in {**held, str(NodePath()): centre}.items():
             for name in sorted(set(names) & set(theirs) - {LOOPBACK}):
                 if holder != str(path):
                     raise NameTaken(name, NodePath.parse(holder), path)
 
+    def settled(self, path: NodePath, asked: Iterable[str]) -> tuple[str, ...]:
+        """For which names a node is to have a certificate that asks for these.
+
+        Who asks for what is to come has it by now, and nothing else any more. Raises OSError.
+        """
+        names, issued = tuple(asked), self._fresh(path)
+        if issued is None:
+            return names
+        if issued.coming is not None and set(issued.coming.names) == set(names):
+            issued = issued.coming
+            self._write(path, issued)
+        return names if names and set(names) <= set(self.names_of(path)) else tuple(issued.names)
+
     def keep(self, path: NodePath, names: Iterable[str], certificate: str, authority: str) -> None:
-        """Write down what was signed, and by whom."""
-        issued = _Issued(list(names), renewal_ms(certificate), fingerprint(authority))
-        self._write({**self._issued, str(path): issued})
+        """Write down what was signed, and by whom; raises OSError."""
+        issued, before = _signed(names, certificate, authority), self._fresh(path)
+        self._write(path, replace(issued, coming=before.coming if before is not None else None))
+
+    def promise(
+        self, path: NodePath, names: Iterable[str], certificate: str, authority: str
+    ) -> None:
+        """Write down what a node is to show once a change of its members is done."""
+        coming, before = _signed(names, certificate, authority), self._fresh(path)
+        self._write(path, replace(before, coming=coming) if before is not None else coming)
+
+    def withdraw(self, path: NodePath, names: Iterable[str]) -> None:
+        """Nothing for these names is to come: their machine takes no place. Raises OSError."""
+        issued = self._fresh(path)
+        coming = set(issued.coming.names) if issued is not None and issued.coming else set()
+        if issued is not None and coming and set(names) <= coming:
+            self._write(path, replace(issued, coming=None))
 
     def forget_others(self, nodes: Container[str]) -> None:
         """Free the names of nodes that are none any more."""
-        left = {path: it for path, it in self._issued.items() if path in nodes}
-        if left != self._issued:
-            self._write(left)
+        issued = self._read()
+        left = {path: it for path, it in issued.items() if path in nodes}
+        if left != issued:
+            self._write_all(left)
+        self._issued = left
 
-    def _write(self, issued: dict[str, _Issued]) -> None:
-        self._issued = issued
+    def _fresh(self, path: NodePath) -> _Issued | None:
+        """What the file says of a node now."""
+        self._issued = self._read()
+        return self._issued.get(str(path))
+
+    def _read(self) -> dict[str, _Issued]:
+        try:
+            return _read_issued(from_json(self._file.read_bytes()))
+        except FileNotFoundError:
+            return {}
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise IssuedUnreadable(self._file, error) from error
+
+    def _write(self, path: NodePath, issued: _Issued) -> None:
+        self._write_all({**self._issued, str(path): issued})
+
+    def _write_all(self, issued: dict[str, _Issued]) -> None:
         forms = {path: asdict(it) for path, it in issued.items()}
         atomic_write(self._file, json.dumps(forms))
+        self._issued = issued
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,18 +170,35 @@ class _Issued:
     names: list[str]
     due_ms: int
     signer: str = ""
+    # What it is to show once a change of its members is done.
+    coming: _Issued | None = None
+
+
+def _each(issued: _Issued | None) -> Iterator[_Issued]:
+    """What a node shows, and what it is to show."""
+    while issued is not None:
+        yield issued
+        issued = issued.coming
+
+
+def _signed(names: Iterable[str], certificate: str, authority: str) -> _Issued:
+    return _Issued(list(names), renewal_ms(certificate), fingerprint(authority))
 
 
 def _read_issued(form: Mapping[str, Any]) -> dict[str, _Issued]:
     """By the path of the node; raises ValueError, TypeError, KeyError or AttributeError."""
-    return {
-        str(NodePath.parse(path)): _Issued(
-            [host_form(str(name)) for name in it["names"]],
-            int(it["due_ms"]),
-            str(it.get("signer", "")),
-        )
-        for path, it in form.items()
-    }
+    return {str(NodePath.parse(path)): _read_one(it) for path, it in form.items()}
+
+
+def _read_one(form: Mapping[str, Any]) -> _Issued:
+    coming = form.get("coming")
+    return _Issued(
+        [host_form(str(name)) for name in form["names"]],
+        int(form["due_ms"]),
+        str(form.get("signer", "")),
+        # Of one that is to come nothing more is to come.
+        _read_one({**coming, "coming": None}) if coming is not None else None,
+    )
 
 
 class LocalListening:
