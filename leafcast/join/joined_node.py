@@ -27,6 +27,7 @@ from leafcast.node.options import (
     ParentAccess,
 )
 from leafcast.node.runtime import NodeRuntime
+from leafcast.upgrades.release_folder import FOLDER
 from relay.adapters.jetstream.stream_rekey import rekey_streams
 from relay.adapters.server.durability import DEFAULT_STORE, StoreSettings
 from relay.adapters.server.external_server import ExternalServer
@@ -131,7 +132,9 @@ class JoinedNode:
         former = tuple(dict.fromkeys((*grant.former, *place.former)))
         runtime = NodeRuntime(
             world,
-            NodeIdentity(grant.path, place.node_folder, place.bound_home, former),
+            NodeIdentity(
+                grant.path, place.node_folder, place.bound_home, former, place.folder / FOLDER
+            ),
             ParentAccess(self._link(), self._keep_seed, self._keep_authorities),
             self._options.cluster,
             self._listening(),

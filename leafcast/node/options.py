@@ -84,13 +84,15 @@ class NodeIdentity:
     """Who a node is, and the folder in which it keeps what it knows.
 
     `home` tells this folder from another one with the same credentials, "" if that cannot be;
-    `former` are the paths at which it hung before.
+    `former` are the paths at which it hung before. `releases` is the folder that it shares with a
+    launcher, if one may run it.
     """
 
     path: NodePath
     folder: Path
     home: str = ""
     former: tuple[NodePath, ...] = ()
+    releases: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ import logging
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from importlib.metadata import version
 from typing import Any
 
 from leafcast.metrics.reading import MetricReading
@@ -32,6 +33,7 @@ from leafcast.node.options import (
     ParentAccess,
 )
 from leafcast.space_settings import SpaceSetting
+from leafcast.upgrades.keeper import ReleaseKeeper
 from relay.adapters.jetstream.bus import BusAddress, JetStreamBus
 from relay.adapters.jetstream.entrance import Entrance, EntranceKeys
 from relay.adapters.server.external_server import ExternalServer, ServerPlace
@@ -94,6 +96,9 @@ class NodeRuntime:
         self._key = KeyAtParent(world, identity, uplink)
         self.hosted = NodeServer(world, identity, place, self._trust, self._hooks.note)
         self.claim = self._own_claim()
+        # Members of a node are upgraded one by one, by a person.
+        releases = identity.releases if world.member is None else None
+        self._keeper = ReleaseKeeper(releases, version("leafcast"), world.clock)
         self._answered_asks = dict[str, int]()
         self._is_set_up = self._hooks.set_up is None
         self._run: NodeRun | None = None
@@ -300,6 +305,7 @@ class NodeRuntime:
                 group.create_task(run.asker.run(), name=f"asker {path}")
                 if not self.attached:
                     group.create_task(self._let_in(), name=f"entrance {path}")
+                group.create_task(self._keeper.run(driver), name=f"releases {path}")
                 if self._hooks.run_task is not None:
                     group.create_task(self._hooks.run_task(driver), name=f"beside {path}")
         except asyncio.CancelledError:

@@ -23,6 +23,7 @@ class ContentRouter:
         self._reports = rooms.reports
         self._collected = rooms.collected
         self._destination = rooms.destination
+        self._releases = rooms.releases
         self._take_snapshots = take_snapshots
 
     def arrived(self, event: BlobArrived) -> None:
@@ -48,6 +49,8 @@ class ContentRouter:
                 self._collected.programs_ready(key)
             case OwnerKind.COLLECTED:
                 self._collected.objects_ready(key)
+            case OwnerKind.RELEASE:
+                self._releases.supplied()
             case OwnerKind.DESTINATION:
                 assert destination is not None
                 destination.content_ready(key)

@@ -23,6 +23,7 @@ from schemas.records.maintenance import maintenance_of
 from schemas.records.records import DeltaHead, Gate, LocationRecord, Profile
 from schemas.reports.link import Hello, Progress
 from schemas.reports.reports import PART_MAX_BYTES, Report, ReportPart
+from schemas.reports.running import Running
 from schemas.values.identity import MailKey, NodePath
 from schemas.values.refusals import RecordRefused
 from schemas.values.wire import decode, replace
@@ -38,6 +39,8 @@ class HelloTaken(NamedTuple):
     shown: VerifiedSnapshot | None
     # Whether its progress was taken.
     progressed: bool
+    # Whether it says of who runs what something else than before.
+    tells_of_running: bool = False
 
 
 NOT_TAKEN = HelloTaken(None, progressed=False)
@@ -73,10 +76,20 @@ class Downstream(RoomsPart):
             self._children.open_copies(name)
         progress = hello.progress
         progressed = progress is not None and self._progress(name, progress, in_hello=True)
+        tells = self._releases.take(name, self._running(name, hello), now.seconds)
         if not hello.shown:
-            return HelloTaken(None, progressed)
+            return HelloTaken(None, progressed, tells)
         verified = self._acceptance.snapshot(hello.shown)
-        return HelloTaken(None if isinstance(verified, RecordRefusal) else verified, progressed)
+        shown = None if isinstance(verified, RecordRefusal) else verified
+        return HelloTaken(shown, progressed, tells)
+
+    def _running(self, name: str, hello: Hello) -> Running:
+        """Who runs what there; nothing of a child that tells of more nodes than there are."""
+        said = hello.who_runs
+        if said == self._releases.of_child(name) or said.nodes <= self._book.nodes_at(name):
+            return said
+        self._refuse(name, f"it tells of {said.nodes} nodes, and has {self._book.nodes_at(name)}")
+        return Running()
 
     def _own(self, name: str, hello: Hello) -> Hello:
         """The hello with no more levels than signed records tell of; raises RecordRefused."""

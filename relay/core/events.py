@@ -10,6 +10,7 @@ from schemas.records.signed_records import SignedRecord
 from schemas.records.snapshots import SnapshotRecord
 from schemas.reports.link import Welcome
 from schemas.reports.reports import Health, Repaired
+from schemas.reports.running import Running
 from schemas.values.identity import ContentHash, MailKey
 from schemas.values.value import Value
 
@@ -223,6 +224,12 @@ class CopyObserved(Value, frozen=True):
     copy: bytes | None
 
 
+class RunningStated(Value, frozen=True):
+    """What this node runs now, and what becomes of the release that is wanted here."""
+
+    running: Running
+
+
 class Tick(Value, frozen=True):
     """Time passed; sent when `Node.deadline` is reached."""
 
@@ -245,6 +252,7 @@ Event = (
     | ObjectObserved
     | UpsyncObserved
     | CopyObserved
+    | RunningStated
     | Tick
     | Ending
 )

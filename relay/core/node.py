@@ -21,7 +21,7 @@ from relay.core.destination.destination import LocalDestination
 from relay.core.destination.inputs import FormerRun, SignedInventory
 from relay.core.destination.traces import noted
 from relay.core.downstream import Downstream
-from relay.core.effects import Effect, Noted, SnapshotShown, StoreOwn, WantsChanged
+from relay.core.effects import CountChanged, Effect, Noted, SnapshotShown, StoreOwn, WantsChanged
 from relay.core.events import (
     BlobArrived,
     CopyObserved,
@@ -36,6 +36,7 @@ from relay.core.events import (
     RecordIssued,
     Remembered,
     ReportArrived,
+    RunningStated,
     SnapshotIssued,
     Tick,
     UpsyncObserved,
@@ -52,6 +53,7 @@ from relay.core.records.book import RecordBook
 from relay.core.records.judge import SnapshotJudge, VerifiedSnapshot
 from relay.core.records.snapshot import SnapshotInterest
 from relay.core.records.trust import Trust
+from relay.core.releases import Releases
 from relay.core.reporting import Reporting
 from relay.core.reports.child_reports import ChildReports, ExpectedCounts
 from relay.core.reports.sender import ReportSender
@@ -147,6 +149,7 @@ class Node(RoomsPart):
             ChildReports(self._place, self._facts, collected, book.levels_below),
             collected,
             ReportSender(config.incarnation, out),
+            Releases(content, passes_on=not (config.attached or path.is_root)),
             destination,
             set(remembered.heard),
             notes.first_sessions,
@@ -202,7 +205,7 @@ class Node(RoomsPart):
             self._upstream.link.reader.assert_invariants()
             self._judge.assert_invariants()
 
-    def _dispatch(self, event: Event) -> None:  # noqa: C901, PLR0912 - one arm for each event
+    def _dispatch(self, event: Event) -> None:  # noqa: C901, PLR0912, PLR0915 - one arm for each event
         now, upstream = self._now.seconds, self._upstream
         match event:
             case MailArrived() if upstream is not None:
@@ -239,6 +242,9 @@ class Node(RoomsPart):
                 self._upsync_observed(event)
             case CopyObserved():
                 self._collected.upsynced(event.key, event.copy)
+            case RunningStated(running):
+                if self._releases.stated(running, now):
+                    self._running_changed()
             case Tick():
                 self._tick(now)
             case _:
@@ -292,7 +298,9 @@ class Node(RoomsPart):
     # Events.
 
     def _hello(self, event: HelloArrived) -> None:
-        shown, progressed = self._downstream.hello(event)
+        shown, progressed, is_news = self._downstream.hello(event)
+        if is_news:
+            self._running_changed()
         if progressed:
             self._reporting.progressed()
         if self._upstream is not None:
@@ -304,6 +312,11 @@ class Node(RoomsPart):
         elif self._is_news(shown):
             said = shown.record
             self._out.append(SnapshotShown(shown.rank, said.term.hex(), said.time_ms))
+
+    def _running_changed(self) -> None:
+        """At the centre: who steers releases looks again."""
+        if self._upstream is None:
+            self._out += map(CountChanged, self._releases.keys())
 
     def _is_news(self, shown: VerifiedSnapshot) -> bool:
         """Whether it is newer than the centre's last, or of another term.
@@ -412,6 +425,7 @@ class Node(RoomsPart):
                 yield wanted.reference
                 if wanted.form is not None and wanted.form.customizer is not None:
                     yield wanted.form.customizer
+        yield from self._releases.references()
         for snapshot in (self._judge.reached, self._judge.newest):
             if snapshot is not None:
                 yield from snapshot.record.references

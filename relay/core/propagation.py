@@ -19,6 +19,7 @@ from schemas.records.records import (
     LocationRecord,
     NodeRecord,
     Profile,
+    ReleaseRecord,
 )
 from schemas.values.identity import KEYS_KEY, MailKey, NodePath
 from schemas.values.subjects import FIRST_SESSION_PREFIX
@@ -60,10 +61,8 @@ class Propagation(RoomsPart):
                 self._refresh_waves(touched, self._book.gated)
             case NodeRecord():
                 self._put_node(accepted, former, record, cause)
-            case KeysRecord():
-                self._trust.adopt(record)
-                for name in self._children.names():
-                    self._children.mark(name, KEYS_KEY, cause)
+            case ReleaseRecord() | KeysRecord():
+                self._put_for_all(key, record, cause)
             case _:
                 pass
         self._children.answer_wants(key)
@@ -72,6 +71,15 @@ class Propagation(RoomsPart):
             self._inventory_changed(key, record, accepted.generation)
         elif _is_location(accepted):
             self._inventory_changed(key, None, accepted.generation)
+
+    def _put_for_all(self, key: MailKey, record: ReleaseRecord | KeysRecord, cause: int) -> None:
+        """Put in force what goes to all children, whoever hangs there."""
+        if isinstance(record, KeysRecord):
+            self._trust.adopt(record)
+        else:
+            self._releases.put(key, record)
+        for name in self._children.names():
+            self._children.mark(name, key, cause)
 
     def drop(self, key: MailKey) -> None:
         """A snapshot that was reached lists a record no more. `spread` follows."""
@@ -98,6 +106,8 @@ class Propagation(RoomsPart):
                 self._refresh_waves(having, self._book.gated)
             case NodeRecord() if record.path.parent == self._path:
                 self._remove_child(record)
+            case ReleaseRecord():
+                self._releases.drop(key)
             case _:
                 pass
         for name in having:
@@ -254,7 +264,7 @@ class Propagation(RoomsPart):
             case LocationRecord() | LocationHead():
                 names = (*self._audience.concerned(key), *self._children.with_slot(key))
                 return dict.fromkeys(names)
-            case _ if accepted.opaque:
+            case _ if accepted.opaque or isinstance(accepted.record, ReleaseRecord):
                 return dict.fromkeys(self._children.names())
             case _:
                 step = self._book.step_of(accepted)
@@ -321,7 +331,8 @@ class Propagation(RoomsPart):
         """Look at all that a new child may need."""
         if self._book.get(KEYS_KEY) is not None:
             self._children.mark(name, KEYS_KEY, cause)
-        for key in (*self._book.through(name), *self._audience.placements_concerning(name)):
+        concerning = self._audience.placements_concerning(name)
+        for key in (*self._book.through(name), *concerning, *self._book.releases()):
             self._children.mark(name, key, cause)
         for accepted in self._book.deltas():
             if accepted.opaque:
@@ -335,6 +346,7 @@ class Propagation(RoomsPart):
         self._joined.discard(name)
         self._forget_first_session(name)
         self._reports.forget_child(name)
+        self._releases.forget(name)
         self._out.append(RemoveChild(record.path))
         self.child_changed(name)
 

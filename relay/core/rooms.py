@@ -17,6 +17,7 @@ from relay.core.records.acceptance import Acceptance
 from relay.core.records.book import RecordBook
 from relay.core.records.judge import SnapshotJudge
 from relay.core.records.trust import Trust
+from relay.core.releases import Releases
 from relay.core.reports.child_reports import ChildReports
 from relay.core.reports.sender import ReportSender
 
@@ -39,6 +40,7 @@ class Rooms:
     reports: ChildReports
     collected: CollectedResults
     sender: ReportSender
+    releases: Releases
     # None where no space is attached.
     destination: LocalDestination | None
     # The children of which anything was ever heard, by any run of this node.
@@ -64,6 +66,7 @@ class RoomsPart:
         self._reports = rooms.reports
         self._collected = rooms.collected
         self._sender = rooms.sender
+        self._releases = rooms.releases
         self._destination = rooms.destination
         self._joined = rooms.joined
         self._first_sessions = rooms.first_sessions

@@ -131,7 +131,8 @@ class Upstream(RoomsPart):
         reach_at = None
         if candidate is not None and not candidate.overdue:
             reach_at = candidate.since + REACH_SECONDS_MAX
-        due = (self._quiet_at, self.link.session.due, self._view_at, reach_at)
+        session_due = self.link.session.due
+        due = (self._quiet_at, session_due, self._view_at, reach_at, self._releases.say_at)
         return min(at for at in due if at is not None)
 
     def tick(self) -> None:
@@ -145,6 +146,8 @@ class Upstream(RoomsPart):
             self._store_cursor()
             if self.caught_up and self._wants.current():
                 self.link.session.hurry(now)
+        if self._releases.take_due(now):
+            self.link.session.hurry(now)
         if self._view_at <= now:
             self._view_at = now + VIEW_LOOK_SECONDS
             self._look_at_view(now)
@@ -547,6 +550,7 @@ class Upstream(RoomsPart):
             copies=self._copies_word(),
             progress=self._sender.sent_progress if self.welcomed else None,
             newest=own[0],
+            running=self._releases.running(),
         )
         self._out.append(SendHello(encode(hello)))
 

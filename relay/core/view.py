@@ -19,12 +19,20 @@ from relay.core.link.session import ChildStatus
 from relay.core.link.target import mail_owner
 from relay.core.records.accepted import AcceptedRecord, is_delta
 from relay.core.records.trust import TrustVerdict
+from relay.core.release_waves import wave_of_edge, wave_of_relay
 from relay.core.reports.reduce import EMPTY, merge
 from relay.core.rooms import Rooms, RoomsPart
 from relay.core.upstream import STALE, Upstream
 from schemas.objects.objects import ObjectKey
 from schemas.records.health_rules import HealthProgram
-from schemas.records.records import LocationHead, LocationRecord, Profile, Record
+from schemas.records.records import (
+    LocationHead,
+    LocationRecord,
+    Profile,
+    Record,
+    ReleaseRecord,
+)
+from schemas.records.release_body import ReleaseWave
 from schemas.records.signing import Envelope
 from schemas.records.snapshots import SnapshotRecord
 from schemas.reports.reports import (
@@ -35,6 +43,7 @@ from schemas.reports.reports import (
     ObjectResult,
     Summary,
 )
+from schemas.reports.running import Running
 from schemas.reports.upsync import UpsyncClause
 from schemas.values.identity import ContentHash, DestinationId, MailKey, NodePath
 
@@ -102,6 +111,11 @@ class NodeView(RoomsPart):
     def is_destination(self) -> bool:
         """Whether this node has a space to fill."""
         return self._destination is not None
+
+    @property
+    def profile(self) -> Profile | None:
+        """At an edge: its profile in force."""
+        return self._destination.profile if self._destination is not None else None
 
     @property
     def stopped(self) -> bool:
@@ -267,6 +281,29 @@ class NodeView(RoomsPart):
     def lacks(self, addresses: Iterable[ContentHash]) -> frozenset[ContentHash]:
         """Which of these blobs are not in the node's store."""
         return frozenset(addresses) - self._content.held
+
+    @property
+    def release(self) -> ReleaseRecord | None:
+        """The release of Leafcast that was chosen last, whoever is to run it."""
+        return self._releases.newest
+
+    def release_wave(self) -> ReleaseWave | None:
+        """The wave of that release which admits this node; None if none does yet."""
+        record, profile = self._releases.newest, self.profile
+        waves = record.release.waves if record is not None else ()
+        if self._destination is not None:
+            return wave_of_edge(waves, profile) if profile is not None else None
+        below = [it.record for it in self._book.by_key.values()] if waves else []
+        profiles = [it for it in below if isinstance(it, Profile)]
+        return wave_of_relay(waves, self._path, profiles)
+
+    def running(self) -> Running:
+        """Who runs what at and below this node, as it was said last."""
+        return self._releases.running()
+
+    def running_at(self, child: str) -> Running:
+        """The same at and below a child."""
+        return self._releases.of_child(child)
 
     def is_meant(self, key: MailKey) -> bool:
         """Whether a placement is for a destination at or below this node."""

@@ -13,6 +13,7 @@ from typing import Final, Literal
 
 from schemas.content.blobs import CUSTOMIZER, MANIFEST_CHUNK, OBJECT, TEMPLATE, Reference
 from schemas.objects.selectors import LabelSelector
+from schemas.records.release_body import ReleaseBody
 from schemas.records.signing import RecordKind
 from schemas.records.windows import Window
 from schemas.values.identity import DestinationId, KeyId, MailKey, NodePath, mail_key
@@ -27,6 +28,7 @@ API_LOCATION = "edge.kubestellar.io/Location"
 API_NODE = "leafcast.io/Node"
 API_KEYS = "leafcast.io/Keys"
 API_ASK = "leafcast.io/Ask"
+API_RELEASE = "leafcast.io/LeafcastRelease"
 
 BUCKETS = 10_000
 DEPENDENCIES_MAX = 16
@@ -38,6 +40,7 @@ _TERM = re.compile(r"[0-9a-f]{16}\Z")
 Over = Literal["location", "synctarget"]
 OVER_LOCATION: Final = "location"
 OVER_SYNC_TARGET: Final = "synctarget"
+OVER_NODES: Final = "nodes"
 
 
 class Source(WireRecord, frozen=True):
@@ -368,6 +371,33 @@ class KeysRecord(Record, frozen=True):
             raise ValueError("its threshold is not from 1 to the number of roots")
 
 
+class ReleaseHead(Record, frozen=True):
+    """A release of Leafcast without what it is made of.
+
+    It is a delta that programs without releases cannot read: so they pass it on to all children.
+    """
+
+    body_hash: bytes
+    over: Literal["nodes"]
+
+
+class ReleaseRecord(Record, frozen=True):
+    """A release of Leafcast: the head that is signed, together with the body that it names."""
+
+    release: ReleaseBody
+
+    @property
+    def body(self) -> bytes:
+        """What its message carries beside what is signed."""
+        return self.release.encode()
+
+    @property
+    def head(self) -> ReleaseHead:
+        """What is signed."""
+        base = self.source, self.generation, self.term, self.trace
+        return ReleaseHead(*base, hashlib.sha256(self.body).digest(), OVER_NODES)
+
+
 class AskRecord(Record, frozen=True):
     """A question to the node at `path`, valid until `expires_ms`; its answer is sealed to a key."""
 
@@ -390,19 +420,24 @@ RECORDS: Mapping[str, type[Record]] = {
 
 def encode_payload(record: Record) -> bytes:
     """What is signed of a record."""
-    return encode(record.head if isinstance(record, LocationRecord) else record)
+    return encode(record.head if isinstance(record, LocationRecord | ReleaseRecord) else record)
 
 
 def body_of(record: Record) -> bytes | None:
     """What a record that is whole in memory carries beside what is signed."""
-    return record.body if isinstance(record, LocationRecord) else None
+    return record.body if isinstance(record, LocationRecord | ReleaseRecord) else None
 
 
 def decode_payload(kind: RecordKind | str, payload: bytes) -> Record:
     """Read a payload of the kind; raises RecordRefused."""
     if kind not in RECORDS:
         raise RecordRefused(f"unknown kind {kind!r}")
-    return decode(RECORDS[kind], payload, name=kind)
+    try:
+        return decode(RECORDS[kind], payload, name=kind)
+    except RecordRefused:
+        if kind != "delta" or decode_base(payload).source.api != API_RELEASE:
+            raise
+    return decode(ReleaseHead, payload, name="release")
 
 
 def decode_base(payload: bytes) -> Record:
@@ -420,13 +455,18 @@ def decode_body(head: DeltaHead, body: bytes) -> DeltaBody:
 
 
 def decode_record(kind: str, payload: bytes, body: bytes | None) -> Record:
-    """Read a payload, of a Location together with the body that it names; raises RecordRefused."""
+    """Read a payload; that of a Location or release together with the body that it names.
+
+    Raises RecordRefused.
+    """
     head = decode_payload(kind, payload)
-    if not isinstance(head, LocationHead) or body is None:
+    if not isinstance(head, LocationHead | ReleaseHead) or body is None:
         return head
     _check_body(kind, head.body_hash, body)
-    said = decode(LocationBody, body, name="body")
     base = head.source, head.generation, head.term, head.trace
+    if isinstance(head, ReleaseHead):
+        return ReleaseRecord(*base, decode(ReleaseBody, body, name="body"))
+    said = decode(LocationBody, body, name="body")
     return LocationRecord(*base, said.labels, said.annotations, head.instance_selector)
 
 

@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Annotated
 
 from schemas.records.snapshots import SnapshotRank
+from schemas.reports.running import COUNTS_MAX, FAULTS_MAX, Running, RunningCount, RunningFault
 from schemas.values.identity import MailKey
 from schemas.values.wire import Meta, Natural, WireRecord
 
@@ -76,6 +77,14 @@ class Hello(WireRecord, frozen=True):
     # As `digest`, of all that the mailbox showed in full, whatever the snapshot; empty once it is
     # welcomed.
     held: bytes = b""
+    # How many nodes at and below it run what, and some that could not do what was wanted.
+    running: Annotated[tuple[RunningCount, ...], Meta(max_length=COUNTS_MAX)] = ()
+    faults: Annotated[tuple[RunningFault, ...], Meta(max_length=FAULTS_MAX)] = ()
+
+    @property
+    def who_runs(self) -> Running:
+        """Who runs what at and below it."""
+        return Running(self.running, self.faults)
 
     @property
     def progress(self) -> Progress | None:

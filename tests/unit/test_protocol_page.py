@@ -25,12 +25,14 @@ RECORD_MODULES = (
     "records.asks",
     "records.health_rules",
     "records.records",
+    "records.release_body",
     "records.roots",
     "records.snapshots",
     "records.windows",
     "reports.collectors",
     "reports.link",
     "reports.reports",
+    "reports.running",
     "reports.upsync",
 )
 UNITS = {
@@ -52,6 +54,8 @@ SAID_IN_A_LINE = frozenset(
         *("ListRoot", "ManifestChunk", "SealedChunk", "SealedEntries", "SealedUpsync"),
         # What is signed of it is a LocationHead, and the rest a LocationBody.
         "LocationRecord",
+        # As of a ReleaseHead and a ReleaseBody.
+        "ReleaseRecord",
     }
 )
 """Arrays that the page shows where they are used, without a table."""

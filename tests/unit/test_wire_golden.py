@@ -34,6 +34,7 @@ from schemas.records.roots import CoSignature, KeysBody
 from schemas.records.signing import Envelope, RecordKind, Signer
 from schemas.records.windows import Window
 from schemas.reports import link, reports
+from schemas.reports.running import RunningCount, RunningFault
 from schemas.reports.upsync import UpsyncClause
 from schemas.values import codec
 from schemas.values.identity import ContentHash, DestinationId, KeyId, NodePath, TreeId
@@ -152,6 +153,8 @@ HELLO = link.Hello(
     newest=10,
     newest_reign=1,
     held=bytes(range(16, 32)),
+    running=(RunningCount("0.1.0", "0.2.0", 1, "healthy", 3),),
+    faults=(RunningFault("/emea/s1", "0.2.0", "refused", "why"),),
 )
 UNSIGNED = {
     "report": reports.Report(KEY, 0, "r", 4, 7, False, 1, SUMMARY),
@@ -279,9 +282,11 @@ GOLDEN: dict[str, str] = {
         "919694a0aa636f6e6669676d617073a473686f70a16101a8696e762d6d622d75c40180c4000090"
     ),
     "hello": (
-        "dc0012a172a168a3696e630cc4100000000000000000000000000000000009c4067369676e656491"
+        "dc0014a172a168a3696e630cc4100000000000000000000000000000000009c4067369676e656491"
         "d92069636a666d70646b31363176653732766f38376e6b76736d3571733273633537010203c3020c"
-        "c410000102030405060708090a0b0c0d0e0f0a01c410101112131415161718191a1b1c1d1e1f"
+        "c410000102030405060708090a0b0c0d0e0f0a01c410101112131415161718191a1b1c1d1e1f9195"
+        "a5302e312e30a5302e322e3001a76865616c746879039194a82f656d65612f7331a5302e322e30a7"
+        "72656675736564a3776879"
     ),
     "welcome": "96a3696e63a1720cc4067369676e6564a47265616491ac746c733a2f2f613a37343232",
     "greeting": "96a3696e63a000c400a46e6f6e6590",
@@ -477,7 +482,7 @@ def test_a_snapshot_without_a_reign_is_of_the_first():
 
 
 def test_a_hello_and_a_welcome_of_before_lack_their_last_fields_alone():
-    for name, field in (("hello", {"held": b""}), ("welcome", {"addresses": ()})):
+    for name, field in (("hello", {"faults": ()}), ("welcome", {"addresses": ()})):
         fields = msgspec.msgpack.decode(encode(UNSIGNED[name]))[:-1]
         read = decode(type(UNSIGNED[name]), msgspec.msgpack.encode(fields))
         assert read == replace(UNSIGNED[name], **field)

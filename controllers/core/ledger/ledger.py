@@ -19,6 +19,7 @@ from schemas.records.records import (
     NodeRecord,
     Profile,
     Record,
+    ReleaseRecord,
 )
 from schemas.records.signed_records import EncodedBody
 from schemas.records.signing import RecordKind
@@ -87,6 +88,7 @@ def _timeless(record: Record) -> Record:
 
 _KINDS = {form: cast("RecordKind", kind) for kind, form in RECORDS.items()}
 _KINDS[LocationRecord] = "location"
+_KINDS[ReleaseRecord] = "delta"
 
 
 class Ledger:

@@ -27,6 +27,7 @@ from schemas.records.records import (
     NodeRecord,
     Profile,
     Record,
+    ReleaseRecord,
 )
 from schemas.records.signed_records import SignedRecord, StoredMessages
 from schemas.records.signing import Envelope, Signer
@@ -173,7 +174,7 @@ def _read_snapshot(envelope: Envelope, found: StoredLedger) -> BlobReading[None]
 def _is_whole(key: MailKey, record: Record, stored: Envelope) -> bool:
     """Whether it is what lies at this key of a ledger: of a term, and with its body."""
     keys = isinstance(record, KeysRecord)
-    bodied = isinstance(record, DeltaHead | LocationHead | LocationRecord)
+    bodied = isinstance(record, DeltaHead | LocationHead | LocationRecord | ReleaseRecord)
     has_body = keys or (stored.body is not None) == bodied
     kept = stored.kind != "ask" and slot_of(stored.kind, record) == key
     return has_body and kept and bool(record.term)

@@ -23,6 +23,8 @@ class OwnerKind(IntEnum):
     """What is collected of a placement, and over which objects."""
     COLLECTED = auto()
     """Those objects."""
+    RELEASE = auto()
+    """A release of Leafcast that children may install; of no placement."""
 
 
 class ContentOwner(Value, frozen=True, gc=False):

@@ -15,6 +15,7 @@ from relay.core.effects import DropBlobs, Effect, LoadBlob, Noted
 from relay.core.events import BlobArrived
 from schemas.content import blobs
 from schemas.content.blobs import Reference
+from schemas.records.release_body import RELEASE
 from schemas.records.snapshots import SNAPSHOT_INNER, SNAPSHOT_LEAF, SNAPSHOT_TERMS
 from schemas.values.identity import ContentHash
 from schemas.values.refusals import BlobRefused, WireRefused
@@ -31,6 +32,7 @@ _LEAVES = frozenset(
         blobs.CUSTOMIZER,
         blobs.PROGRAM,
         blobs.PART,
+        RELEASE,
         SNAPSHOT_LEAF,
         SNAPSHOT_TERMS,
     }

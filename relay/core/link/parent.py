@@ -9,8 +9,10 @@ from relay.core.link.reader import MailboxReader
 from relay.core.link.session import ParentSession, SessionEvent, SessionState
 from schemas.records.snapshots import NO_SNAPSHOT, SnapshotRank
 from schemas.reports.link import WANTS_MAX, Cursor, Hello, Progress, Repair, Welcome
+from schemas.reports.running import Running
 from schemas.values.identity import MailKey
 
+NOTHING_RUNS = Running()
 QUIET_SECONDS = 5.0
 """So long after the last mail it is acknowledged, and a hello says what is still wanted."""
 
@@ -89,6 +91,7 @@ class ParentLink:
         copies: int = 0,
         progress: Progress | None = None,
         newest: SnapshotRank = NO_SNAPSHOT,
+        running: Running = NOTHING_RUNS,
     ) -> Hello:
         """What to say now; `shown` is the newest snapshot seen here or below, with its rank."""
         reader = self.reader
@@ -114,6 +117,8 @@ class ParentLink:
             newest=newest.generation,
             newest_reign=newest.reign,
             held=b"" if self.session.welcomed else reader.held,
+            running=running.counts,
+            faults=running.faults,
         )
 
     def _by_turns(self, wants: Iterable[MailKey]) -> tuple[MailKey, ...]:

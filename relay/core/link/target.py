@@ -11,6 +11,7 @@ from relay.core.content.owners import ContentOwner, OwnerKind
 from relay.core.link.writer import SlotForm, Supply
 from relay.core.records.accepted import AcceptedRecord
 from relay.core.records.book import RecordBook
+from schemas.records.records import ReleaseRecord
 from schemas.values.identity import KEYS_KEY, ContentHash, MailKey
 
 CONTENT_REFUSED_SECONDS = 60.0
@@ -45,7 +46,7 @@ class Targets:
 
     def wish(self, child: str, record: AcceptedRecord, *, has: SlotForm) -> SlotForm:
         key = record.key
-        if key == KEYS_KEY:
+        if key == KEYS_KEY or isinstance(record.record, ReleaseRecord):
             return SlotForm.FULL
         if record.kind in ("delta", "location"):
             # Who ever got a Location holds it as long as it is in force, and is to hold the newest.

@@ -13,6 +13,8 @@ from schemas.records.records import (
     NodeRecord,
     Profile,
     Record,
+    ReleaseHead,
+    ReleaseRecord,
     decode_base,
     decode_body,
     decode_record,
@@ -72,7 +74,7 @@ class AcceptedRecord(Value, frozen=True):
 
         The centre has just these settled. What a later version added is settled with the next loss.
         """
-        if self.kind in ("keys", "node"):
+        if self.kind in ("keys", "node") or isinstance(self.record, ReleaseRecord):
             return 0
         return self.record.last_loss if isinstance(self.record, DeltaHead) else self.generation
 
@@ -126,6 +128,7 @@ def accept_own(signed: SignedRecord, data: bytes, hops: tuple[int, ...] = ()) ->
     """A record that this process signed: nothing of it is decoded, and no signature is checked."""
     envelope, record, body = signed
     opaque = envelope.kind == "delta" and envelope.body is not None and body is None
+    opaque = opaque and not isinstance(record, ReleaseRecord)
     if opaque:
         record = Record(record.source, record.generation, record.term, record.trace)
     return _accepted(envelope, record, body, data, hops, opaque=opaque)
@@ -142,8 +145,8 @@ def _accepted(
 ) -> AcceptedRecord:
     key = KEYS_KEY if envelope.kind == "keys" else record.source.key
     hashed = envelope.payload_hash
-    full = not isinstance(record, LocationHead)
-    if envelope.kind == "delta":
+    full = not isinstance(record, LocationHead | ReleaseHead)
+    if envelope.kind == "delta" and not isinstance(record, ReleaseRecord):
         full = body is not None or opaque
     version = Version(record.generation, slot_term(key, record.generation, hashed), full)
     return AcceptedRecord(key, envelope.kind, record, data, hashed, version, body, hops, opaque)
@@ -166,4 +169,8 @@ def to_keep(accepted: AcceptedRecord, incarnation: str = "", sequence: int = 0) 
 
 def is_delta(accepted: AcceptedRecord | None) -> TypeGuard[AcceptedRecord]:
     """Whether this is a placement's delta."""
-    return accepted is not None and accepted.kind == "delta"
+    return (
+        accepted is not None
+        and accepted.kind == "delta"
+        and not isinstance(accepted.record, ReleaseHead | ReleaseRecord)
+    )

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from relay.core.records.accepted import AcceptedRecord, is_delta
-from schemas.records.records import DeltaHead, NodeRecord, Profile
+from schemas.records.records import DeltaHead, NodeRecord, Profile, ReleaseRecord
 from schemas.values.identity import MailKey, NodePath
 
 
@@ -18,6 +18,7 @@ class RecordBook:
         self._path = path
         self._deltas: dict[MailKey, None] = {}
         self._locations: dict[MailKey, None] = {}
+        self._releases: dict[MailKey, None] = {}
         # Those of them that are under a rollout.
         self._gated: dict[MailKey, None] = {}
         # By child: profiles, and the nodes below it, that are on their way through it.
@@ -48,6 +49,8 @@ class RecordBook:
                 self._gated[accepted.key] = None
         elif accepted.kind == "location":
             self._locations[accepted.key] = None
+        elif isinstance(accepted.record, ReleaseRecord):
+            self._releases[accepted.key] = None
         step = self.step_of(accepted)
         if step is not None:
             self._through.setdefault(step, {})[accepted.key] = None
@@ -60,6 +63,7 @@ class RecordBook:
             return None
         self._deltas.pop(key, None)
         self._locations.pop(key, None)
+        self._releases.pop(key, None)
         self._gated.pop(key, None)
         step = self.step_of(former)
         if step is not None:
@@ -69,6 +73,9 @@ class RecordBook:
 
     def deltas(self) -> list[AcceptedRecord]:
         return [self._by_key[key] for key in self._deltas]
+
+    def releases(self) -> tuple[MailKey, ...]:
+        return tuple(self._releases)
 
     def is_location(self, key: MailKey) -> bool:
         return key in self._locations
@@ -82,6 +89,12 @@ class RecordBook:
         depths = +self._depths.get(child, Counter[int]())
         return max(max(depths, default=0) - len(self._path.names) - 1, 0)
 
+    def nodes_at(self, child: str) -> int:
+        """How many nodes signed records tell of at and below a child."""
+        found = (self._by_key[key].record for key in self.through(child))
+        paths = {it.path for it in found if isinstance(it, Profile | NodeRecord)}
+        return len(paths | {self._path.child(child)})
+
     def is_edge(self, child: str) -> bool:
         """Whether all that hangs at a child is one destination at the child itself."""
         found = [self._by_key[key].record for key in self.through(child)]
@@ -93,8 +106,8 @@ class RecordBook:
         return way_of(self._path, accepted)
 
     def without_path(self) -> tuple[MailKey, ...]:
-        """The deltas and Locations: a snapshot lists them by their keys, all others by a path."""
-        return (*self._deltas, *self._locations)
+        """What a snapshot lists by its key: deltas, Locations, releases; all others by a path."""
+        return (*self._deltas, *self._locations, *self._releases)
 
     def assert_invariants(self) -> None:
         """Assert that the indexes agree with what is held."""

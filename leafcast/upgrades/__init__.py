@@ -1,0 +1,1 @@
+"""Releases of Leafcast on their way through the tree: what a node writes down for its launcher."""

@@ -1,0 +1,120 @@
+"""The release of Leafcast that the tree wants here: its content for children, and who runs what."""
+
+from __future__ import annotations
+
+from relay.core.content.content import Content
+from relay.core.content.owners import ContentOwner, OwnerKind
+from schemas.content.blobs import Reference
+from schemas.records.records import ReleaseRecord
+from schemas.reports.running import Running, merged
+from schemas.values.identity import MailKey
+
+AT_ONCE = 4
+"""So many stretches are fetched at once, so that what placements need comes between them."""
+GATHER_SECONDS = 2.0
+"""What children say of releases is gathered for so long before it is said on."""
+_OWNER = ContentOwner(OwnerKind.RELEASE)
+
+
+class Releases:
+    """What is known of releases at one node."""
+
+    def __init__(self, content: Content, *, passes_on: bool) -> None:
+        """An edge passes nothing on; the centre has all content before the record."""
+        self._content = content
+        self._passes_on = passes_on
+        self._records: dict[MailKey, ReleaseRecord] = {}
+        # How many of the references are here.
+        self._here = 0
+        self._own = Running()
+        self._children: dict[str, Running] = {}
+        # When what changed is to be said; None if nothing did.
+        self.say_at: float | None = None
+
+    @property
+    def newest(self) -> ReleaseRecord | None:
+        """The release that was chosen last."""
+        return max(self._records.values(), key=lambda it: it.generation, default=None)
+
+    def keys(self) -> tuple[MailKey, ...]:
+        """Under which keys releases are in force."""
+        return tuple(self._records)
+
+    def references(self) -> tuple[Reference, ...]:
+        """All content that is to be kept."""
+        return tuple(it for record in self._records.values() for it in record.release.content)
+
+    def put(self, key: MailKey, record: ReleaseRecord) -> None:
+        """The tree chose it."""
+        self._records[key] = record
+        self._begin()
+
+    def drop(self, key: MailKey) -> None:
+        """It is in force no more: nodes keep what they run."""
+        if self._records.pop(key, None) is not None:
+            self._begin()
+
+    def supplied(self) -> None:
+        """What was being fetched is here."""
+        self._here += AT_ONCE
+        self._fetch()
+
+    def _begin(self) -> None:
+        self._content.end(_OWNER)
+        self._here = 0
+        self._fetch()
+
+    def _fetch(self) -> None:
+        """Have the stretches fetched for children, a few at a time."""
+        record = self.newest
+        if record is None or not self._passes_on or not record.release.waves:
+            return
+        wanted = record.release.content
+        while self._here < len(wanted):
+            part = wanted[self._here : self._here + AT_ONCE]
+            if not self._content.begin(_OWNER, part, expand=False):
+                return
+            self._here += AT_ONCE
+
+    # Who runs what.
+
+    @property
+    def own(self) -> Running:
+        """The node's own word."""
+        return self._own
+
+    def running(self) -> Running:
+        """Who runs what at and below this node, as it was said last."""
+        return merged((self._own, *self._children.values()))
+
+    def of_child(self, child: str) -> Running:
+        """The same at and below a child."""
+        return self._children.get(child, Running())
+
+    def stated(self, own: Running, now: float) -> bool:
+        """Take the node's own word; whether it is another."""
+        if own == self._own:
+            return False
+        self._own = own
+        self.say_at = now
+        return True
+
+    def take(self, child: str, said: Running, now: float) -> bool:
+        """Take what a child says; whether it is another."""
+        if said == self.of_child(child):
+            return False
+        self._children[child] = said
+        if self.say_at is None:
+            self.say_at = now + GATHER_SECONDS
+        return True
+
+    def forget(self, child: str) -> None:
+        """The child is none any more."""
+        self._children.pop(child, None)
+
+    def take_due(self, now: float) -> bool:
+        """Whether what changed is to be said now; asked once."""
+        due = self.say_at is not None and self.say_at <= now
+        if due:
+            self.say_at = None
+        return due

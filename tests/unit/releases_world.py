@@ -1,0 +1,109 @@
+"""A small release for tests, its record, and keepers beside the nodes of a tree in memory."""
+
+import asyncio
+import hashlib
+import json
+from contextlib import asynccontextmanager
+
+from controllers.core.ledger.ledger import Draft, values_of
+from leafcast.upgrades.keeper import ReleaseKeeper
+from leafcast.upgrades.release_folder import LAUNCHER, PINNED, WANTED
+from schemas.content.blobs import store
+from schemas.records.records import API_RELEASE, ReleaseRecord, Source
+from schemas.records.release_body import RELEASE, ReleaseBody, ReleasePiece, ReleaseWave
+from schemas.values.identity import NodePath
+from tests.memory_tree import memory_tree
+
+PLATFORM = "linux-amd64"
+MANIFEST = b'{"signed": "by the publisher"}'
+PIECES = {PLATFORM: b"wheel of amd64" * 1000, "linux-arm64": b"wheel of arm64" * 1000}
+STRETCH = 5000
+
+
+def sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def release(version="9.0.0", *waves: ReleaseWave, pieces=PIECES):
+    """The body of a release of two pieces, each of some stretches, and the blobs of it."""
+    stored, listed = [store(RELEASE, MANIFEST)], []
+    for platform, data in pieces.items():
+        parts = [data[at : at + STRETCH] for at in range(0, len(data), STRETCH)]
+        stored += [store(RELEASE, part) for part in parts]
+        listed.append(ReleasePiece(sha256(data), len(data), (platform,), len(parts)))
+    content = tuple(each.reference for each in stored)
+    body = ReleaseBody(content, version, sha256(MANIFEST), tuple(listed), waves)
+    return body, values_of(*stored)
+
+
+def draft(tree, body, blobs):
+    """The record of a release, to be issued."""
+    source = Source(API_RELEASE, tree, "", "release")
+    return Draft("delta", ReleaseRecord(source, 0, "", "", body), blobs=blobs)
+
+
+class Places:
+    """The folders that the nodes of a tree share with their launchers, and their keepers."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.keepers = {}
+
+    def of(self, path):
+        return self.folder / NodePath.parse(path).domain
+
+    def launcher(self, path, running="1.0.0", state="healthy", **more):
+        """Say what a launcher says there; the publisher is pinned."""
+        folder = self.of(path)
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / PINNED).write_text("{}")
+        said = {"running": running, "former": "", "state": state, "why": "", "since": 0, **more}
+        draft = folder / "launcher.new"
+        draft.write_text(json.dumps(said))
+        draft.replace(folder / LAUNCHER)
+
+    def wanted(self, path):
+        """What the launcher there is told to run; None if nothing."""
+        file = self.of(path) / WANTED
+        return json.loads(file.read_text())["version"] if file.exists() else None
+
+    async def until_wanted(self, path, version):
+        while self.wanted(path) != version:
+            await asyncio.sleep(0.02)
+
+    async def start(self, tree, group, paths):
+        """Run keepers beside these nodes."""
+        for path in map(NodePath.parse, paths):
+            keeper = ReleaseKeeper(
+                self.folder / path.domain,
+                "1.0.0",
+                tree.clock,
+                platform=PLATFORM,
+                look_seconds=0.05,
+            )
+            self.keepers[path] = group.create_task(keeper.run(tree.drivers[path]))
+
+
+@asynccontextmanager
+async def upgraded_tree(folder, paths):
+    """A tree in memory with a keeper beside each of these nodes, and the centre."""
+    async with memory_tree(folder / "tree", paths) as tree:
+        places = Places(folder / "places")
+        await places.start(tree, tree.group, ["/", *paths])
+        try:
+            yield tree, places
+        finally:
+            for task in places.keepers.values():
+                task.cancel()
+
+
+def told(tree):
+    """By version, wanted version, wave and state: how many nodes the centre counts."""
+    said = tree.centre.node.running().counts
+    return {(it.version, it.wanted, it.wave, str(it.state)): it.count for it in said}
+
+
+async def until_told(tree, met):
+    """Wait until the centre's counts meet the condition; what they are then."""
+    await tree.centre.until(lambda _: met(told(tree)))
+    return told(tree)

@@ -1,0 +1,129 @@
+"""A release goes down the tree into the folders of launchers, and who runs what comes up."""
+
+import asyncio
+
+import pytest
+
+from relay.core.events import RunningStated
+from relay.core.release_waves import wave_of_edge, wave_of_relay
+from schemas.objects.selectors import LabelSelector, Requirement
+from schemas.records.records import Profile, Source
+from schemas.records.release_body import ReleaseWave
+from schemas.reports.running import Running, RunningCount
+from schemas.values.identity import DestinationId, NodePath
+from tests.unit.releases_world import (
+    MANIFEST,
+    PIECES,
+    PLATFORM,
+    draft,
+    release,
+    sha256,
+    told,
+    until_told,
+    upgraded_tree,
+)
+
+NODES = ["/emea", "/emea/s1", "/emea/s2"]
+SECONDS = 60
+ONLY_S1 = LabelSelector((Requirement("id", "In", ("emea-s1",)),))
+
+
+async def issue(tree, body, blobs):
+    (record,) = await tree.controllers.issuer.issue([draft(tree.keys.tree, body, blobs)])
+    return record
+
+
+async def test_a_node_that_a_wave_admits_has_the_release_whole_and_no_other_does(tmp_path):
+    async with asyncio.timeout(SECONDS), upgraded_tree(tmp_path, NODES) as (tree, places):
+        for path in NODES:
+            places.launcher(path)
+        await issue(tree, *release("9.0.0", ReleaseWave(1, selector=ONLY_S1)))
+        for path in ("/emea", "/emea/s1"):
+            await places.until_wanted(path, "9.0.0")
+            folder = places.of(path)
+            assert (folder / "manifests" / f"{sha256(MANIFEST)}.json").read_bytes() == MANIFEST
+            here = {file.name: file.read_bytes() for file in (folder / "pieces").iterdir()}
+            assert here == {sha256(PIECES[PLATFORM]): PIECES[PLATFORM]}
+        counted = await until_told(tree, lambda said: sum(said.values()) == 4)
+        assert counted[("1.0.0", "", 0, "idle")] == 1
+        assert counted[("1.0.0", "", 0, "managed-elsewhere")] == 1
+        assert places.wanted("/emea/s2") is None
+
+
+async def test_what_launchers_say_is_counted_at_the_centre_and_faults_are_named(tmp_path):
+    async with asyncio.timeout(SECONDS), upgraded_tree(tmp_path, NODES) as (tree, places):
+        for path in NODES:
+            places.launcher(path)
+        await issue(tree, *release("9.0.0", ReleaseWave(1)))
+        for path in NODES:
+            await places.until_wanted(path, "9.0.0")
+        for path in ("/emea", "/emea/s1"):
+            places.launcher(path, "9.0.0", wanted="9.0.0")
+        places.launcher("/emea/s2", "1.0.0", "rolled-back", why="it never joined", wanted="9.0.0")
+        await until_told(tree, lambda said: said.get(("9.0.0", "9.0.0", 1, "healthy")) == 2)
+        await until_told(tree, lambda said: said.get(("1.0.0", "9.0.0", 1, "rolled-back")) == 1)
+        (fault,) = tree.centre.node.running().faults
+        assert (fault.path, fault.why) == ("/emea/s2", "it never joined")
+
+
+async def test_who_has_no_launcher_or_pins_no_publisher_takes_nothing_and_is_counted_so(tmp_path):
+    async with asyncio.timeout(SECONDS), upgraded_tree(tmp_path, NODES) as (tree, places):
+        places.launcher("/emea/s1")
+        (places.of("/emea/s1") / "pinned.json").unlink()
+        await issue(tree, *release("9.0.0", ReleaseWave(1)))
+        counted = await until_told(
+            tree, lambda said: said.get(("1.0.0", "9.0.0", 1, "pins-no-publisher"))
+        )
+        assert counted[("1.0.0", "9.0.0", 1, "pins-no-publisher")] == 1
+        await until_told(
+            tree, lambda said: said.get(("1.0.0", "9.0.0", 1, "managed-elsewhere")) == 2
+        )
+        assert not any(places.wanted(path) for path in NODES)
+
+
+async def test_a_release_that_is_taken_back_leaves_nodes_and_stores_as_they_are(tmp_path):
+    async with asyncio.timeout(SECONDS), upgraded_tree(tmp_path, NODES) as (tree, places):
+        places.launcher("/emea/s1")
+        record = await issue(tree, *release("9.0.0", ReleaseWave(1)))
+        await places.until_wanted("/emea/s1", "9.0.0")
+        await tree.controllers.issuer.delete([record.source.key])
+        for path in map(NodePath.parse, NODES):
+            await tree.drivers[path].until(lambda node: node.release is None)
+        assert places.wanted("/emea/s1") == "9.0.0"
+
+
+@pytest.mark.parametrize("attached", [True, False])
+async def test_a_child_that_tells_of_more_nodes_than_there_are_counts_for_none(tmp_path, attached):
+    path = "/emea/s1" if attached else "/emea"
+    async with asyncio.timeout(SECONDS), upgraded_tree(tmp_path, NODES[:2]) as (tree, places):
+        await until_told(tree, lambda said: sum(said.values()) == 3)
+        places.keepers[NodePath.parse(path)].cancel()
+        driver = tree.drivers[NodePath.parse(path)]
+        await driver.observe(RunningStated(Running((RunningCount("6.6.6", "", 0, "healthy", 9),))))
+        counted = await until_told(tree, lambda said: sum(said.values()) < 3)
+        assert not any(version == "6.6.6" for version, *_ in counted)
+        assert sum(told(tree).values()) == (2 if attached else 1)
+
+
+def test_a_relay_is_of_the_first_wave_that_admits_somebody_below_it(profile_of):
+    waves = (ReleaseWave(1, selector=ONLY_S1), ReleaseWave(2))
+    first, second = profile_of("/emea/s1"), profile_of("/apac/s2")
+    assert [wave_of_edge(waves, it).number for it in (first, second)] == [1, 2]
+    assert wave_of_relay(waves, NodePath.parse("/emea"), [first]).number == 1
+    assert wave_of_relay(waves, NodePath.parse("/apac"), [second]).number == 2
+    assert wave_of_relay(waves[:1], NodePath.parse("/apac"), [second]) is None
+    relays_first = (ReleaseWave(1, relays=1, edges=False),)
+    assert wave_of_edge(relays_first, first) is None
+    assert wave_of_relay(relays_first, NodePath.parse("/emea"), []).number == 1
+    assert wave_of_relay(relays_first, NodePath.parse("/emea/de"), []) is None
+
+
+@pytest.fixture
+def profile_of():
+    def made(text):
+        path = NodePath.parse(text)
+        name = "-".join(path.names)
+        source = Source("edge.kubestellar.io/SyncTarget", "inv", "", name)
+        return Profile(source, 1, "", "", DestinationId(name), path, {"id": name}, {}, {})
+
+    return made
