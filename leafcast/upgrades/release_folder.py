@@ -48,7 +48,7 @@ class LauncherSaid:
     running: str
     state: str
     why: str
-    # Of which version that is said, "" if the launcher does not say.
+    # Of which manifest that is said, "" of none yet.
     about: str
 
 
@@ -66,7 +66,7 @@ class ReleaseFolder:
     def launcher(self) -> LauncherSaid | None:
         """What the launcher said last; None if none runs this node, or it cannot be read."""
         form = _read(self.path / LAUNCHER)
-        said = [form.get(name, "") for name in ("running", "state", "why", "wanted")]
+        said = [form.get(name, "") for name in ("running", "state", "why", "manifest")]
         if not form or not all(isinstance(it, str) for it in said):
             return None
         running, state, why, about = map(str, said)

@@ -61,8 +61,7 @@ def standing_of(
 def _told(wanted: ChosenRelease, launcher: LauncherSaid) -> ReleaseStanding:
     """What the launcher made of it; what it says of another version is not its answer yet."""
     state = _OF_LAUNCHER.get(launcher.state)
-    is_about = launcher.about in ("", wanted.version)
-    if state is not None and is_about:
+    if state is not None and launcher.about == wanted.manifest:
         return ReleaseStanding(state, launcher.why)
     if launcher.running == wanted.version and launcher.state == ReleaseState.HEALTHY:
         return ReleaseStanding(ReleaseState.HEALTHY)

@@ -57,6 +57,7 @@ from leafcast.support.bundle import SupportBundle
 from leafcast.support.gathering import gather_here
 from leafcast.support.known_secrets import secrets_here
 from leafcast.support.redaction import Redaction
+from leafcast.upgrades.release_folder import LAUNCHER, ReleaseFolder
 from relay.adapters.clock import SystemDice
 from relay.adapters.server.nkey_pairs import new_user_nkey
 from relay.adapters.server.ports import PortsDamaged, kept_ports
@@ -331,6 +332,9 @@ TARGETS = {
         lambda at: read_note(at / CLAIM_FILE),
         DataDirUnusable,
         {"edge": "e" * 26, "cluster": "one"},
+    ),
+    "launched": file(
+        LAUNCHER, lambda at: ReleaseFolder(at).launcher(), (), {"running": "1", "state": "healthy"}
     ),
     "planned": file(
         "planned.json",

@@ -58,8 +58,9 @@ async def test_what_launchers_say_is_counted_at_the_centre_and_faults_are_named(
         for path in NODES:
             await places.until_wanted(path, "9.0.0")
         for path in ("/emea", "/emea/s1"):
-            places.launcher(path, "9.0.0", wanted="9.0.0")
-        places.launcher("/emea/s2", "1.0.0", "rolled-back", why="it never joined", wanted="9.0.0")
+            places.launcher(path, "9.0.0", manifest=sha256(MANIFEST))
+        said = {"why": "it never joined", "manifest": sha256(MANIFEST)}
+        places.launcher("/emea/s2", "1.0.0", "rolled-back", **said)
         await until_told(tree, lambda said: said.get(("9.0.0", "9.0.0", 1, "healthy")) == 2)
         await until_told(tree, lambda said: said.get(("1.0.0", "9.0.0", 1, "rolled-back")) == 1)
         (fault,) = tree.centre.node.running().faults
