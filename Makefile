@@ -27,7 +27,7 @@ BENCHES := cost latency fanout durable forwarding restart reduction snapshot aud
 FAST = --hypothesis-profile brief -m 'not nats and not slow and not docker and not long' $(FAST_TESTS)
 FAST_TESTS := $(wildcard tests/unit tests/property tests/contract tests/conformance)
 
-.PHONY: help setup demo test long check coverage simulate fuzz bench kube docs dist deb
+.PHONY: help setup demo test long check coverage simulate fuzz bench kube docs dist deb bundle
 
 help: ## list these targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | \
@@ -82,17 +82,23 @@ docs: $(VENV)/.installed-dev ## write docs/commands.md, manual pages, tables of 
 	$(BIN)/python -m tests.metrics_page
 	$(BIN)/python -m tests.chart_page > $(CHART_PAGE).new && mv $(CHART_PAGE).new $(CHART_PAGE)
 
-dist: $(VENV)/.installed-dev ## build wheel, sdist, their SBOM, and Debian packages into dist/
+dist: $(VENV)/.installed-dev ## build wheel, sdist, chart, SBOM and Debian packages into dist/ (10 min)
 	@rm -rf dist
 	SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct)} \
 	  $(BIN)/python -m build --no-isolation --outdir dist .
 	$(BIN)/twine check --strict dist/*
 	$(BIN)/python -m tests.bills dist
+	$(BIN)/python -m tests.chart_archive dist
 	@if [ -e $(KEYRING) ] && command -v apt-get >/dev/null; then $(MAKE) --no-print-directory deb; \
 	  else echo 'NO DEBIAN PACKAGES: they need apt-get and debian-archive-keyring' >&2; fi
 
 deb: $(VENV)/.installed-dev ## build Debian packages from the wheel in dist/ (5 min), ARCH=amd64 for one
 	$(BIN)/python -m tests.debian_package $(ARCH)
+
+bundle: $(VENV)/.installed-dev ## make one file of dist/ to install without a network, IMAGE=leafcast SIGN=KEY
+	$(BIN)/python -m tests.bundle_parts dist $(IMAGE)
+	@rm -f dist/leafcast-bundle.tar
+	$(BIN)/leafcast bundle make dist -o dist/leafcast-bundle.tar $(if $(SIGN),--sign $(SIGN))
 
 # Figures are of two cores that have nothing else to do.
 begins = date +%s >$(VENV)/.began-$@; echo 'make $@ takes up to $(1) on two cores.' >&2

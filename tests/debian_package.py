@@ -59,11 +59,11 @@ def _run(*words: object) -> None:
     subprocess.run(tuple(map(str, words)), check=True, stdout=subprocess.DEVNULL)
 
 
-def fetch_wheels(arch: str, folder: Path) -> None:
+def fetch_wheels(arch: str, folder: Path, python: str = PYTHON) -> None:
     """The wheels of the lock file for this architecture, by their hashes."""
     pip = (sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check")
     platforms = [word for one in _PLATFORMS for word in ("--platform", f"{one}_{MACHINES[arch]}")]
-    form = ("--python-version", PYTHON, "--only-binary", ":all:", "--no-deps")
+    form = ("--python-version", python, "--only-binary", ":all:", "--no-deps")
     form = (*form, *(word for name in _SOURCES for word in ("--no-binary", name)))
     what = ("--require-hashes", "--requirement", LOCK)
     _run(*pip, "download", "--dest", folder, *form, *platforms, *what)

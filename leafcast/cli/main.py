@@ -43,7 +43,7 @@ _GROUPS = {
     "Look": "ui mcp status why get describe render tree events proof verify kubeconfig",
     "Nodes": "node check-host join leave maintenance keys",
     "Repair": "doctor support-bundle accept orphans withdraw backup restore recover",
-    "Run it yourself": "run install layout nats-config crds denature release completion",
+    "Run it yourself": "run install layout nats-config crds denature release bundle completion",
 }
 _COMMANDS = sorted(" ".join(_GROUPS.values()).split())
 _MODULES = {"restore": "backup", "withdraw": "orphans"}

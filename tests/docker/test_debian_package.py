@@ -3,9 +3,12 @@
 import platform
 import subprocess
 import sys
+from functools import partial
 
 import pytest
 
+from leafcast.bundles.packing import make_bundle
+from tests.bundle_parts import add_image
 from tests.debian_package import MACHINES, packages
 from tests.docker.daemon import PYTHON_IMAGE, ROOT, need_docker
 
@@ -15,7 +18,8 @@ pytestmark = [pytest.mark.docker, pytest.mark.slow, pytest.mark.long, pytest.mar
 DEBIANS = {"bookworm": PYTHON_IMAGE, "trixie": "leafcast-debian:trixie"}
 LIFE = """\
 set -eux
-dpkg --force-unsafe-io --install /package/leafcast_*.deb
+echo force-unsafe-io >/etc/dpkg/dpkg.cfg.d/quick
+sh /package/leafcast-*/install.sh package
 test "$(/opt/leafcast/bin/python -c 'import sys; print(sys.base_prefix)')" = /opt/leafcast/python
 leafcast up --regions 1 --sites 1
 leafcast tree
@@ -41,6 +45,9 @@ def package(tmp_path_factory):
     (wheel,) = out.iterdir()
     here = [arch for arch, machine in MACHINES.items() if machine == platform.machine()]
     (made,) = packages(wheel, here, out)
+    bundle = out.parent / f"{out.name}.tar"
+    make_bundle(out, bundle, None)
+    subprocess.run(["tar", "-xf", bundle, "-C", out], check=True)
     return made
 
 
@@ -55,3 +62,22 @@ def test_a_bare_machine_runs_the_package_and_is_bare_again_without_it(package, s
     )
     assert done.returncode == 0, f"{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
     assert "└─ site-1" in done.stdout
+
+
+def test_images_of_a_bundle_are_loaded_again(tmp_path):
+    need_docker()
+    (tmp_path / "leafcast-1.0-py3-none-any.whl").touch()
+    (tmp_path / "small.tar").write_bytes(bytes(10240))
+    image = "leafcast-test-bundle:1"
+    docker = partial(subprocess.run, check=True, capture_output=True, text=True)
+    docker(["docker", "import", tmp_path / "small.tar", image])
+    try:
+        add_image(tmp_path, image)
+        make_bundle(tmp_path, tmp_path / "bundle.tar", None)
+        docker(["docker", "rmi", image])
+        docker(["tar", "-xf", tmp_path / "bundle.tar", "-C", tmp_path])
+        said = docker(["sh", tmp_path / "leafcast-1.0" / "install.sh", "images"]).stdout
+        assert image in said
+        docker(["docker", "image", "inspect", image])
+    finally:
+        subprocess.run(["docker", "rmi", image], check=False, capture_output=True)

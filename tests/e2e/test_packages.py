@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.bundle_parts import add_wheels
 from tests.manual_pages import COMPLETIONS
 
 pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(540)]
@@ -66,23 +67,41 @@ def test_an_index_takes_the_packages(packages):
     assert said.count("PASSED") == 2
 
 
-def test_a_wheel_in_an_empty_environment_delivers_the_demo(packages, tmp_path):
-    (wheel,) = (file for name, file in packages.items() if name.endswith(".whl"))
-    run(sys.executable, "-m", "venv", tmp_path / "venv")
+def cut_off():
+    """How to run a command where nothing but 127.0.0.1 is reached."""
+    as_root = () if os.geteuid() == 0 else ("--map-root-user",)
+    words = ("unshare", *as_root, "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh")
+    if subprocess.run([*words, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("NOT RUN: no network namespaces here; they need root, unshare and ip")
+    return words
+
+
+def test_a_bundle_delivers_the_demo_where_there_is_no_network(packages, tmp_path):
+    alone, dist = cut_off(), tmp_path / "dist"
+    dist.mkdir()
+    for name, file in packages.items():
+        shutil.copyfile(file, dist / name)
+    add_wheels(dist, [f"3.{sys.version_info.minor}"])
+    bundle = tmp_path / "leafcast.tar"
+    program = (sys.executable, "-m", "leafcast", "bundle")
+    run(*program, "make", dist, "-o", bundle)
+    assert "all whole, not signed" in run(*program, "verify", bundle)
+    run("tar", "-xf", bundle, "-C", tmp_path)
+    (folder,) = tmp_path.glob("leafcast-*/")
+    # Nothing of this tree is to be found by chance.
     program = tmp_path / "venv" / "bin"
-    # Nothing that PYTHONPATH names is taken for installed.
-    pip = (program / "python", "-I", "-m", "pip", "--disable-pip-version-check")
-    install = (*pip, "install", "--no-compile")
-    run(*install, "--require-hashes", "-r", ROOT / "deploy" / "requirements.txt")
-    run(*install, "--no-deps", wheel)
-    run(*pip, "check")
+    bare = {"PATH": f"{program}:/usr/bin:/bin:/usr/sbin:/sbin", "HOME": str(tmp_path)}
+    bare |= {"TMPDIR": str(tmp_path), "PYTHON": sys.executable}
+    install = ("sh", folder / "install.sh", "wheels", program.parent)
+    said = run(*alone, *install, env=bare, cwd=tmp_path)
+    name, version = said.splitlines()[-1].split()
+    assert (name, f"leafcast-{version}-py3-none-any.whl") in [("leafcast", one) for one in packages]
     share = tmp_path / "venv" / "share"
     assert (share / "man" / "man1" / "leafcast-join.1").is_file()
     assert all((share / file).is_file() for file in COMPLETIONS.values())
-    # Nothing of this tree is to be found by chance.
-    bare = {"PATH": f"{program}:/usr/bin:/bin", "HOME": str(tmp_path), "TMPDIR": str(tmp_path)}
-    name, version = run("leafcast", "--version", env=bare, cwd=tmp_path).split()
-    assert (name, f"leafcast-{version}-py3-none-any.whl") == ("leafcast", wheel.name)
+    run(program / "python", "-I", "-m", "pip", "check")
     small = ("--once", "--regions", "1", "--sites", "1", "-o", "json")
-    shown = json.loads(run("leafcast", "demo", *small, env=bare, cwd=tmp_path))
+    shown = json.loads(run(*alone, "leafcast", "demo", *small, env=bare, cwd=tmp_path))
     assert (shown["destinations"], shown["synced"], shown["healthy"]) == (1, 1, 1)
+    checked = json.loads(run(*alone, "leafcast", "check-host", "-o", "json", env=bare))
+    assert not [one for one in checked["checks"] if one["state"] == "fail"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import hashlib
 import io
 import json
 import shutil
@@ -25,6 +26,8 @@ from controllers.issuing.keys import (
 )
 from leafcast.backups.refusals import BackupUnusable
 from leafcast.backups.whole_file import read_backup
+from leafcast.bundles.sums import BundleUnusable
+from leafcast.bundles.verification import verify_bundle
 from leafcast.centre.planned_nodes import planned_nodes
 from leafcast.cli.commands.node_list import _read as read_sites
 from leafcast.data_dir import FORMAT, DataDir, DataDirUnusable
@@ -78,6 +81,7 @@ from tests.fuzz.target import Form, Target
 from tests.property.test_hostile_bytes import GRANT, PATH
 from tests.unit import test_wire_golden as golden
 
+OF_NOTHING = hashlib.sha256(b"").hexdigest()
 SEED = new_user_nkey(bytes(range(32)))[0]
 KEY = {"key_id": "k" * 26, "seed": "00" * 32}
 STORE_KEY = StoreKey("k" * 40)
@@ -196,7 +200,27 @@ def backup(at: Path) -> None:
             read_backup(at / "any.tar", tar)
 
 
+def sums_of_bundle(at: Path) -> None:
+    """A bundle whose list of sums anyone may have written."""
+    said = (at / "SHA256SUMS").read_bytes()
+    with tarfile.open(at / "bundle.tar", "w") as tar:
+        for name, data in (("SHA256SUMS", said), ("SHA256SUMS.sig", b"x"), ("install.sh", b"")):
+            info = tarfile.TarInfo(f"leafcast-1.0/{name}")
+            info.size = len(data)
+            tar.addfile(info, io.BytesIO(data))
+    verify_bundle(at / "bundle.tar", None)
+
+
 TARGETS = {
+    "bundle": file(
+        "bundle.tar",
+        lambda at: verify_bundle(at / "bundle.tar", None),
+        BundleUnusable,
+        "leafcast-1",
+    ),
+    "sums of a bundle": file(
+        "SHA256SUMS", sums_of_bundle, BundleUnusable, f"{OF_NOTHING}  install.sh\n"
+    ),
     "backup": file(
         "backup.json",
         backup,

@@ -102,6 +102,7 @@ EXEMPT = {
     "leafcast/local/kube_servers/api_server.py::ApiServer.access": "of the own server",
     "leafcast/local/kube_servers/api_server.py::ApiServer.start": "of the own server",
     "leafcast/local/kube_servers/kubeconfig.py::read_users": "written by us for the own server",
+    "leafcast/bundles/packing.py::make_bundle": "its own installer, which comes with it",
     "relay/adapters/server/port_holder.py::_holder": "of the kernel",
     "relay/adapters/server/port_holder.py::_listening": "of the kernel",
     "leafcast/node/health_endpoint.py::HealthAddress.parse": "it reads what it wrote just before",

@@ -31,6 +31,31 @@ RUN_ELSEWHERE = {
     "make test": ".ci/run",
     "make kube": "tests/kube/test_build.py",
     "make dist": "tests/e2e/test_packages.py",
+    **dict.fromkeys(
+        (
+            "make bundle IMAGE=leafcast SIGN=release.pem",
+            "tar -xf leafcast-bundle.tar",
+            "cd leafcast-*/",
+            "sh install.sh check",
+            "sh install.sh wheels /opt/leafcast",
+        ),
+        "tests/e2e/test_packages.py",
+    ),
+    **dict.fromkeys(
+        (
+            "openssl genpkey -algorithm ed25519 -out release.pem",
+            "openssl pkey -in release.pem -pubout -out release.pub",
+            "leafcast bundle verify leafcast-bundle.tar --key release.pub",
+            (
+                "openssl pkeyutl -verify -pubin -inkey ../release.pub -rawin -in SHA256SUMS "
+                "-sigfile SHA256SUMS.sig"
+            ),
+        ),
+        "tests/unit/test_bundles.py",
+    ),
+    **dict.fromkeys(
+        ("sh install.sh package", "sh install.sh images"), "tests/docker/test_debian_package.py"
+    ),
     "apt install ./dist/leafcast_*_amd64.deb": "tests/docker/test_debian_package.py",
     **dict.fromkeys(
         (

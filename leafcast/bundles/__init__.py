@@ -1,0 +1,1 @@
+"""One file to install Leafcast from where there is no network: made, and verified."""
