@@ -21,7 +21,7 @@ EXEMPT = {
     "leafcast/join/relay_member.py::RelayMember._link": "it compares the text",
     "leafcast/service/host_facts.py::_file_system": "of the operating system",
     "leafcast/service/installed.py::Services.names": "it compares the first bytes",
-    "leafcast/ui/app.py::_shell": "the page's own file",
+    "leafcast/ui/app.py::_Page.shell": "the page's own file",
     "leafcast/ui/app.py::_static": "the page's own file",
     "relay/adapters/jetstream/bus.py::JetStreamBus._bring_back": "of the own server",
     "controllers/spaces/space_marks.py::SpaceContinuity.read_at": "it reads nothing",

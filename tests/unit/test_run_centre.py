@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from types import SimpleNamespace
 
 import pytest
 
@@ -51,7 +52,8 @@ async def test_a_centre_whose_objects_would_come_to_life_says_so_and_names_the_s
         serve_all(stub)
         setting = SpaceSetting("kubeconfig", str(write_kubeconfig(tmp_path, stub.url, {})))
         spaces = CentreSpaces((setting,), allow_live=allowed)
-        ran = group.create_task(run._looking(daemon, spaces))
+        place = SimpleNamespace(spaces=lambda: spaces, folder=tmp_path)
+        ran = group.create_task(run._looking(daemon, place, None))
         await eventually(lambda: daemon.runs, "it does not run")
         daemon.end.set()
         await ran
