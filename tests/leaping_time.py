@@ -58,6 +58,14 @@ class LeapingLoop(asyncio.SelectorEventLoop):
     def _ended(self, _future: asyncio.Future[Any]) -> None:
         self._leaps.threads -= 1
 
+    async def shutdown_default_executor(self, *timeout: float | None) -> None:
+        """Another thread waits for the end of its threads, from Python 3.12 on for a time."""
+        self._leaps.threads += 1
+        try:
+            await super().shutdown_default_executor(*timeout)
+        finally:
+            self._leaps.threads -= 1
+
 
 class LoopClock(SystemClock):
     """The machine's clock, which leaps with the loop on which it is asked."""
