@@ -215,7 +215,7 @@ def check_size(data: bytes, limit: int) -> None:
     if len(data) > limit:
         raise CodecError("", f"{len(data)} bytes, at most {limit} are read")
     if len(data) > RECORD_MAX_BYTES:
-        _check_count(data)
+        _check_count(data, VALUES_MAX)
 
 
 def check_holders(data: bytes, most: int) -> None:
@@ -224,7 +224,7 @@ def check_holders(data: bytes, most: int) -> None:
         _check_count(data, most)
 
 
-def _check_count(data: bytes, most: int = VALUES_MAX) -> None:
+def _check_count(data: bytes, most: int) -> None:
     """Walk over the values without opening them; raises CodecError if they are too many."""
     at = 0
     for _ in range(most):
