@@ -19,6 +19,10 @@ RUNS, SECONDS_EACH, SECONDS_MAX = 1_000, 120, 500
 EXEMPT = {
     "leafcast/assistants/answers.py::_read": "read_objects reads it",
     "leafcast/join/relay_member.py::RelayMember._link": "it compares the text",
+    "leafcast/launcher/installation.py::_check_wire": "read_manifest reads it",
+    "leafcast/launcher/installation.py::_unpack": "what the publisher signed",
+    "leafcast/launcher/installation.py::put_there": "read_manifest reads it",
+    "leafcast/launcher/launcher.py::Launcher._look_at_worker": "of the own program",
     "leafcast/service/host_facts.py::_file_system": "of the operating system",
     "leafcast/service/installed.py::Services.names": "it compares the first bytes",
     "leafcast/ui/app.py::_Page.shell": "the page's own file",

@@ -14,6 +14,7 @@ FOR_USERS = {
     "leafcast.cli.main": "the program, as pyproject.toml names it",
     "leafcast.client": "for programs of users",
     "leafcast.daemon.__main__": "what `up` starts",
+    "leafcast.launcher.program": "leafcast-launcher, as pyproject.toml names it",
 }
 
 

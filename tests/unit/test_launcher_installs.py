@@ -1,0 +1,135 @@
+"""What the launcher puts beside a node: whole, signed by the pinned publisher, or not at all."""
+
+import subprocess
+from dataclasses import replace
+
+import pytest
+
+from leafcast.launcher.installation import put_there
+from leafcast.launcher.launch_folder import LaunchFolder
+from schemas.releases.release_folder import PIECES, PINNED, LaunchNote
+from schemas.releases.release_refused import ReleaseRefused
+from tests.launched import BASE, KEY, ROOT_KEY, ROOTS, STRANGER, Arrived
+from tests.publishing import root_after, wish
+
+
+@pytest.fixture
+def place(tmp_path):
+    return Arrived(tmp_path)
+
+
+def put(place, wanted, running=BASE, **host):
+    put_there(place.folder, wanted, running, replace(place.machine, **host))
+
+
+def refused(place, wanted, match, **more):
+    with pytest.raises(ReleaseRefused, match=match):
+        put(place, wanted, **more)
+    assert place.folder.startable() == {BASE}
+    assert [*place.folder.installed.iterdir()] == []
+
+
+def test_a_signed_release_is_there_whole_and_says_its_version(place):
+    put(place, place.release("0.3.0"))
+    assert place.folder.startable() == {BASE, "0.3.0"}
+    python = place.folder.python_of("0.3.0")
+    said = subprocess.check_output([python, "-I", "-m", "leafcast", "--version"], text=True)
+    assert said == "leafcast 0.3.0\n"
+    # Once more it is found, and nothing is unpacked.
+    for file in (place.folder.folder / PIECES).iterdir():
+        file.write_bytes(b"")
+    put(place, place.release("0.3.0", keys=(KEY, STRANGER)))
+
+
+def test_a_centre_with_all_its_keys_makes_no_edge_run_a_byte_of_its_own(place):
+    """Whatever lies in the folder, and whatever the tree chose: what counts is what is pinned."""
+    own = root_after(None, wish([STRANGER]), STRANGER)
+    later = root_after(own, wish(lowest=BASE), STRANGER)
+    refused(place, place.release("0.3.0", keys=()), "release: 0 of the 1 signatures")
+    refused(place, place.release("0.3.0", keys=(STRANGER,)), "release: 0 of the 1 signatures")
+    for roots in (own, later):
+        forged = place.release("0.3.0", keys=(STRANGER,), roots=roots)
+        refused(place, forged, "of the 1 signatures")
+    # Nor under the hash of what is signed.
+    good = place.release("0.3.0")
+    manifest = place.folder.folder / "manifests" / f"{good.manifest}.json"
+    signed = manifest.read_bytes()
+    manifest.write_bytes(signed + b" ")
+    refused(place, good, "manifest: it is not")
+    manifest.write_bytes(signed)
+    for file in (place.folder.folder / PIECES).iterdir():
+        data = file.read_bytes()
+        file.write_bytes(data[:-1] + b"!")
+        refused(place, good, "pieces: .*: the bytes are not those that the release names")
+        file.unlink()
+        refused(place, good, "cannot be read: No such file.*; have the node fetch it again")
+        file.write_bytes(data)
+    (place.folder.folder / PINNED).unlink()
+    refused(place, good, "publisher: this machine pins no publisher; pin one here")
+
+
+def test_a_release_that_does_not_fit_is_refused_by_name(place):
+    refused(place, place.release("0.3.0", platform=other(place)), "none for linux-.*: linux-")
+    refused(
+        place,
+        place.release("0.3.0", upgrades_from="0.2.0"),
+        "0.3.0 follows 0.2.0 or later, and 0.1.0 runs; go by the releases between",
+    )
+    refused(place, place.release("0.3.0", nats_server="2.16.0"), "nats-server 2.16.0 is none of")
+    wrong = replace(place.release("0.3.0"), version="0.4.0")
+    refused(place, wrong, "0.4.0 is wanted, and the manifest is of 0.3.0")
+    refused(place, place.release("0.3.0"), r"disk: 0 MB are free, and it needs 1 MB", free_bytes=99)
+
+
+def other(place):
+    return "linux-arm64" if place.machine.platform == "linux-amd64" else "linux-amd64"
+
+
+def test_what_does_not_even_say_its_version_stops_nothing(place, monkeypatch):
+    monkeypatch.setattr("tests.launched.NODE", "raise SystemExit('no module named nats')")
+    refused(place, place.release("0.3.0"), "not even say its version: no module named nats")
+
+
+def test_a_release_below_the_wire_that_runs_is_refused(place):
+    put(place, place.release("0.3.0", wire_lowest=3, wire_highest=3))
+    with pytest.raises(ReleaseRefused, match="speaks wire 2 at most, and the tree 3 or later"):
+        put(place, place.release("0.2.9"), running="0.3.0")
+
+
+def test_one_version_has_one_content(place):
+    put(place, place.release("0.3.0"))
+    with pytest.raises(ReleaseRefused, match=r"another 0.3.0 is installed, with other pieces"):
+        put(place, place.release("0.3.0", mode="apart"))
+
+
+def test_a_newer_root_is_pinned_though_its_release_is_refused(place):
+    second = root_after(ROOTS, wish(lowest="0.4.0"), ROOT_KEY)
+    refused(place, place.release("0.3.0", roots=second), "below 0.4.0, the lowest")
+    assert place.folder.publisher() == second
+    refused(place, place.release("0.3.0"), "below 0.4.0, the lowest")
+
+
+def test_what_was_begun_is_never_taken_for_whole(place):
+    draft = place.folder.installed / "0.3.0.new"
+    (draft / "bin").mkdir(parents=True)
+    (draft / "bin" / "python").symlink_to("/usr/bin/env")
+    assert place.folder.startable() == {BASE}
+    put(place, place.release("0.3.0"))
+    assert not draft.exists()
+    (place.folder.python_of("0.3.0")).unlink()
+    assert place.folder.startable() == {BASE}
+
+
+def test_current_leads_to_what_runs(place):
+    put(place, place.release("0.3.0"))
+    current = place.folder.folder / "current"
+    for version in ("0.3.0", "0.3.0", BASE, "0.3.0"):
+        place.folder.point(version)
+        there = current.is_symlink() and str(current.readlink())
+        assert there == (f"installed/{version}" if version != BASE else False)
+    # It is what counts where the note is lost.
+    assert place.folder.note() == LaunchNote("0.3.0")
+    (place.folder.folder / "launcher.json").write_text("{")
+    assert place.folder.note().running == "0.3.0"
+    place.folder.tidy({BASE})
+    assert LaunchFolder(place.folder.folder, BASE).note().running == BASE
