@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
@@ -423,7 +423,7 @@ class Member:
         tenure = Tenure(token, keeper.confirm, settled, probed)
         async with asyncio.TaskGroup() as group:
             group.create_task(self._keep_settled(state), name="settling")
-            group.create_task(self._probe(probed), name="probes")
+            group.create_task(self._probe(tenure), name="probes")
             leases = LeaseStream(machine.connection, self._settings.path, MEMBERS)
             group.create_task(self._keep_wide(leases), name="wide lease")
             replacing = self._replacing(machine, state, tenure)
@@ -476,10 +476,14 @@ class Member:
         change = kept_membership(self._node.folder)
         return change.keys if change is not None else self._settings.keys
 
-    async def _probe(self, probed: Mapping[str, ProbedStream]) -> None:
+    async def _probe(self, tenure: Tenure) -> None:
         """Look, by writing, whether each stream takes what is written."""
         while True:
             await self._clock.sleep(PROBE_SECONDS)
+            probed = dict(tenure.probed)
+            for each in tenure.in_turn.values():
+                with suppress(BusBroken):
+                    probed |= await each.next(self._stuck)
             stuck = await stuck_streams(probed)
             for stream in stuck.keys() - self._stuck.keys():
                 log.warning(

@@ -1,8 +1,11 @@
 """Of two members that both think that they are active, the one that came later is right."""
 
 import asyncio
+import os
+import signal
 from base64 import b64decode
 from contextlib import AsyncExitStack
+from types import SimpleNamespace
 
 import pytest
 
@@ -25,7 +28,7 @@ from schemas.values.identity import mail_key
 from schemas.values.wire import replace
 from tests.awaiting import eventually
 from tests.nats.conftest import Grove
-from tests.nats.trio import asked, client_at, trio
+from tests.nats.trio import NAMES, asked, client_at, trio
 
 pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(120)]
 
@@ -282,7 +285,36 @@ async def test_a_stream_that_calls_itself_healthy_and_answers_no_write_is_found(
         stuck = {"OWN": await deafen(members, "OWN"), "STAT": await deafen(members, "STAT")}
         stuck[workloads] = await deafen(members, workloads)
         assert await stuck_streams(probed) == stuck
+        await copies_are_looked_at(members, bus)
         await bus.close()
+
+
+async def copies_are_looked_at(members, bus):
+    """What a child brings up is found stuck, and not changed by that it is looked at."""
+    await bus.open_copies("q1")
+    async with client_at(members.url("m1"), members.seeds.relay) as client:
+        await client.jetstream().publish(subjects.copy(members.path.child("q1"), "k"), b"copy")
+        before = await asked(client, "STREAM.INFO.q1")
+        looked_at = await bus._fenced.tenure.in_turn["copies"].next(())
+        assert list(looked_at) == ["q1"]
+        assert await stuck_streams(looked_at) == {}
+        now = await asked(client, "STREAM.INFO.q1")
+    for what in ("messages", "last_seq", "first_seq"):
+        assert now["state"][what] == before["state"][what] > 0
+    assert now["created"] == before["created"]
+    leader = now["cluster"]["leader"].rpartition(".")[2]
+    others = [members.servers[name].pid for name in NAMES if name != leader]
+    async with client_at(members.url(leader), members.seeds.relay) as client:
+        stream = stream_probes.CopiesStream(SimpleNamespace(client=client), "q1")
+        assert await stream.is_answering()
+        for pid in others:
+            os.kill(pid, signal.SIGSTOP)
+        try:
+            # Nothing is agreed on any more, and the leader does not know yet.
+            assert not await stream.is_answering()
+        finally:
+            for pid in others:
+                os.kill(pid, signal.SIGCONT)
 
 
 def seed_of(members, stream):

@@ -34,7 +34,7 @@ from relay.adapters.jetstream.publish import (
     windows,
 )
 from relay.adapters.jetstream.reconnecting_client import command
-from relay.adapters.jetstream.stream_probes import ProbedStream, leader_of
+from relay.adapters.jetstream.stream_probes import ProbedInTurn, ProbedStream, leader_of
 from relay.adapters.jetstream.stream_reader import Stored
 from relay.adapters.jetstream.streams import last_message, purge_through
 from relay.ports import BusBroken
@@ -64,6 +64,8 @@ class Tenure:
     settled: Callable[[], Awaitable[None]]
     # Of each stream that is looked at the one that was made last.
     probed: dict[str, ProbedStream] = field(default_factory=dict)
+    # Those of which there are many, by what they hold.
+    in_turn: dict[str, ProbedInTurn] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

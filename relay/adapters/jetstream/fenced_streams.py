@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from relay.adapters.jetstream.connection import Connection
 from relay.adapters.jetstream.fence import Fence, FencedPublisher, Tenure, is_erased, take_fence
 from relay.adapters.jetstream.publish import Outgoing
-from relay.adapters.jetstream.stream_probes import OpenStream
+from relay.adapters.jetstream.stream_probes import OpenStream, ProbedInTurn
 from relay.adapters.jetstream.stream_reader import Stored
 from relay.adapters.jetstream.streams import REPLACING, each, purge_through
 from schemas.values import subjects
@@ -51,6 +51,8 @@ class FencedStreams:
         await each(take_one, _FENCED)
         subject = subjects.fence(self._path, "STAT")
         self.tenure.probed["STAT"] = OpenStream(self._connection, "STAT", subject)
+        copies = subjects.children_copies(self._path)
+        self.tenure.in_turn["copies"] = ProbedInTurn(self._connection, copies)
 
     def through(self, stream: str) -> int:
         """Up to which message a stream has to be read at the start of this run."""
