@@ -136,7 +136,7 @@ def checked_answer(path: NodePath, answer: object) -> dict[str, Any]:
 def _checked_members(listed: object) -> list[dict[str, Any]]:
     """How the members of a node stand that has several: see leafcast.node.member_forms."""
     found = listed[:MEMBERS_SHOWN_MAX] if isinstance(listed, list) else []
-    texts, figures = ("name", "role", "server", "version", "change"), ("seconds", "lag")
+    texts, figures = ("name", "role", "server", "version", "clock", "change"), ("seconds", "lag")
     return [
         {**{word: _text(it, word) for word in texts}, **dict.fromkeys(figures, 0)}
         | _figures(it, figures)

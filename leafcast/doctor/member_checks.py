@@ -115,6 +115,9 @@ def _lost(node: NodeFacts, member: Mapping[str, Any]) -> Check | None:
     elif member["lag"] > LAG_MESSAGES_MAX:
         said = f"the server of {who} lacks {member['lag']} messages of the ledger"
         remedy = "wait until it has caught up; if that does not end, look at its disk and its route"
+    elif trouble := member.get("clock", ""):
+        trouble, _, remedy = trouble.partition(": ")
+        said = f"{who} does not become active: {trouble}"
     else:
         return None
     return Check(GROUP, "failure", said, cause, remedy, node.path)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from leafcast.node.member_change import UnderWay
-from relay.adapters.jetstream.member_presence import ACTIVE, ROLE
+from relay.adapters.jetstream.member_presence import ACTIVE, CLOCK_TROUBLE, ROLE
 from relay.adapters.jetstream.member_servers import MemberServer
 
 NONE, SILENT = "none", "silent"
@@ -35,12 +35,13 @@ def member_forms(
     servers: Iterable[MemberServer],
     change: UnderWay | None = None,
 ) -> list[Form]:
-    """`{name, role, seconds, server, lag, version, sameChildren, change}` of each, by name.
+    """`{name, role, seconds, server, lag, version, sameChildren, clock, change}` of each, by name.
 
     A member whose process does not answer is `silent`; `seconds` is for how long it is active, or
     has heard nothing of one that is; `sameChildren` is whether its server lets in whom the active
     one's does, by the same keys. A server is `stuck` that leads a stream that takes no writes.
-    `change` says of a member that is lost, or that comes in its place, how far that is.
+    `clock` is why its clock keeps it from being active. `change` says of a member that is lost, or
+    that comes in its place, how far that is.
     """
     stuck = {
         str(server).rpartition(".")[2]
@@ -63,6 +64,7 @@ def member_forms(
                 "lag": server.lag if server is not None else 0,
                 "version": str(said.get(VERSION, "")),
                 "sameChildren": CHILDREN in said and said[CHILDREN] == active.get(CHILDREN),
+                "clock": str(said.get(CLOCK_TROUBLE, "")),
                 "change": change.said if change is not None and name in changing else "",
             }
         )

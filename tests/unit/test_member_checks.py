@@ -8,6 +8,7 @@ from leafcast.doctor.findings import DoctorFacts, NodeFacts
 from leafcast.doctor.member_checks import LAG_MESSAGES_MAX, member_checks
 from leafcast.node.member_forms import member_forms
 from relay.adapters.jetstream.member_servers import MemberServer
+from relay.members.lease import clock_trouble
 
 SAME = {"children": "c", "version": "1.2.0"}
 ROLES = {
@@ -99,6 +100,11 @@ def test_nodes_that_run_once_are_not_told_of():
             ROLES,
             [*SERVERS[:2], MemberServer("m3", lag=LAG_MESSAGES_MAX + 1)],
             "the server of member m3 of /emea lacks 1001 messages",
+        ),
+        (
+            {**ROLES, "m3": {**ROLES["m3"], "clockTrouble": clock_trouble(3600.0, [0.0, 0.1])}},
+            SERVERS,
+            "m3 of /emea does not become active: its clock is 3600 s ahead of those of the other",
         ),
         (
             {**ROLES, "m1": {**ROLES["m1"], "stuck": {"OWN": "lc_emea.m2"}}},
