@@ -140,7 +140,7 @@ def _checked_members(listed: object) -> list[dict[str, Any]]:
     return [
         {**{word: _text(it, word) for word in texts}, **dict.fromkeys(figures, 0)}
         | _figures(it, figures)
-        | {"sameChildren": it.get("sameChildren") is True}
+        | {"sameChildren": it.get("sameChildren") is True, "encrypted": _flag(it, "encrypted")}
         for it in found
         if isinstance(it, Mapping)
     ]
@@ -181,6 +181,11 @@ def _figures(form: Mapping[Any, Any], names: Iterable[str]) -> dict[str, int]:
 def _text(form: Mapping[Any, Any], name: str, most: int = TEXT_MAX_CHARACTERS) -> str:
     text = form.get(name)
     return text if isinstance(text, str) and len(text) <= most else ""
+
+
+def _flag(form: Mapping[Any, Any], name: str) -> bool | None:
+    flag = form.get(name)
+    return flag if isinstance(flag, bool) else None
 
 
 def _texts(form: Mapping[Any, Any], name: str) -> list[str]:

@@ -27,6 +27,7 @@ def member_checks(facts: DoctorFacts) -> Iterator[Check]:
     for _, found in judged:
         yield from filter(None, found)
     yield from (check for node in nodes if (check := _mixed(node)))
+    yield from (check for node in nodes if (check := _partly_clear(node)))
     yield from (_whole(node) for node, found in judged if not any(found))
 
 
@@ -87,6 +88,22 @@ def _mixed(node: NodeFacts) -> Check | None:
         f"members of {node.path} are of different releases: {named}",
         "an upgrade was begun, and an older one that becomes active may not know what is new",
         "install the newest release at each, and restart them one at a time",
+        node.path,
+    )
+
+
+def _partly_clear(node: NodeFacts) -> Check | None:
+    """That some of its members keep in clear what others encrypt."""
+    said = {it["name"]: it.get("encrypted") for it in node.members}
+    clear = [name for name, is_encrypted in said.items() if is_encrypted is False]
+    if not clear or True not in said.values():
+        return None
+    return Check(
+        GROUP,
+        "warning",
+        f"the store of {some_of(clear, NAMED_MAX)} of {node.path} is in clear, others' are not",
+        "each keeps the same content: who gets one of those disks can read it",
+        "start those members anew with --store-key-file: a store is encrypted at the next start",
         node.path,
     )
 

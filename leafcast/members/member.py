@@ -36,6 +36,7 @@ from leafcast.node.kept_store import STORE_LOOK_SECONDS, keep_store
 from leafcast.node.member_forms import (
     APPLIED,
     CHILDREN,
+    ENCRYPTED,
     LISTENS,
     NONE,
     STORE_FULL,
@@ -239,6 +240,7 @@ class Member:
             APPLIED: self._applied(server),
             STORE_FULL: server.store_failed,
             VERSION: release,
+            ENCRYPTED: server.is_encrypted,
         }
 
     def _applied(self, server: EmbeddedServer) -> tuple[int, int]:

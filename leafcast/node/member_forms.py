@@ -18,6 +18,8 @@ VERSION = "version"
 """Of its release."""
 STORE_FULL = "storeFull"
 """What a member says of itself: its server cannot write, for want of room on the disk."""
+ENCRYPTED = "encrypted"
+"""Whether what its server stores is encrypted."""
 APPLIED = "applied"
 """Number and step of the last change of the members that a member carried out."""
 LISTENS = "listens"
@@ -35,13 +37,16 @@ def member_forms(
     servers: Iterable[MemberServer],
     change: UnderWay | None = None,
 ) -> list[Form]:
-    """`{name, role, seconds, server, lag, version, sameChildren, clock, change}` of each, by name.
+    """How each stands, by name.
+
+    `{name, role, seconds, server, lag, version, sameChildren, encrypted, clock, change}`.
 
     A member whose process does not answer is `silent`; `seconds` is for how long it is active, or
     has heard nothing of one that is; `sameChildren` is whether its server lets in whom the active
     one's does, by the same keys. A server is `stuck` that leads a stream that takes no writes.
-    `clock` is why its clock keeps it from being active. `change` says of a member that is lost, or
-    that comes in its place, how far that is.
+    `encrypted` is whether its store is, None if it does not say. `clock` is why its clock keeps it
+    from being active. `change` says of a member that is lost, or that comes in its place, how far
+    that is.
     """
     stuck = {
         str(server).rpartition(".")[2]
@@ -54,6 +59,7 @@ def member_forms(
     changing = {change.lost, change.came} if change is not None and change.said else set[str]()
     for name in sorted(facts.keys() | standing.keys() | changing):
         said, server = facts.get(name, {}), standing.get(name)
+        is_encrypted = said.get(ENCRYPTED)
         seconds = said.get("activeSeconds", said.get("silentSeconds", 0))
         forms.append(
             {
@@ -64,6 +70,7 @@ def member_forms(
                 "lag": server.lag if server is not None else 0,
                 "version": str(said.get(VERSION, "")),
                 "sameChildren": CHILDREN in said and said[CHILDREN] == active.get(CHILDREN),
+                "encrypted": is_encrypted if isinstance(is_encrypted, bool) else None,
                 "clock": str(said.get(CLOCK_TROUBLE, "")),
                 "change": change.said if change is not None and name in changing else "",
             }

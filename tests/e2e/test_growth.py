@@ -134,6 +134,8 @@ def test_a_centre_grows_to_three_and_back_and_all_that_was_acknowledged_stays(tr
         did(tree.centre, "node", "grow", "/")
         until(lambda: tree.roles() == ["active", "standby", "standby"], lambda: str(tree.roles()))
         applies.more()
+    nodes = tree.centre.json("tree", "--members")["nodes"]
+    assert [it["encrypted"] for it in nodes[0]["members"]] == [True] * 3
     tree.until_learnt()
     tree.kill_centre()
     other = Program(tree.folder / "m2")

@@ -65,6 +65,20 @@ def test_members_of_several_releases_are_named():
     assert "m2 is of 1.2.0, m3 is of 1.3.0" in check.said
 
 
+def test_a_store_in_clear_beside_encrypted_ones_is_told_of():
+    roles = {name: {**said, "encrypted": name != "m3"} for name, said in ROLES.items()}
+    check, fine = judged(roles, SERVERS)
+    assert (check.state, fine.state) == ("warning", "ok")
+    assert check.said == "the store of m3 of /emea is in clear, others' are not"
+    assert "--store-key-file" in check.remedy
+    for said in ({"encrypted": True}, {"encrypted": False}, {}):
+        roles = {name: {**it, **said} for name, it in ROLES.items()}
+        assert [it.state for it in judged(roles, SERVERS)] == ["ok"]
+    # One of a release before does not say.
+    roles = {**roles, "m1": {**ROLES["m1"], "encrypted": True}}
+    assert [it.state for it in judged(roles, SERVERS)] == ["ok"]
+
+
 def test_a_lost_member_whose_place_is_taken_is_a_warning_that_says_how_far_that_is():
     change = SimpleNamespace(lost="m2", came="m4", said="m4 comes in the place of m2: it waits")
     roles = {name: said for name, said in ROLES.items() if name != "m2"}

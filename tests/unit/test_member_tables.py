@@ -16,7 +16,7 @@ CLUSTER = {
         {"name": "lc_emea.m3", "current": False, "offline": True, "lag": 7},
     ],
 }
-LACKS = {"version": "", "sameChildren": False, "clock": "", "change": ""}
+LACKS = {"version": "", "sameChildren": False, "encrypted": None, "clock": "", "change": ""}
 FORMS = member_forms(
     {"m1": {"role": "active", "activeSeconds": 61.5}, "m2": {"role": "standby"}},
     servers_in(CLUSTER),

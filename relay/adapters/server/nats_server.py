@@ -262,6 +262,11 @@ class EmbeddedServer:
         return self._process is not None and self._process.store_failed
 
     @property
+    def is_encrypted(self) -> bool:
+        """Whether what it stores is."""
+        return self._store.key is not None
+
+    @property
     def wiped(self) -> bool:
         """Whether its store was removed while it ran: it goes on from open files for a while."""
         try:
