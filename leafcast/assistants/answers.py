@@ -11,6 +11,7 @@ from leafcast.ask.failures import CallFailed, NotRunning
 from leafcast.ask.object_readers import objects_at
 from leafcast.ask.resource_names import ResourceKind, ResourceKinds, UnknownKind
 from leafcast.ask.session import Session
+from leafcast.ask.trace import asked_trace
 from leafcast.ask.upsynced import CopiesWanted
 from leafcast.ask.why import asked_why
 from leafcast.assistants.bounds import bounded
@@ -64,6 +65,10 @@ class TreeAnswers:
     async def why(self, at: str, placement: str, resource: str, name: str, namespace: str) -> str:
         """Why a placement or an object is not at a destination as it is meant."""
         return await self._told(self._why(at, placement, resource, name, namespace))
+
+    async def trace(self, placement: str, at: str, generation: int) -> str:
+        """Where the time of a change of a placement went, on one way down the tree."""
+        return await self._told(self._trace(placement, at, generation))
 
     async def doctor(self) -> str:
         """What the doctor finds, the worst first."""
@@ -122,6 +127,11 @@ class TreeAnswers:
             kind = await _kind(session, resource)
             place = (namespace or DEFAULT_NAMESPACE) if kind.namespaced else ""
             return await asked_why(session, path, object=key_form(kind.key(place, name)))
+
+    async def _trace(self, placement: str, at: str, generation: int) -> Any:
+        path = str(NodePath.parse(at)) if at else ""
+        async with self._kept.session() as session:
+            return await asked_trace(session, placement, generation, path)
 
     async def _doctor(self) -> Any:
         ranks = ("failure", "warning", "ok")

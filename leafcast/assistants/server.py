@@ -68,6 +68,14 @@ def make_server(answers: TreeAnswers) -> MCPServer:
         """
         return await _told(answers.why(at, placement, resource, name, namespace))
 
+    async def trace(placement: str, at: str = "", generation: int = 0) -> str:
+        """Where the time of a change went, tier by tier, down the tree and back.
+
+        On the slowest way, or on the way to a node at the path `at`; of the newest change, or of a
+        generation. Times are in ms since 1970, on the clock of the centre.
+        """
+        return await _told(answers.trace(placement, at, generation))
+
     async def doctor() -> str:
         """What is wrong in the tree, why, and what to do: the worst first."""
         return await _told(answers.doctor())
@@ -76,7 +84,7 @@ def make_server(answers: TreeAnswers) -> MCPServer:
         """What the edge at a path has: one object by name, or those of a resource."""
         return await _told(answers.get(at, resource, name, namespace))
 
-    for each in (status, plan, diff, why, doctor, get):
+    for each in (status, plan, diff, why, trace, doctor, get):
         tool(each)
     return server
 

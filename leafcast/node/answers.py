@@ -10,6 +10,7 @@ from typing import Any
 
 from leafcast.node.copies_answer import CopyQuery, copies_answer
 from leafcast.node.member_forms import MEMBERS_ASKED
+from leafcast.node.trace_answer import trace_answer
 from relay.claims.edge_claim import REFUSED
 from relay.core.asks.answers import BadAskArguments, objects_answer
 from relay.core.node_answers import (
@@ -39,6 +40,7 @@ from schemas.records.asks import (
     REKEY,
     REPLACE,
     STATUS,
+    TRACE,
     UPSYNCED,
     AskFault,
 )
@@ -130,6 +132,7 @@ def answerers(asked: AnsweringNode) -> dict[str, Answerer]:
         REKEY: rekey,
         GET: partial(_get, asked),
         STATUS: status,
+        TRACE: partial(_trace, asked),
         NODE: node,
         ORPHANS: orphans,
         PROOF: partial(_proof, asked),
@@ -204,6 +207,11 @@ def figures_of(count: Count) -> dict[str, object]:
         "unreachable": summary.states.get("unreachable", 0),
         "complete": count.exact,
     }
+
+
+async def _trace(asked: AnsweringNode, record: AskRecord) -> object:
+    driver = asked.driver
+    return trace_answer(asked.node, driver.traces, record.arguments, driver.now_ms)
 
 
 async def _proof(asked: AnsweringNode, record: AskRecord) -> object:

@@ -16,6 +16,7 @@ from typing import Any
 
 from leafcast.ask.failures import CallFailed, NotRunning
 from leafcast.ask.session import Session
+from leafcast.ask.trace import asked_trace
 from leafcast.data_dir import DataDir
 from leafcast.doctor.asking import asked_facts
 from leafcast.doctor.findings import DoctorFacts, NodeFacts
@@ -26,6 +27,8 @@ from schemas.objects.yaml_documents import InvalidManifest, read_documents
 from schemas.values.groups import CONTROL_GROUP, DENATURED_GROUP, GROUP
 
 PART_SECONDS = 20.0
+TRACES_MAX = 20
+"""Of so many placements it is asked where their time went: each asks the nodes of a path."""
 FILES_MAX = 100
 SETTINGS = ("tree.json", "daemon.json", "spaces.json", "node.yaml", "ports.json", "nats.conf")
 """The files that say how nodes of this machine are set up; those that hold keys are never read."""
@@ -66,6 +69,7 @@ async def gather_from_tree(bundle: SupportBundle, session: Session) -> None:
     for name, gather in plain.items():
         if (form := await _told(bundle, name, gather)) is not None:
             bundle.add(name, form)
+    await _gather_traces(bundle, session)
     metrics = await _told(bundle, "metrics/centre.txt", lambda: call("metrics"))
     if metrics is not None:
         bundle.add_text("metrics/centre.txt", metrics["text"])
@@ -116,6 +120,21 @@ def gather_here(bundle: SupportBundle, place: DataDir) -> None:
             bundle.add_text(name, tail(file))
         except OSError as error:
             bundle.lacks(name, error.strerror or str(error))
+
+
+async def _gather_traces(bundle: SupportBundle, session: Session) -> None:
+    """Add where the time of the newest change of placements went, each on its slowest way."""
+    listed = await _told(bundle, "traces.json", lambda: session.call("status"))
+    names = [form["name"] for form in listed["placements"]] if listed is not None else []
+    traces = {}
+    for name in names[:TRACES_MAX]:
+        found = await _told(bundle, f"traces.json: {name}", partial(asked_trace, session, name))
+        if found is not None:
+            traces[name] = found
+    if names[TRACES_MAX:]:
+        bundle.lacks("traces.json", f"it has those of the first {TRACES_MAX} of {len(names)}")
+    if traces:
+        bundle.add("traces.json", traces)
 
 
 def versions() -> dict[str, Any]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from leafcast.daemon.verbs.tracing import traced_path
+from leafcast.explain.waterfall import waterfall
 from relay.shell.propagation_times import PropagationStage
 from relay.shell.trace_ring import TraceStage
 from schemas.values.identity import NodePath, random_id
@@ -93,6 +95,51 @@ async def test_each_change_is_measured_once_at_each_tier(tree):
         told = noted(path)
         assert list(told) == stages
         assert list(told.values()) == sorted(told.values())
+
+
+async def test_the_slowest_way_is_asked_for_and_a_node_that_began_anew_is_a_gap(tree):
+    await tree.apply(placement("shop", "shop"), config_map("a", "shop", text="first"))
+    await working(tree)
+    key = await tree.placement_key("shop")
+
+    async def way(**asked):
+        return await traced_path(tree.asks, tree.clock, key, **asked)
+
+    nodes, chosen = await way()
+    assert chosen == "last", nodes
+    assert len(nodes) == 3
+    assert nodes[-1].said.is_edge
+    # What lacks the change is slower than what was counted.
+    await tree.stop(SITE)
+    former = nodes[0].said.generation
+    await tree.apply(config_map("a", "shop", text="second"))
+    await tree.centre.until(lambda node: node.records[key].generation > former)
+    generation = tree.centre.node.records[key].generation
+    await tree.drivers[REGION].until(
+        lambda node: TraceStage.LAST_PASSED_ON in tree.drivers[REGION].traces.of(key, generation)
+    )
+    nodes, chosen = await way(names=SITE.names)
+    assert chosen == "named"
+    assert nodes[-1].fault is not None
+    form = waterfall(nodes, generation)[-1]
+    assert form["gap"].startswith("no span: ")
+    await tree.start(SITE, tree.group, attached=True)
+    await working(tree)
+    # What a node noted is in its memory; the record itself says when it was signed and written.
+    await tree.stop(SITE)
+    await tree.start(SITE, tree.group, attached=True)
+    await tree.drivers[SITE].until(lambda node: node.ready)
+    nodes, _ = await way(names=SITE.names)
+    at_centre, at_region, at_site = waterfall(nodes, generation)
+    assert at_site["gap"] == "no span: it began anew since"
+    assert [span["stage"] for span in at_region["spans"]][:3] == [
+        "received",
+        "content complete",
+        "first passed on",
+    ]
+    assert "signed" in [span["stage"] for span in at_centre["spans"]]
+    former_way, _ = await way(generation=former, names=SITE.names[:1])
+    assert [it.said.generation for it in former_way] == [former, former]
 
 
 async def test_what_was_changed_while_a_node_was_away_is_not_measured_there(tree):

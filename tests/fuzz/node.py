@@ -10,6 +10,7 @@ from controllers.core.status.generations import HubContent
 from controllers.core.status.status import singleton
 from controllers.core.translation.reading import read_issued
 from leafcast.node.answers import orphans_answer
+from leafcast.node.trace_answer import trace_answer
 from relay.core.asks.answers import BadAskArguments, objects_answer
 from relay.core.asks.routing import AnswerArrived, AskArrived, AskRouter, LastHeard
 from relay.core.config import NodeConfig
@@ -30,6 +31,7 @@ from relay.core.node import Node
 from relay.core.node_answers import proof_answer, status_answer
 from relay.core.reports.intake import ReportIntake
 from relay.objects.stored_object import StoredObject, with_status
+from relay.shell.trace_ring import TraceRing
 from schemas.content import manifest
 from schemas.content.blobs import Reference
 from schemas.records.records import Away, FirstSession, KeyGrant, KeysRecord, encode_payload
@@ -229,6 +231,8 @@ def arguments(data: bytes) -> None:
         status_answer(node, "/", said)
     with suppress(BadAskArguments):
         proof_answer(node, "/", said)
+    with suppress(BadAskArguments):
+        trace_answer(node, TraceRing(is_edge=False, began_ms=0), said, 0)
     with suppress(BadAskArguments):
         orphans_answer(node, said)
     with suppress(BadAskArguments):

@@ -35,6 +35,7 @@ from leafcast.cli.options.label_selectors import (
 )
 from leafcast.cli.resource_arguments import BadResourceArguments, read_arguments
 from leafcast.denatured_text import denatured_text
+from leafcast.explain.waterfall import NodeTrace, next_child, read_trace, waterfall
 from leafcast.node.answers import read_selector
 from leafcast.node.copies_answer import read_after
 from leafcast.show.durations import moment_seconds
@@ -212,6 +213,10 @@ def told(data: bytes) -> None:
         with suppress(BadAnswer):
             read(answer, "")
     with suppress(BadAnswer):
+        said = read_trace(answer)
+        assert all(form["path"] == "/" for form in waterfall([NodeTrace("/", said)], 1))
+        next_child(said)
+    with suppress(BadAnswer):
         copies, _, following = read_copies(answer, PATH, "")
         assert all(copy.path.parent == PATH for copy in copies)
         with suppress(BadAsk):
@@ -276,6 +281,21 @@ ANSWERS = (
         ],
         "relays": ["r"],
         "next": "s1/7",
+    },
+    {
+        "nowMs": 9,
+        "beganMs": 1,
+        "forgotten": 0,
+        "generation": 7,
+        "held": 7,
+        "isEdge": False,
+        "stages": {"received": 5, "content complete": 6, "a later one": 7},
+        "hops": [2, 3],
+        "generations": [7],
+        "late": ["s1"],
+        "lateCount": 1,
+        "lastChild": "",
+        "children": ["s1"],
     },
 )
 FORMS = (

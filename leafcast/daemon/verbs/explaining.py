@@ -95,7 +95,7 @@ class WhyVerbs:
         await until_seen(controllers)
         asked = await self._asked(controllers, NodePath.parse(path), object)
         if placement:
-            names, more = [_named(self._centre, placement)], 0
+            names, more = [named_placement(self._centre, placement)], 0
         else:
             names, more = self._candidates(controllers, asked)
         found = await self._explained(controllers, names, asked)
@@ -349,7 +349,8 @@ def _nobody(asked: _Asked) -> list[Explanation]:
     return [Explanation(CopyStage.NOT_SELECTED, said, remedy)]
 
 
-def _named(centre: Centre, placement: str) -> str:
+def named_placement(centre: Centre, placement: str) -> str:
+    """The placement that a person means; raises ApiError if there is none."""
     names = placement_names(centre)
     if (found := meant(placement, names)) in names:
         return found

@@ -31,6 +31,7 @@ from leafcast.daemon.verbs.planning import PlanVerbs
 from leafcast.daemon.verbs.rendering import register_rendering
 from leafcast.daemon.verbs.rollout_ends import register_rollout_ends
 from leafcast.daemon.verbs.selection import register_selection
+from leafcast.daemon.verbs.tracing import TraceVerbs
 from leafcast.daemon.verbs.waits import register_wait
 from leafcast.node.member_forms import MEMBERS_ASKED
 from relay.ports import Clock
@@ -175,6 +176,7 @@ def register_tree_verbs(
     """Answer the verbs about this tree; why backups fail others tell, "" if they do not."""
     verbs = TreeVerbs(centre, events, asks, clock, backup_trouble)
     api.serve(verbs, PlanVerbs(centre), WhyVerbs(centre, asks, clock))
+    api.serve(TraceVerbs(centre, asks, clock))
     register_wait(api, centre, clock)
     register_selection(api, centre, clock)
     register_rendering(api, centre)
