@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from leafcast.ask.decode import BadAnswer, NodeName
+from leafcast.show.durations import span_text
 from relay.shell.trace_ring import TRACES_MAX, TraceStage
 from schemas.records.answer_bounds import MOMENT_MAX_MS
 from schemas.records.asks import AskFault
@@ -183,14 +184,19 @@ def _lack(node: NodeTrace, depth: int, generation: int, began: int) -> tuple[str
     if not said.stages and said.began_ms < began:
         return "no span: it noted nothing of this change", ""
     if not said.stages:
-        return "no span: it began anew since", ""
+        return f"no span: {_began_anew(said)}", ""
     kind = "centre" if depth == 0 else "edge" if said.is_edge else "relay"
     missing, waits = _not_noted(said.stages, _EXPECTED[kind])
     if waits and said.held > generation:
         return f"generation {said.held} took its place before it was {waits}", ""
     if missing and said.began_ms > began:
-        return f"no span of {', '.join(missing)}: it began anew since", waits
+        return f"no span of {', '.join(missing)}: {_began_anew(said)}", waits
     return "", waits
+
+
+def _began_anew(said: TraceSaid) -> str:
+    """By its own clock."""
+    return f"it began anew {span_text(max(said.now_ms - said.began_ms, 0) / 1000)} ago"
 
 
 def _not_noted(noted: Iterable[str], expected: Sequence[TraceStage]) -> tuple[list[str], str]:

@@ -86,7 +86,7 @@ class NotedTrace:
 
     def __init__(self) -> None:
         self.stages: dict[TraceStage, int] = {}
-        # The child whose report was the last one before all was delivered.
+        # The child whose report was the last one before all was delivered, then before all worked.
         self.last_child = ""
 
 
@@ -124,7 +124,10 @@ class TraceRing:
         return MappingProxyType(noted.stages if noted is not None else {})
 
     def last_child(self, key: MailKey, generation: int) -> str:
-        """The child that was heard last before all was delivered below; "" if that is not known."""
+        """The child that was heard last before all worked below; "" if that is not known.
+
+        Until it works, before all was delivered.
+        """
         noted = self._noted.get((key, generation))
         return noted.last_child if noted is not None else ""
 
@@ -286,10 +289,11 @@ class TraceRing:
         reached = summary.awaited - summary.states.get("unreachable", 0)
         if reached <= 0 or summary.states.get("synced", 0) < reached:
             return
-        if delivered not in noted.stages:
+        is_working = summary.health.get("healthy", 0) >= reached
+        if delivered not in noted.stages or is_working:
             noted.last_child = self._heard.get(key, "")
-            self.note(key, count.generation, delivered, now.wall_ms)
-        if summary.health.get("healthy", 0) >= reached:
+        self.note(key, count.generation, delivered, now.wall_ms)
+        if is_working:
             self.note(key, count.generation, working, now.wall_ms)
 
 

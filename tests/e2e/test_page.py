@@ -87,7 +87,8 @@ async def _an_assistant_reads(tree):
     )
     async with Client(started) as client:
         tools = (await client.list_tools()).tools
-        assert {it.name for it in tools} == {"status", "plan", "diff", "why", "doctor", "get"}
+        named = {it.name for it in tools}
+        assert named == {"status", "plan", "diff", "why", "trace", "doctor", "get"}
         assert all(it.annotations.read_only_hint for it in tools)
 
         async def asked(tool, **arguments):

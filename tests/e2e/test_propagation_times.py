@@ -131,7 +131,7 @@ async def test_the_slowest_way_is_asked_for_and_a_node_that_began_anew_is_a_gap(
     await tree.drivers[SITE].until(lambda node: node.ready)
     nodes, _ = await way(names=SITE.names)
     at_centre, at_region, at_site = waterfall(nodes, generation)
-    assert at_site["gap"] == "no span: it began anew since"
+    assert at_site["gap"].startswith("no span: it began anew ")
     assert [span["stage"] for span in at_region["spans"]][:3] == [
         "received",
         "content complete",

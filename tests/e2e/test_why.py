@@ -1,6 +1,7 @@
 """`leafcast why` over real servers names the first stage that blocks, and the remedy."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -95,6 +96,15 @@ def test_what_arrives_and_what_is_meant_for_others(tree, apply, tmp_path):
         f"only/configmaps/settings at {HERE}, by edgeplacement/only",
         "  ✓ as it is meant: applied, and healthy",
     ]
+    # The way of the change that brought it is told by all nodes on it.
+    way = did(tree, "trace", "only", "--at", HERE).stdout
+    assert way.startswith(f"edgeplacement/only to {HERE} and back: ")
+    assert "no span" not in way
+    form = json.loads(did(tree, "trace", "only", "-o", "json").stdout)
+    assert [node["path"] for node in form["nodes"]] == ["/", str(Path(HERE).parent), HERE]
+    centre = [span["stage"] for span in form["nodes"][0]["spans"]]
+    assert {"judged", "acknowledged", "seen", "counted working"} <= {*centre}
+    assert "there is no node /away" in did(tree, "trace", "only", "--at", "/away", code=1).stderr
     said, remedy = until_explained(tree, "not-selected", "only", at=THERE)
     assert said == (
         'location.labels.id is "region-1-site-2" (region-1-site-2), '

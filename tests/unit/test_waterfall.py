@@ -77,7 +77,7 @@ GAPS = {
     "away": ({"fault": AskFault("Unreachable", "/r1/s1 is away", "")}, "/r1/s1 is away"),
     "older content": ({"said": said({}, held=6)}, "it has generation 6"),
     "nothing held": ({"said": said({}, held=0)}, "it has no generation of it"),
-    "began anew": ({"said": said({}, beganMs=BEGAN + 500)}, "it began anew since"),
+    "began anew": ({"said": said({}, beganMs=BEGAN + 500)}, "it began anew 4s ago"),
     "newer ones": ({"said": said({}, forgotten=3)}, "keeps 512 newer changes"),
     "nothing noted": ({"said": said({})}, "it noted nothing"),
 }
@@ -103,7 +103,7 @@ def test_what_has_not_come_yet_is_told_apart_from_what_is_lost():
     lost = NodeTrace("/r1/s1", said(rest, is_edge=True, beganMs=BEGAN + 65))
     form = waterfall([*way()[:2], lost], 7)[2]
     assert form["gap"] == (
-        "no span of received, content complete, planned, first applied: it began anew since"
+        "no span of received, content complete, planned, first applied: it began anew 4s ago"
     )
     assert not form["waits"]
     newer = NodeTrace("/r1/s1", said(half, is_edge=True, held=8))
@@ -143,5 +143,9 @@ def test_the_waterfall_fits_its_screen_and_bars_stand_where_things_were(width):
     last = next(line for line in lines if "counted working" in line)
     assert last.endswith("█")
     assert len(last) > width - 4
-    assert lines[-2:] == ["  no span: it has generation 6", "  not yet received"]
+    at = lines.index("/r1/s1   clock 4.00s ahead, corrected")
+    assert lines[at + 1 : at + 3] == ["  no span: it has generation 6", "  not yet received"]
+    # What was told back up comes last, as it was.
+    told = [line.split()[0] for line in lines[at + 3 :]]
+    assert told == ["/r1", "reported", "reported", "/", "counted", "counted"]
     assert took_text(90_000) == "90s"
