@@ -12,6 +12,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from functools import cache
 from typing import Any, TypeVar
 
 from relay.core.config import NodeConfig
@@ -197,9 +198,9 @@ class Driver:
             if effects:
                 await self._perform(still_meant(effects), group)
             inbox.handled()
-            now = self._clock.now()
-            self.times.look(batch, effects, node.view, now)
-            self.traces.look(batch, effects, node.view, now)
+            now, summary = self._clock.now(), cache(node.view.summary)
+            self.times.look(batch, effects, node.view, now, summary)
+            self.traces.look(batch, effects, node.view, now, summary)
             if self._publisher is not None:
                 for event in batch:
                     self._publisher.handled(event)

@@ -6,7 +6,7 @@ What was signed before the node was last in session waited for the node, and is 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
 from typing import Any, NamedTuple
 
@@ -16,7 +16,7 @@ from relay.core.instant import Instant
 from relay.core.records.accepted import AcceptedRecord, is_delta
 from relay.core.view import NodeView
 from relay.shell.distribution import Distribution
-from schemas.reports.reports import Count
+from schemas.reports.reports import Count, Summary
 from schemas.values.identity import MailKey
 from schemas.values.trace_ids import trace_id
 
@@ -64,9 +64,14 @@ class PropagationTimes:
         }
 
     def look(
-        self, events: Iterable[Event], effects: Sequence[Effect], view: NodeView, now: Instant
+        self,
+        events: Iterable[Event],
+        effects: Sequence[Effect],
+        view: NodeView,
+        now: Instant,
+        summary: Callable[[MailKey], Summary],
     ) -> None:
-        """Take what a batch of events led to, once that is done."""
+        """Take what a batch of events led to, once that is done; `summary` is the view's."""
         self._follow_session(view, now)
         touched: set[MailKey] = set()
         for event in events:
@@ -84,7 +89,7 @@ class PropagationTimes:
             elif isinstance(effect, SendReport) and self._is_edge:
                 touched.add(MailKey(effect.key[:_KEY_CHARACTERS]))
         if self._is_edge:
-            self._look_at_edge(touched, view, now)
+            self._look_at_edge(touched, view, now, summary)
         self._forget_gone(view)
 
     def counted(self, key: MailKey, count: Count, now: Instant) -> None:
@@ -144,12 +149,18 @@ class PropagationTimes:
                 for key in noted.keys() - view.records.keys():
                     del noted[key]
 
-    def _look_at_edge(self, touched: Iterable[MailKey], view: NodeView, now: Instant) -> None:
+    def _look_at_edge(
+        self,
+        touched: Iterable[MailKey],
+        view: NodeView,
+        now: Instant,
+        summary_of: Callable[[MailKey], Summary],
+    ) -> None:
         for key in touched:
             waiting = [(stage, it) for stage, its in self._open.items() if (it := its.get(key))]
             if not waiting:
                 continue
-            summary = view.summary(key) if key in view.records else None
+            summary = summary_of(key) if key in view.records else None
             for stage, change in waiting:
                 is_over = summary is None or not summary.destinations
                 is_so = summary is not None and bool(

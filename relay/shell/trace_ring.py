@@ -17,7 +17,7 @@ from relay.core.events import BlobArrived, Event, ObjectObserved, ReportArrived
 from relay.core.instant import Instant
 from relay.core.records.accepted import AcceptedRecord, is_delta
 from relay.core.view import NodeView
-from schemas.reports.reports import Count
+from schemas.reports.reports import Count, Summary
 from schemas.values.identity import MailKey
 
 TRACES_MAX = 512
@@ -65,6 +65,7 @@ class TraceStage(Enum):
     """The same, and that it works there."""
 
 
+_TOLD = (TraceStage.TOLD_DELIVERED, TraceStage.TOLD_WORKING)
 _MOVES = frozenset({TraceStage.LAST_PASSED_ON})
 
 
@@ -167,9 +168,14 @@ class TraceRing:
                 listener(span)
 
     def look(
-        self, events: Iterable[Event], effects: Sequence[Effect], view: NodeView, now: Instant
+        self,
+        events: Iterable[Event],
+        effects: Sequence[Effect],
+        view: NodeView,
+        now: Instant,
+        summary: Callable[[MailKey], Summary],
     ) -> None:
-        """Take what a batch of events led to, once that is done."""
+        """Take what a batch of events led to, once that is done; `summary` is the view's."""
         touched = self._take_events(events, view, now)
         for effect in effects:
             if isinstance(effect, StoreOwn) and effect.hops:
@@ -187,7 +193,7 @@ class TraceRing:
             self._planned(view, now)
         if self._is_edge:
             for key in touched | reported:
-                self._look_at_edge(key, view, now)
+                self._look_at_edge(key, view, now, summary)
         for key in reported:
             self._told(key, view, now)
 
@@ -215,6 +221,8 @@ class TraceRing:
 
     def _look_at_content(self, events: Iterable[Event], view: NodeView, now: Instant) -> None:
         """What a walk lacks is looked up as it began, and as something came."""
+        if not (self._open or self._new):
+            return
         came = any(isinstance(it, BlobArrived) for it in events)
         looked_at = self._open | self._new if came else self._new
         for change in _in_force(looked_at, view):
@@ -260,12 +268,18 @@ class TraceRing:
             for stage in (TraceStage.FIRST_PASSED_ON, TraceStage.LAST_PASSED_ON):
                 self.note(mail.key, mail.generation, stage, now.wall_ms)
 
-    def _look_at_edge(self, key: MailKey, view: NodeView, now: Instant) -> None:
+    def _look_at_edge(
+        self,
+        key: MailKey,
+        view: NodeView,
+        now: Instant,
+        summary_of: Callable[[MailKey], Summary],
+    ) -> None:
         record = view.records.get(key)
         noted = record and self._noted.get((key, record.generation))
         if record is None or not noted or TraceStage.HEALTHY in noted.stages:
             return
-        summary = view.summary(key)
+        summary = summary_of(key)
         if summary.states.get("synced"):
             self.note(key, record.generation, TraceStage.APPLIED, now.wall_ms)
             if summary.health.get("healthy"):
@@ -274,9 +288,15 @@ class TraceRing:
     def _told(self, key: MailKey, view: NodeView, now: Instant) -> None:
         record = view.records.get(key)
         noted = record and self._noted.get((key, record.generation))
-        if record is not None and noted and TraceStage.TOLD_WORKING not in noted.stages:
-            stages = (TraceStage.TOLD_DELIVERED, TraceStage.TOLD_WORKING)
-            self._take_count(key, view.count(key), stages, now)
+        if record is None or not noted or TraceStage.TOLD_WORKING in noted.stages:
+            return
+        if not self._is_edge:
+            self._take_count(key, view.count(key), _TOLD, now)
+            return
+        # It is alone, and was looked at a moment ago.
+        for stage, told in zip((TraceStage.APPLIED, TraceStage.HEALTHY), _TOLD, strict=True):
+            if stage in noted.stages:
+                self.note(key, record.generation, told, now.wall_ms)
 
     def _take_count(
         self, key: MailKey, count: Count, stages: tuple[TraceStage, TraceStage], now: Instant
