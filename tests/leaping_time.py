@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import selectors
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
+
+import pytest
 
 from relay.adapters.clock import SystemClock
 from relay.core.instant import Instant
@@ -77,3 +79,10 @@ class LoopClock(SystemClock):
             self._leapt = getattr(asyncio.get_running_loop(), "leapt", 0.0)
         now = super().now()
         return Instant(now.seconds + self._leapt, now.wall_ms + int(self._leapt * 1000))
+
+
+def loop_factories(item: pytest.Item) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
+    """Of a test that is marked `leaps` this loop; for `pytest_asyncio_loop_factories`."""
+    if item.get_closest_marker("leaps"):
+        return {"leaping": LeapingLoop}
+    return {"real": asyncio.new_event_loop}

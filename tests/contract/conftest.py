@@ -19,6 +19,9 @@ from tests.contract.spaces import (
     running_server,
 )
 from tests.doubles.memory_space import MemorySpace
+from tests.leaping_time import loop_factories
+
+pytest_asyncio_loop_factories = loop_factories
 
 NAMESPACES = ("shop", "other")
 WHOLE = ("memory", pytest.param("embedded", marks=pytest.mark.nats))

@@ -62,8 +62,9 @@ class HandClock:
         self.ahead = 0.0
 
     def now(self) -> Instant:
-        seconds = asyncio.get_running_loop().time() + self.ahead
-        return Instant(seconds, int((time.time() + self.ahead) * 1000))
+        loop = asyncio.get_running_loop()
+        wall = time.time() + getattr(loop, "leapt", 0.0) + self.ahead
+        return Instant(loop.time() + self.ahead, int(wall * 1000))
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)

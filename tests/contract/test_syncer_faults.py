@@ -16,6 +16,8 @@ from tests.awaiting import until_object
 from tests.contract.spaces import config_map, definition, deployment, namespace
 from tests.contract.syncing import TREE, Bench
 
+pytestmark = pytest.mark.leaps
+
 CONFIG = ObjectKey("", "configmaps", "shop", "settings")
 OTHER = ObjectKey("", "configmaps", "shop", "other")
 WEB = ObjectKey("apps", "deployments", "shop", "web")

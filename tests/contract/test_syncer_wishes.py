@@ -9,6 +9,8 @@ from schemas.objects.objects import ObjectKey
 from tests.contract.spaces import config_map
 from tests.contract.syncing import Bench
 
+pytestmark = pytest.mark.leaps
+
 CONFIG = ObjectKey("", "configmaps", "shop", "settings")
 OTHER = ObjectKey("", "configmaps", "shop", "other")
 
