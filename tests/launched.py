@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 import zipfile
 from base64 import urlsafe_b64encode
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from hashlib import sha256
 from pathlib import Path
 
@@ -51,24 +51,28 @@ http.server.ThreadingHTTPServer(("127.0.0.1", port), Ready).serve_forever()
 """
 
 
-def wheel(distribution: str, version: str, files: Mapping[str, str]) -> tuple[str, bytes]:
-    """A wheel's name and its bytes."""
+def wheel(distribution: str, version: str, files: Mapping[str, str | bytes]) -> tuple[str, bytes]:
+    """A wheel's name and its bytes; what is bytes in it is a program."""
     info = f"{distribution}-{version}.dist-info"
     inside = {
         **files,
         f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {distribution}\nVersion: {version}\n",
         f"{info}/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
     }
+    data = {name: it if isinstance(it, bytes) else it.encode() for name, it in inside.items()}
     record = "".join(
-        f"{name},sha256={urlsafe_b64encode(sha256(text.encode()).digest()).rstrip(b'=').decode()},"
-        f"{len(text.encode())}\n"
-        for name, text in inside.items()
+        f"{name},sha256={urlsafe_b64encode(sha256(it).digest()).rstrip(b'=').decode()},{len(it)}\n"
+        for name, it in data.items()
     )
-    inside[f"{info}/RECORD"] = f"{record}{info}/RECORD,,\n"
+    data[f"{info}/RECORD"] = f"{record}{info}/RECORD,,\n".encode()
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w") as opened:
-        for name, text in inside.items():
-            opened.writestr(name, text)
+        for name, it in data.items():
+            about = zipfile.ZipInfo(name)
+            about.external_attr = (
+                0o100755 if isinstance(inside.get(name), bytes) else 0o100644
+            ) << 16
+            opened.writestr(about, it)
     return f"{distribution}-{version}-py3-none-any.whl", out.getvalue()
 
 
@@ -97,11 +101,12 @@ class Arrived:
         keys=(KEY,),
         roots: PublisherRoots = ROOTS,
         platform: str = "",
+        wheels: Iterable[tuple[str, bytes]] = (),
         **more,
     ) -> WantedRelease:
         """A release that came; it is chosen by `choose`."""
         pieces = []
-        for name, data in (node_wheel(version, mode), SERVER_WHEEL):
+        for name, data in wheels or (node_wheel(version, mode), SERVER_WHEEL):
             pieces.append(Piece(name, digest_of(data), len(data)))
             (self.folder.folder / PIECES / pieces[-1].sha256).write_bytes(data)
         said = {"nats_server": "2.15.1", "wire_lowest": 2, "wire_highest": 2, **more}

@@ -24,6 +24,7 @@ from leafcast.space_settings import IN_CLUSTER, SIMULATED, SpaceSetting, edge_cl
 from relay.atomic_file import atomic_write
 from relay.ports import Dice
 from schemas.records.moves import FORMER_MAX
+from schemas.releases.release_folder import RELEASES
 from schemas.values.codec import from_json
 from schemas.values.identity import NodePath, TreeId, random_id
 
@@ -168,7 +169,9 @@ def node_in(place: DataDir, tree: TreeId) -> JoinedFolder | None:
     try:
         found = read_joined(place.folder)
     except FileNotFoundError:
-        if place.folder.is_dir() and any(it.name not in ASKING for it in place.folder.iterdir()):
+        # A launcher, and who pins a publisher, may be there before the node.
+        before = {*ASKING, RELEASES}
+        if place.folder.is_dir() and any(it.name not in before for it in place.folder.iterdir()):
             raise DataDirUnusable(place.folder, "it holds something else", remedy) from None
         return None
     if found.tree != tree:

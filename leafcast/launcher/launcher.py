@@ -97,6 +97,9 @@ class Launcher:
         except BlockingIOError as error:
             raise LauncherRuns(self._folder.folder) from error
         self._child_lock = hold_child_lock(self._folder.folder)
+        # Where it lies, the node knows that a launcher looks after it.
+        self._note = replace(self._note, since=self._note.since or _now())
+        self._folder.keep(self._note)
         manager().tell("READY=1")
         try:
             while True:
@@ -190,8 +193,7 @@ class Launcher:
                 self._note.state,
                 self._note.why,
             ):
-                moment = datetime.fromtimestamp(time_ns() // 10**9, UTC)
-                note = replace(note, since=moment.isoformat().replace("+00:00", "Z"))
+                note = replace(note, since=_now())
                 self._say(f"{note.running}: {note.state}{f': {note.why}' if note.why else ''}")
             else:
                 note = replace(note, since=self._note.since)
@@ -246,3 +248,8 @@ class Launcher:
 
     def _say(self, text: str) -> None:
         print(f"leafcast-launcher: {text}", file=self._log, flush=True)
+
+
+def _now() -> str:
+    """The time of day, for people."""
+    return datetime.fromtimestamp(time_ns() // 10**9, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -8,9 +8,12 @@ import pytest
 from click.testing import CliRunner
 
 from leafcast.cli.commands.release import release
+from leafcast.data_dir import DataDir
+from leafcast.join.folder import node_in
 from leafcast.publisher.pinning import pinned_publisher
 from schemas.releases.release_refused import ReleaseRefused
 from schemas.values.faults import Unusable
+from schemas.values.identity import TreeId
 
 MAKE = ("make", "0.3.0.json", "--wheels", "wheels", "--publisher", "root.json")
 KEYS = ("--key", "a.key.pub", "--key", "b.key.pub")
@@ -94,6 +97,8 @@ def test_a_machine_that_pinned_the_first_root_follows_the_next_and_no_other(run,
     assert run("pin", "root.json", "--data-dir", "node") == (
         "pinned: root 1; nothing below 0.0.0 is installed\n"
     )
+    # The node that comes to that folder takes it for a new one.
+    assert node_in(DataDir(tmp_path / "node"), TreeId("t")) is None
     run("root", "second.json", "--after", "root.json", "--lowest", "0.3.1")
     for name in "ab":
         run("sign", "second.json", "--key", f"{name}.key")

