@@ -23,6 +23,7 @@ from prometheus_client.samples import Exemplar
 
 from leafcast.metrics.reading import Metric, MetricKind, MetricReading
 from relay.shell.distribution import Distribution
+from schemas.values.trace_ids import w3c_trace_id
 
 
 def exposed(readings: Sequence[MetricReading], accept: str) -> tuple[str, bytes]:
@@ -83,5 +84,5 @@ def _buckets(values: Distribution) -> Iterator[tuple[str, int] | tuple[str, int,
         if last is None:
             yield bound, within
         else:
-            seen = Exemplar({"trace_id": last.trace}, last.seconds, last.at_ms / 1000)
-            yield bound, within, seen
+            trace = {"trace_id": w3c_trace_id(last.trace)}
+            yield bound, within, Exemplar(trace, last.seconds, last.at_ms / 1000)

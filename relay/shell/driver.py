@@ -12,7 +12,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from functools import cache
 from typing import Any, TypeVar
 
 from relay.core.config import NodeConfig
@@ -45,6 +44,7 @@ from relay.core.view import NodeView
 from relay.ports import Bus, BusBroken, Clock, first_of
 from relay.shell.centre_watch import CentreWatch
 from relay.shell.counters import Counters
+from relay.shell.edge_look import EdgeLook
 from relay.shell.evaluator import CelEvaluator
 from relay.shell.note_log import NoteLog
 from relay.shell.outbox import Outbox
@@ -86,6 +86,7 @@ class Driver:
         self.counters = Counters()
         self.times = PropagationTimes(is_centre=config.path.is_root, is_edge=config.attached)
         self.traces = TraceRing(is_edge=config.attached, began_ms=clock.now().wall_ms)
+        self._edge_look = EdgeLook() if config.attached else None
         self.started = asyncio.Event()
         self._bus = bus
         self._clock = clock
@@ -198,14 +199,20 @@ class Driver:
             if effects:
                 await self._perform(still_meant(effects), group)
             inbox.handled()
-            now, summary = self._clock.now(), cache(node.view.summary)
-            self.times.look(batch, effects, node.view, now, summary)
-            self.traces.look(batch, effects, node.view, now, summary)
+            self._note_times(batch, effects, node.view)
             if self._publisher is not None:
                 for event in batch:
                     self._publisher.handled(event)
             progress, self._progress = self._progress, asyncio.Event()
             progress.set()
+
+    def _note_times(
+        self, batch: Sequence[Event], effects: Sequence[Effect], view: NodeView
+    ) -> None:
+        now, look = self._clock.now(), self._edge_look
+        touched = look.after(batch, effects, view) if look is not None else None
+        self.times.look(batch, effects, view, now, touched)
+        self.traces.look(batch, effects, view, now, touched)
 
     async def _next_batch(self, node: Node) -> deque[Event]:
         due = node.deadline()

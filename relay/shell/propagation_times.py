@@ -6,23 +6,22 @@ What was signed before the node was last in session waited for the node, and is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from enum import Enum
 from typing import Any, NamedTuple
 
-from relay.core.effects import Effect, SendReport, StoreOwn, WriteMail
-from relay.core.events import Event, ObjectObserved, RecordIssued
+from relay.core.effects import Effect, StoreOwn, WriteMail
+from relay.core.events import Event, RecordIssued
 from relay.core.instant import Instant
 from relay.core.records.accepted import AcceptedRecord, is_delta
 from relay.core.view import NodeView
 from relay.shell.distribution import Distribution
-from schemas.reports.reports import Count, Summary
+from relay.shell.edge_look import Touched
+from schemas.reports.reports import Count
 from schemas.values.identity import MailKey
-from schemas.values.trace_ids import trace_id
 
 BOUNDS = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 900, 3600, 21600, 86400)
 """In seconds."""
-_KEY_CHARACTERS = 32
 
 
 class PropagationStage(Enum):
@@ -45,7 +44,6 @@ class PropagationStage(Enum):
 class _Change(NamedTuple):
     generation: int
     signed_ms: int
-    # As W3C writes it.
     trace: str
 
 
@@ -69,27 +67,20 @@ class PropagationTimes:
         effects: Sequence[Effect],
         view: NodeView,
         now: Instant,
-        summary: Callable[[MailKey], Summary],
+        touched: Touched | None = None,
     ) -> None:
-        """Take what a batch of events led to, once that is done; `summary` is the view's."""
+        """Take what a batch led to, once that is done; at an edge with what that touched."""
         self._follow_session(view, now)
-        touched: set[MailKey] = set()
         for event in events:
             if isinstance(event, RecordIssued):
                 self._begin(view.records.get(event.signed.slot))
-            elif isinstance(event, ObjectObserved) and self._is_edge:
-                wanted = view.wanted.get(event.key)
-                touched.update(map(MailKey, wanted.placements if wanted is not None else ()))
         for effect in effects:
             if isinstance(effect, StoreOwn) and effect.hops:
-                touched.add(MailKey(effect.key))
                 self._received(view.records.get(MailKey(effect.key)), now)
             elif isinstance(effect, WriteMail) and effect.has_body and effect.hops:
                 self._written(effect, view, now)
-            elif isinstance(effect, SendReport) and self._is_edge:
-                touched.add(MailKey(effect.key[:_KEY_CHARACTERS]))
-        if self._is_edge:
-            self._look_at_edge(touched, view, now, summary)
+        if touched is not None:
+            self._look_at_edge(touched, view, now)
         self._forget_gone(view)
 
     def counted(self, key: MailKey, count: Count, now: Instant) -> None:
@@ -118,7 +109,7 @@ class PropagationTimes:
         """A change of a placement is known here: wait for what is to come of it."""
         if not is_delta(record) or not record.hops:
             return
-        change = _change(record.key, record.generation, record.hops[0])
+        change = _Change(record.generation, record.hops[0], record.trace)
         for waiting in self._open.values():
             waiting.pop(record.key, None)
             if self._is_measured(change.signed_ms):
@@ -129,7 +120,7 @@ class PropagationTimes:
             return
         self._begin(record)
         if self._is_measured(record.hops[0]):
-            change = _change(record.key, record.generation, record.hops[0])
+            change = _Change(record.generation, record.hops[0], record.trace)
             self._observe(PropagationStage.RECEIVED, change, now)
 
     def _written(self, mail: WriteMail, view: NodeView, now: Instant) -> None:
@@ -138,7 +129,7 @@ class PropagationTimes:
         if is_news and is_delta(view.records.get(mail.key)):
             self._passed_on[mail.key] = mail.generation
             if self._is_measured(mail.hops[0]):
-                change = _change(mail.key, mail.generation, mail.hops[0])
+                change = _Change(mail.generation, mail.hops[0], mail.trace)
                 self._observe(PropagationStage.PASSED_ON, change, now)
 
     def _forget_gone(self, view: NodeView) -> None:
@@ -149,18 +140,12 @@ class PropagationTimes:
                 for key in noted.keys() - view.records.keys():
                     del noted[key]
 
-    def _look_at_edge(
-        self,
-        touched: Iterable[MailKey],
-        view: NodeView,
-        now: Instant,
-        summary_of: Callable[[MailKey], Summary],
-    ) -> None:
-        for key in touched:
+    def _look_at_edge(self, touched: Touched, view: NodeView, now: Instant) -> None:
+        for key in touched.keys:
             waiting = [(stage, it) for stage, its in self._open.items() if (it := its.get(key))]
             if not waiting:
                 continue
-            summary = summary_of(key) if key in view.records else None
+            summary = touched.summary(key) if key in view.records else None
             for stage, change in waiting:
                 is_over = summary is None or not summary.destinations
                 is_so = summary is not None and bool(
@@ -179,10 +164,6 @@ class PropagationTimes:
         # Clocks that differ make nothing arrive before it was signed.
         seconds = max(now.wall_ms - change.signed_ms, 0) / 1000
         self.by_stage[stage].observe(seconds, change.trace, now.wall_ms)
-
-
-def _change(key: MailKey, generation: int, signed_ms: int) -> _Change:
-    return _Change(generation, signed_ms, trace_id(key, generation).hex())
 
 
 _AWAITED = frozenset(

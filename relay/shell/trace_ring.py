@@ -17,7 +17,8 @@ from relay.core.events import BlobArrived, Event, ObjectObserved, ReportArrived
 from relay.core.instant import Instant
 from relay.core.records.accepted import AcceptedRecord, is_delta
 from relay.core.view import NodeView
-from schemas.reports.reports import Count, Summary
+from relay.shell.edge_look import Touched
+from schemas.reports.reports import Count
 from schemas.values.identity import MailKey
 
 TRACES_MAX = 512
@@ -160,7 +161,7 @@ class TraceRing:
             if stage in _MOVES:
                 stages[stage] = at_ms
             return
-        earlier = [at for at in stages.values() if at <= at_ms]
+        earlier = [at for at in stages.values() if at <= at_ms] if self._listeners else ()
         stages[stage] = at_ms
         if self._listeners:
             span = TraceSpan(key, generation, stage, max(earlier, default=at_ms), at_ms)
@@ -173,13 +174,12 @@ class TraceRing:
         effects: Sequence[Effect],
         view: NodeView,
         now: Instant,
-        summary: Callable[[MailKey], Summary],
+        touched: Touched | None = None,
     ) -> None:
-        """Take what a batch of events led to, once that is done; `summary` is the view's."""
-        touched = self._take_events(events, view, now)
+        """Take what a batch led to, once that is done; at an edge with what that touched."""
+        self._take_events(events, view, now)
         for effect in effects:
             if isinstance(effect, StoreOwn) and effect.hops:
-                touched.add(MailKey(effect.key))
                 self._received(view.records.get(MailKey(effect.key)), now)
         # What is passed on has its content here.
         self._look_at_content(events, view, now)
@@ -191,9 +191,8 @@ class TraceRing:
                 reported.add(MailKey(effect.key[:_KEY_CHARACTERS]))
         if self._unplanned and any(isinstance(it, WantsChanged) for it in effects):
             self._planned(view, now)
-        if self._is_edge:
-            for key in touched | reported:
-                self._look_at_edge(key, view, now, summary)
+        if touched is not None:
+            self._look_at_edge(touched, view, now)
         for key in reported:
             self._told(key, view, now)
 
@@ -202,15 +201,12 @@ class TraceRing:
         stages = (TraceStage.DELIVERED, TraceStage.WORKING)
         self._take_count(key, count, stages, now)
 
-    def _take_events(self, events: Iterable[Event], view: NodeView, now: Instant) -> set[MailKey]:
-        """The placements of which an object was looked at."""
-        touched: set[MailKey] = set()
+    def _take_events(self, events: Iterable[Event], view: NodeView, now: Instant) -> None:
         for event in events:
             if isinstance(event, ReportArrived):
                 self._hear(MailKey(event.key[:_KEY_CHARACTERS]), event.child)
-            elif isinstance(event, ObjectObserved) and self._is_edge:
-                touched.update(self._observed(event, view, now))
-        return touched
+            elif isinstance(event, ObjectObserved):
+                self._observed(event, view, now)
 
     def _received(self, record: AcceptedRecord | None, now: Instant) -> None:
         if is_delta(record) and record.hops and record.full:
@@ -246,16 +242,15 @@ class TraceRing:
                 del self._unplanned[change]
                 self.note(*change, TraceStage.PLANNED, now.wall_ms)
 
-    def _observed(self, event: ObjectObserved, view: NodeView, now: Instant) -> list[MailKey]:
+    def _observed(self, event: ObjectObserved, view: NodeView, now: Instant) -> None:
         wanted = view.wanted.get(event.key)
-        keys = list(map(MailKey, wanted.placements)) if wanted is not None else []
-        if wanted is not None and event.present and event.address == wanted.address:
-            for key in keys:
-                record = view.records.get(key)
-                noted = record and self._noted.get((key, record.generation))
-                if record is not None and noted and TraceStage.PLANNED in noted.stages:
-                    self.note(key, record.generation, TraceStage.FIRST_APPLIED, now.wall_ms)
-        return keys
+        if wanted is None or not event.present or event.address != wanted.address:
+            return
+        for key in map(MailKey, wanted.placements):
+            record = view.records.get(key)
+            noted = record and self._noted.get((key, record.generation))
+            if record is not None and noted and TraceStage.PLANNED in noted.stages:
+                self.note(key, record.generation, TraceStage.FIRST_APPLIED, now.wall_ms)
 
     def _hear(self, key: MailKey, child: str) -> None:
         self._heard.pop(key, None)
@@ -268,22 +263,17 @@ class TraceRing:
             for stage in (TraceStage.FIRST_PASSED_ON, TraceStage.LAST_PASSED_ON):
                 self.note(mail.key, mail.generation, stage, now.wall_ms)
 
-    def _look_at_edge(
-        self,
-        key: MailKey,
-        view: NodeView,
-        now: Instant,
-        summary_of: Callable[[MailKey], Summary],
-    ) -> None:
-        record = view.records.get(key)
-        noted = record and self._noted.get((key, record.generation))
-        if record is None or not noted or TraceStage.HEALTHY in noted.stages:
-            return
-        summary = summary_of(key)
-        if summary.states.get("synced"):
-            self.note(key, record.generation, TraceStage.APPLIED, now.wall_ms)
-            if summary.health.get("healthy"):
-                self.note(key, record.generation, TraceStage.HEALTHY, now.wall_ms)
+    def _look_at_edge(self, touched: Touched, view: NodeView, now: Instant) -> None:
+        for key in touched.keys:
+            record = view.records.get(key)
+            noted = record and self._noted.get((key, record.generation))
+            if record is None or not noted or TraceStage.HEALTHY in noted.stages:
+                continue
+            summary = touched.summary(key)
+            if summary.states.get("synced"):
+                self.note(key, record.generation, TraceStage.APPLIED, now.wall_ms)
+                if summary.health.get("healthy"):
+                    self.note(key, record.generation, TraceStage.HEALTHY, now.wall_ms)
 
     def _told(self, key: MailKey, view: NodeView, now: Instant) -> None:
         record = view.records.get(key)

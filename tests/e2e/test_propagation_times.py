@@ -8,8 +8,8 @@ from leafcast.daemon.verbs.tracing import traced_path
 from leafcast.explain.waterfall import waterfall
 from relay.shell.propagation_times import PropagationStage
 from relay.shell.trace_ring import TraceStage
-from schemas.values.identity import NodePath, random_id
-from schemas.values.trace_ids import trace_id
+from schemas.values.identity import NodePath
+from schemas.values.trace_ids import trace_id, w3c_trace_id
 from tests.memory_tree import config_map, memory_tree, placement
 
 PATHS = ["/r1", "/r2", "/r1/s1", "/r1/s2", "/r2/s1"]
@@ -75,9 +75,8 @@ async def test_each_change_is_measured_once_at_each_tier(tree):
     last = [
         it for it in tree.drivers[SITE].times.by_stage[PropagationStage.APPLIED].exemplars if it
     ]
-    trace = trace_id(record.key, record.generation)
-    assert trace.hex() in {it.trace for it in last}
-    assert random_id(trace) == record.trace
+    assert record.trace in {it.trace for it in last}
+    assert w3c_trace_id(record.trace) == trace_id(record.key, record.generation).hex()
 
     def noted(path):
         return dict(tree.drivers[path].traces.of(record.key, record.generation))
