@@ -43,6 +43,8 @@ class PlannedBatch:
 
     writes: Sequence[PlannedWrite]
     batch: JudgedBatch
+    # Whether a trace of who asked is linked: a centre of an older release links none.
+    is_traced: bool
 
     async def written(
         self, confirmed: Mapping[str, int]
@@ -77,12 +79,13 @@ async def judged(
         raise BadManifests([*unread, *map(str, faults)])
     async with aclosing(JudgedBatch(session, answer["batch"])) as batch:
         forms = unpack(answer["page"])
-        page = 1
+        page, is_traced = 1, answer.get("traced") is True
         while answer["more"]:
             answer = await session.call(READ, batch=batch.name, page=page)
             forms += unpack(answer["page"])
             page += 1
-        yield PlannedBatch([convert(PlannedWrite, form, "a write") for form in forms], batch)
+        writes = [convert(PlannedWrite, form, "a write") for form in forms]
+        yield PlannedBatch(writes, batch, is_traced)
 
 
 def _unsayable(loaded: Sequence[LoadedObject]) -> list[BatchFault]:

@@ -26,6 +26,7 @@ from relay.space_port import Object
 from relay.waiting import some_at_once, work_group
 from schemas.objects.objects import ObjectKey
 from schemas.values.identity import random_id
+from schemas.values.traceparent import TraceContext
 
 BATCHES_MAX = 32
 """Each may be written at the same time: the daemon answers twice as many questions at once."""
@@ -59,8 +60,10 @@ class Batch:
     goes_on: bool = False
     at_once: int = 1
     pages: Sequence[str] = ()
-    # What it writes, if that may be traced, and when it was judged (ms since 1970).
+    # What it writes, if that may be traced, in which span of its caller's, and when it was judged
+    # (ms since 1970).
     keys: Sequence[ObjectKey] = ()
+    caller: TraceContext | None = None
     judged_ms: int = field(init=False, default=0)
     applied: AppliedBatch | None = field(init=False, default=None)
     done: int = field(init=False, default=0)
@@ -161,7 +164,7 @@ class Batches:
             pausing = self._pausing()
             pausing.pause(name)
             if batch.keys and batch.applied is None:
-                batch.applied = pausing.watch.writing(batch.keys, batch.judged_ms)
+                batch.applied = pausing.watch.writing(batch.keys, batch.judged_ms, batch.caller)
 
     async def _keep_held(self, name: str, batch: Batch) -> None:
         """Say so again as long as it is written: a single object may take longer."""

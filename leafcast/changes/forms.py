@@ -23,6 +23,7 @@ from schemas.objects.selectors import LabelSelector
 from schemas.values import names
 from schemas.values.codec import JSON_VALUES_MAX, from_json, has_too_many_values
 from schemas.values.refusals import CodecError, RecordRefused
+from schemas.values.traceparent import TraceContext, read_traceparent
 from schemas.values.wire import convert, to_builtins
 
 APPLY, DELETE, LABEL, RESTORE = "apply-judge", "delete-judge", "label-judge", "restore-judge"
@@ -70,13 +71,26 @@ class Placing:
 
 @dataclass(frozen=True, slots=True)
 class ApplyBatch:
-    """What `apply` asks for; with `unread` there are objects beside that could not be read."""
+    """What `apply` asks for; with `unread` there are objects beside that could not be read.
+
+    `traceparent` is the span in which it is asked for, in W3C's form; "" for none.
+    """
 
     loaded: Sequence[LoadedObject]
     namespace: str | None = None
     unread: bool = False
     placing: Placing | None = None
     create_namespaces: bool = False
+    traceparent: str = ""
+
+    def __post_init__(self) -> None:
+        if self.traceparent:
+            read_traceparent(self.traceparent)
+
+    @property
+    def caller(self) -> TraceContext | None:
+        """That span."""
+        return read_traceparent(self.traceparent) if self.traceparent else None
 
 
 def pack(value: Any) -> str:

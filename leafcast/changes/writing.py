@@ -16,6 +16,7 @@ from relay.objects.serving import Serving
 from relay.ports import Clock
 from relay.space_errors import NOT_FOUND, SpaceError
 from relay.space_port import Object
+from schemas.values.traceparent import TraceContext
 from schemas.values.wire import to_builtins
 
 AT_ONCE = 8
@@ -26,15 +27,23 @@ PAGE_BYTES = 2_000_000
 """So much a page of judged objects holds, or a single larger one."""
 
 
-def batch_of(spaces: SpacePair, writes: Sequence[PlannedWrite], clock: Clock) -> Batch:
-    """The batch that makes these wishes true; its pages tell of each write, as forms."""
+def batch_of(
+    spaces: SpacePair,
+    writes: Sequence[PlannedWrite],
+    clock: Clock,
+    caller: TraceContext | None = None,
+) -> Batch:
+    """The batch that makes these wishes true; its pages tell of each write, as forms.
+
+    With `caller` it is asked for in that span.
+    """
     serving = Serving().extended_by(write.wish.object for write in writes)
     steps = (
         (order(write.wish), partial(make, spaces, write.wish, serving, clock)) for write in writes
     )
     pages, size = _pages(writes)
     rounds, keys = in_rounds(steps, AT_ONCE), [write.wish.key for write in writes]
-    return Batch(rounds, size, goes_on=True, at_once=AT_ONCE, pages=pages, keys=keys)
+    return Batch(rounds, size, goes_on=True, at_once=AT_ONCE, pages=pages, keys=keys, caller=caller)
 
 
 async def make(spaces: SpacePair, wish: Wish, brought: Serving, clock: Clock) -> Object:

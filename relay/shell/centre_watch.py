@@ -16,6 +16,7 @@ from relay.shell.trace_ring import TRACES_MAX, TraceRing, TraceStage
 from schemas.objects.objects import ObjectKey
 from schemas.reports.reports import Count
 from schemas.values.identity import MailKey
+from schemas.values.traceparent import TraceContext
 
 OBJECTS_MAX = 4096
 """Of so many objects that were applied last it is known by which batch."""
@@ -24,10 +25,11 @@ OBJECTS_MAX = 4096
 class AppliedBatch:
     """What an apply writes at once: one judgement, and one answer to who asked for it."""
 
-    __slots__ = ("acknowledged_ms", "changes", "judged_ms")
+    __slots__ = ("acknowledged_ms", "caller", "changes", "judged_ms")
 
-    def __init__(self, judged_ms: int) -> None:
-        self.judged_ms = judged_ms
+    def __init__(self, judged_ms: int, caller: TraceContext | None = None) -> None:
+        """With `caller` whoever asked for it did so in that span."""
+        self.judged_ms, self.caller = judged_ms, caller
         self.acknowledged_ms: int | None = None
         # Those that came of it and still wait to hear that it was acknowledged.
         self.changes: dict[tuple[MailKey, int], None] = {}
@@ -50,9 +52,11 @@ class CentreWatch:
         self._seen: OrderedDict[MailKey, _Seen] = OrderedDict()
         self._begun: dict[MailKey, _Seen] = {}
 
-    def writing(self, keys: Iterable[ObjectKey], judged_ms: int) -> AppliedBatch:
+    def writing(
+        self, keys: Iterable[ObjectKey], judged_ms: int, caller: TraceContext | None = None
+    ) -> AppliedBatch:
         """The batch of an apply that is written from now on."""
-        batch = AppliedBatch(judged_ms)
+        batch = AppliedBatch(judged_ms, caller)
         for key in keys:
             self._applied.pop(key, None)
             self._applied[key] = batch
@@ -69,7 +73,8 @@ class CentreWatch:
 
     def seen(self, placements: Iterable[MailKey], changed: ObjectKey) -> None:
         """The translator was told of an object's change, which is one of these placements."""
-        now_ms, batch = self._clock.now().wall_ms, self._applied.get(changed)
+        # What changes it later is not of that apply.
+        now_ms, batch = self._clock.now().wall_ms, self._applied.pop(changed, None)
         for key in placements:
             if key not in self._seen:
                 self._seen[key] = _Seen(now_ms, batch)
@@ -96,6 +101,8 @@ class CentreWatch:
         key, generation = signed.slot, signed.record.generation
         seen = self._begun.pop(key, None)
         batch = seen.batch if seen is not None else None
+        caller = batch.caller if batch is not None else None
+        self.traces.begin(key, generation, signed.record.source, caller)
         # In the order in which it was, as each span begins where another ended.
         if batch is not None:
             self.traces.note(key, generation, TraceStage.JUDGED, batch.judged_ms)

@@ -18,8 +18,10 @@ from relay.core.instant import Instant
 from relay.core.records.accepted import AcceptedRecord, is_delta
 from relay.core.view import NodeView
 from relay.shell.edge_look import Touched
+from schemas.records.records import Source
 from schemas.reports.reports import Count
 from schemas.values.identity import MailKey
+from schemas.values.traceparent import TraceContext
 
 TRACES_MAX = 512
 """Of so many changes a node keeps what it noted: about half a MiB, as each stage is noted once."""
@@ -84,9 +86,12 @@ class TraceSpan(NamedTuple):
 class NotedTrace:
     """What is noted of one change."""
 
-    __slots__ = ("last_child", "stages")
+    __slots__ = ("caller", "last_child", "source", "stages")
 
     def __init__(self) -> None:
+        # At the centre what was signed, and the span of whoever asked for it if they named one.
+        self.source: Source | None = None
+        self.caller: TraceContext | None = None
         self.stages: dict[TraceStage, int] = {}
         # The child whose report was the last one before all was delivered, then before all worked.
         self.last_child = ""
@@ -133,6 +138,23 @@ class TraceRing:
         noted = self._noted.get((key, generation))
         return noted.last_child if noted is not None else ""
 
+    def caller(self, key: MailKey, generation: int) -> TraceContext | None:
+        """The span of whoever asked for a change; None if they named none."""
+        noted = self._noted.get((key, generation))
+        return noted.caller if noted is not None else None
+
+    def source(self, key: MailKey, generation: int) -> Source | None:
+        """The clear key of a change, at the centre."""
+        noted = self._noted.get((key, generation))
+        return noted.source if noted is not None else None
+
+    def begin(
+        self, key: MailKey, generation: int, source: Source, caller: TraceContext | None
+    ) -> None:
+        """Take who asked for a change, of which all stages are noted next."""
+        noted = self._begun(key, generation)
+        noted.source, noted.caller = source, caller
+
     def generations(self, key: MailKey) -> Iterator[int]:
         """Those of a placement of which something is noted, in no order."""
         return (generation for held, generation in self._noted if held == key)
@@ -148,15 +170,7 @@ class TraceRing:
 
     def note(self, key: MailKey, generation: int, stage: TraceStage, at_ms: int) -> None:
         """The first moment stays, but of LAST_PASSED_ON the last one."""
-        noted = self._noted.get((key, generation))
-        if noted is None:
-            noted = self._noted[key, generation] = NotedTrace()
-            if len(self._noted) > TRACES_MAX:
-                gone, _ = self._noted.popitem(last=False)
-                self._open.pop(gone, None)
-                self._unplanned.pop(gone, None)
-                self.forgotten += 1
-        stages = noted.stages
+        stages = self._begun(key, generation).stages
         if stage in stages:
             if stage in _MOVES:
                 stages[stage] = at_ms
@@ -167,6 +181,17 @@ class TraceRing:
             span = TraceSpan(key, generation, stage, max(earlier, default=at_ms), at_ms)
             for listener in self._listeners:
                 listener(span)
+
+    def _begun(self, key: MailKey, generation: int) -> NotedTrace:
+        noted = self._noted.get((key, generation))
+        if noted is None:
+            noted = self._noted[key, generation] = NotedTrace()
+            if len(self._noted) > TRACES_MAX:
+                gone, _ = self._noted.popitem(last=False)
+                self._open.pop(gone, None)
+                self._unplanned.pop(gone, None)
+                self.forgotten += 1
+        return noted
 
     def look(
         self,

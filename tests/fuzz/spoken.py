@@ -56,6 +56,7 @@ from schemas.values.durations import BadDuration, read_duration
 from schemas.values.faults import Faulty, InvalidObject
 from schemas.values.identity import NodePath
 from schemas.values.refusals import BadSelector, CodecError, RecordRefused
+from schemas.values.traceparent import EXAMPLE, read_traceparent
 from schemas.values.wire import encode
 from tests.fuzz.inputs import text_of
 from tests.fuzz.target import Form, Target
@@ -329,6 +330,8 @@ def batch(data: bytes) -> None:
         with suppress(BadBatch, TooLargeBatch):
             asked = read_apply(text)
             assert read_apply(apply_text(asked)) == asked
+            if asked.caller is not None:
+                assert read_traceparent(str(asked.caller)) == asked.caller
 
 
 def object_key(data: bytes) -> None:
@@ -351,6 +354,7 @@ BATCH = {
     "unread": False,
     "placing": {"name": "a", "where": [["a", "In", ["b"]]], "prune_all": False},
     "create_namespaces": True,
+    "traceparent": EXAMPLE,
 }
 
 TARGETS = {

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 from relay.adapters.clock import SystemClock
 from relay.shell.trace_ring import TRACES_MAX, TraceRing, TraceSpan, TraceStage
 from schemas.objects.objects import ObjectKey
 from schemas.values.identity import mail_key
 from schemas.values.trace_ids import trace_id
-from tests.doubles.watches import centre_watch
+from tests.doubles.watches import centre_watch, issued_of
 
 KEY = mail_key("", "", "", "shop")
 OTHER = mail_key("", "", "", "cart")
 CONFIG = ObjectKey("", "configmaps", "shop", "a")
-
-
-def issued_of(key, generation):
-    envelope, record = SimpleNamespace(kind="delta"), SimpleNamespace(generation=generation)
-    signed = SimpleNamespace(envelope=envelope, body=b"", slot=key, record=record)
-    return SimpleNamespace(signed=signed, hops=(7,))
+SECRET = ObjectKey("", "secrets", "shop", "a")
 
 
 def ring():
@@ -68,11 +61,11 @@ def test_a_listener_hears_each_stage_once_with_where_it_began():
 
 def test_what_the_translator_saw_and_signed_nothing_of_is_not_of_a_later_change():
     watch = centre_watch(SystemClock())
-    batch = watch.writing([CONFIG], 5)
+    batch = watch.writing([CONFIG, SECRET], 5)
     watch.seen([KEY, OTHER], CONFIG)
     watch.begun([KEY, OTHER])
     # One that comes while the translator is at work is of what it signs next.
-    watch.seen([OTHER], CONFIG)
+    watch.seen([OTHER], SECRET)
     watch.settled([KEY, OTHER])
     watch.acknowledged(batch)
     assert not list(watch.traces.generations(KEY))

@@ -31,6 +31,7 @@ from leafcast.cli.options.objects import (
     refuse,
 )
 from leafcast.cli.options.placing import placing_options
+from leafcast.cli.options.traceparent import traceparent_option
 from leafcast.cli.session_calls import in_session
 from leafcast.manifest_sources import BadManifests
 from leafcast.show.object_output import document
@@ -42,6 +43,7 @@ DryRunMode = Literal["none", "client", "server"]
 OutputForm = Literal["yaml", "json", "name"]
 _NOTHING = "nothing was applied; correct this, and apply again"
 _NOT_MEANT = "nothing was applied"
+_NOT_LINKED = "Warning: the centre is of an older release, and links no --traceparent"
 _DRY: dict[DryRunMode, str] = {"none": "", "client": " (dry run)", "server": " (server dry run)"}
 
 
@@ -54,6 +56,7 @@ _DRY: dict[DryRunMode, str] = {"none": "", "client": " (dry run)", "server": " (
 @placing_options
 @create_namespaces_option
 @confirm_removals_option
+@traceparent_option
 @data_dir_option
 def apply(  # noqa: PLR0913 - click passes options by name
     *,
@@ -66,6 +69,7 @@ def apply(  # noqa: PLR0913 - click passes options by name
     placing: Placing | None,
     create_namespaces: bool,
     confirmed: bool,
+    traceparent: str,
     data_dir: Path | None,
 ) -> None:
     """Create or update the objects of these manifests at the centre.
@@ -86,7 +90,13 @@ def apply(  # noqa: PLR0913 - click passes options by name
             loaded, unread = bad.loaded, bad.faults
             if not loaded:
                 raise
-        asked = ApplyBatch(loaded, namespace, placing=placing, create_namespaces=create_namespaces)
+        asked = ApplyBatch(
+            loaded,
+            namespace,
+            placing=placing,
+            create_namespaces=create_namespaces,
+            traceparent=traceparent,
+        )
         refused = in_session(
             data_dir,
             lambda session: apply_all(session, asked, dry_run, said, unread, confirmed=confirmed),
@@ -117,6 +127,8 @@ async def apply_all(
     """
     dry, placing = dry_run != "none", asked.placing
     async with judged(session, asked, unread, dry=dry) as batch:
+        if asked.traceparent and not batch.is_traced:
+            click.echo(_NOT_LINKED, err=True)
         if dry:
             made = list(batch.writes)
             for write in made:

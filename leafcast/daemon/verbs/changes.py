@@ -72,9 +72,10 @@ class ChangeVerbs:
 
     @verb(forms.APPLY)
     async def apply(self, batch: Any, *, dry: Any) -> Json:
-        """Judge objects: `{batch, page, more}`, `{faults: [[place, text]]}`, or `{refused}`.
+        """Judge: `{batch, page, more, traced}`, `{faults: [[place, text]]}`, or `{refused}`.
 
         A page has what would become of them; `batch` is "" if there is nothing to ask for later.
+        `traced` says that its traceparent is linked.
         """
         async with self.judging(), self._applies:
             return await self._apply(batch, is_dry=dry is True)
@@ -92,11 +93,12 @@ class ChangeVerbs:
         if judgement.faults:
             return {"faults": [list(fault) for fault in judgement.faults]}
         made = await asyncio.to_thread(
-            writing.batch_of, self._spaces, judgement.writes, self._clock
+            writing.batch_of, self._spaces, judgement.writes, self._clock, asked.caller
         )
         more = len(made.pages) > 1
         name = self.batches.keep(made) if more or not is_dry else ""
-        return {"batch": name, "page": made.pages[0] if made.pages else "", "more": more}
+        page = made.pages[0] if made.pages else ""
+        return {"batch": name, "page": page, "more": more, "traced": asked.caller is not None}
 
     @verb(forms.DELETE)
     async def delete(
