@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ from leafcast.node.credentials.node_certificate import NodeCertificate
 from leafcast.node.member_change import MemberChange
 from leafcast.node.member_forms import CHILDREN
 from leafcast.space_settings import SpaceSetting
+from leafcast.telemetry.process_telemetry import Telemetry, process_telemetry
 from relay.adapters.jetstream.entrance import Decide
 from relay.adapters.jetstream.fence import Tenure
 from relay.adapters.jetstream.member_presence import MemberPresence
@@ -58,7 +59,10 @@ class ActiveMember:
 
 @dataclass(frozen=True, slots=True)
 class NodeEnvironment:
-    """What all nodes of one program share; with `member` it is one node, of several members."""
+    """What all nodes of one program share; with `member` it is one node, of several members.
+
+    Spans are sent by `telemetry`, if there is one.
+    """
 
     guard: ProcessGuard
     clock: Clock
@@ -67,6 +71,7 @@ class NodeEnvironment:
     roots: Roots
     store: StoreSettings = DEFAULT_STORE
     member: ActiveMember | None = None
+    telemetry: Telemetry | None = field(default_factory=process_telemetry)
 
     @property
     def replicas(self) -> int:

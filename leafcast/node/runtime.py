@@ -250,6 +250,8 @@ class NodeRuntime:
     async def run(self) -> None:
         """Run the server, the relay and the edge's parts until cancelled."""
         link = self._uplink.link if self._uplink is not None else None
+        if self._world.telemetry is not None:
+            self._world.telemetry.tell(self._hooks.note)
         # Nothing hangs below an edge.
         async with self.hosted.serving(link, lets_in=not self.attached) as group:
             group.create_task(self._key.change_over(lambda: self.server), name=f"key {self.path}")
@@ -291,6 +293,11 @@ class NodeRuntime:
             async with AsyncExitStack() as stack, asyncio.TaskGroup() as group:
                 if run.cluster is not None:
                     await run.cluster.start(self.hosted, driver, bus, stack, group)
+                telemetry = self._world.telemetry
+                if telemetry is not None and (
+                    sent := telemetry.of_node(driver, self.role, self._world.clock)
+                ):
+                    group.create_task(sent.run(), name=f"spans {path}")
                 group.create_task(driver.run(), name=f"relay {path}")
                 self._running.set()
                 group.create_task(self._watch(driver), name=f"watch {path}")

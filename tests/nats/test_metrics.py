@@ -13,6 +13,8 @@ from leafcast.metrics.catalogue import HELD, NOTES, SECTIONS
 from leafcast.node.health_endpoint import HealthEndpoint
 from relay.adapters.clock import SystemClock
 from relay.adapters.server.ports import free_port
+from schemas.values.traceparent import EXAMPLE
+from tests.doubles.otlp_collector import OtlpCollector
 from tests.e2e.program import SMALL, Program, did
 from tests.memory_tree import config_map, placement
 from tests.namespaces import apply_in_namespaces
@@ -24,6 +26,20 @@ pytestmark = [pytest.mark.nats, pytest.mark.slow]
 SHAPE = TreeShape(1, 2, 3)
 REGION, SITES = "/region-1", ("/region-1/site-1", "/region-1/site-2")
 WAIT_SECONDS = 60
+SHOP = """\
+apiVersion: v1
+kind: Namespace
+metadata: {name: shop}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: a, namespace: shop}
+---
+apiVersion: edge.kubestellar.io/v2alpha1
+kind: EdgePlacement
+metadata: {name: shop}
+spec: {locationSelectors: [{}], downsync: [{namespaces: [shop]}]}
+"""
 
 
 ROLLOUT = {
@@ -65,17 +81,58 @@ async def scraped_until(endpoint, met):
     return found
 
 
-def test_a_tree_that_up_started_shows_its_figures_where_it_is_told_to(tmp_path):
+def test_a_tree_that_up_started_shows_its_figures_and_sends_its_spans(tmp_path):
     program, port = Program(tmp_path / "data"), free_port(tmp_path, 7)
-    try:
-        did(program, "up", *SMALL, "--health-port", str(port))
-        with urlopen(f"http://127.0.0.1:{port}/metrics") as answer:
-            found = samples(answer.read().decode())
-        assert found[at("leafcast_check", check="centre")] == 1
-        assert found[at("leafcast_node_info", node="/", role="centre")] == 1
-        assert found[at("leafcast_node_info", node=SITES[0], role="edge")] == 1
-    finally:
-        program.run("down")
+    objects = tmp_path / "shop.yaml"
+    objects.write_text(SHOP)
+    with OtlpCollector().serving() as collector:
+        program.environment |= {
+            "OTEL_EXPORTER_OTLP_ENDPOINT": collector.url,
+            "OTEL_BSP_SCHEDULE_DELAY": "100",
+        }
+        try:
+            did(program, "up", *SMALL, "--health-port", str(port))
+            with urlopen(f"http://127.0.0.1:{port}/metrics") as answer:
+                found = samples(answer.read().decode())
+            assert found[at("leafcast_check", check="centre")] == 1
+            assert found[at("leafcast_node_info", node="/", role="centre")] == 1
+            assert found[at("leafcast_node_info", node=SITES[0], role="edge")] == 1
+            did(program, "apply", "-f", str(objects), "--traceparent", EXAMPLE)
+            spans_make_one_tree(collector)
+        finally:
+            program.run("down")
+
+
+def spans_make_one_tree(collector):
+    """What one apply leads to is told by all nodes as one trace, which links to who applied."""
+    path, working = "leafcast.path", {"/": "counted working", REGION: "reported working"}
+    working |= dict.fromkeys(SITES, "reported working")
+
+    def of_shop(spans):
+        roots = [it for it in spans if it.links]
+        return [it for it in spans if it.trace == roots[0].trace] if roots else []
+
+    came = collector.until(
+        lambda spans: working.items() <= {(it.source[path], it.name) for it in of_shop(spans)}
+    )
+    spans = {(it.source[path], it.name): it for it in of_shop(came)}
+    (root,) = [it for it in spans.values() if not it.parent]
+    assert root is spans["/", "change"]
+    assert root.links == [EXAMPLE[3:-3]]
+    assert root.attributes["leafcast.placement"] == "edgeplacement/shop"
+    assert all(
+        it.parent in {other.span for other in spans.values()}
+        for it in spans.values()
+        if it is not root
+    )
+    assert spans[REGION, "received"].parent == root.span
+    for site in SITES:
+        received = spans[site, "received"]
+        assert received.parent == spans[REGION, "received"].span
+        assert received.source["leafcast.role"] == "edge"
+        assert spans[site, "healthy"].parent == received.span
+        assert root.start_ns <= received.start_ns <= spans[site, "healthy"].end_ns
+    assert {it.source["service.name"] for it in spans.values()} == {"leafcast"}
 
 
 def test_members_of_a_tree_on_one_machine_have_no_port_in_common(tmp_path):
