@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 
-from leafcast.ask.session import open_session
+from leafcast.ask.session import CallFailed, open_session
 from leafcast.node.credentials.account_seeds import account_seeds
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.server.guard import ProcessGuard
@@ -17,6 +17,7 @@ from relay.adapters.spaces.embedded_space import EmbeddedSpace
 from schemas.objects.objects import ObjectKey
 from schemas.values.identity import NodePath
 from tests.awaiting import until
+from tests.e2e.page_hand import did_at_page, said_unasked
 from tests.e2e.program import Program
 from tests.memory_tree import config_map, placement
 from tests.namespaces import namespace_object
@@ -93,9 +94,16 @@ def test_a_removal_that_nobody_said_is_shown_everywhere_and_goes_when_accepted(p
     assert len(held_at_site(program)) == 15
 
     assert program.run("accept", "other").returncode == 1
-    accepted = program.run("accept", "shop")
-    assert accepted.returncode == 0, accepted.stderr
-    assert "edgeplacement/shop: accepted" in accepted.stdout
+    folder = program.place.folder
+    for name, words in (
+        ("accept-inventory", {}),
+        ("accept-ledger", {}),
+        ("accept-space", {"space": "abc"}),
+    ):
+        with pytest.raises(CallFailed) as refused:
+            said_unasked(folder, name, **words)
+        assert refused.value.code == "NotHeld", (name, str(refused.value))
+    assert did_at_page(folder, "accept", placement="epl/shop").startswith("accepted, it goes now")
     until(lambda: len(held_at_site(program)) == 3, "what was accepted did not go")
 
 

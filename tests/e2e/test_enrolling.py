@@ -9,6 +9,7 @@ import pytest
 
 from tests.awaiting import until
 from tests.e2e.join_tree import Site, Tree
+from tests.e2e.page_hand import did_at_page
 
 pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -71,7 +72,7 @@ def test_a_site_asks_is_no_node_until_it_is_approved_and_keeps_its_key(tree):
     site.until("asked to be let in")
     assert asking(tree) == [path]
 
-    assert f"node {path} approved" in tree.run("node", "approve", path)
+    assert did_at_page(tree.folder / "tree", "node-approve", path=path) == f"node {path} approved"
     site.until("in session with its parent")
     until(lambda: tree.reached()[path])
     assert asking(tree) == []

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.awaiting import until
+from tests.e2e.page_hand import did_at_page
 from tests.e2e.program import EDGES, did
 
 pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(240)]
@@ -140,13 +141,21 @@ def test_what_a_rollout_keeps_back(tree, apply):
     assert said == 'rollout "rolled": wave "rest" needs approval to begin'
     assert remedy == "leafcast rollout approve rolled rest"
     until_explained(tree, "as-meant", "cm/settings", "-n", "rolled")
-    did(tree, "rollout", "pause", "rolled")
+    folder = tree.place.folder
+    assert "nothing more opens" in did_at_page(folder, "rollout-pause", rollout="rolled")
     said, remedy = until_explained(tree, "held", "rolled", at=THERE)
     assert (said.partition(":")[0], remedy) == ("RolloutPaused", "leafcast rollout resume rolled")
     did(tree, "rollout", "resume", "rolled")
-    did(tree, "rollout", "approve", "rolled", "rest")
+    until_explained(tree, "approval", "rolled", at=THERE)
+    did_at_page(folder, "rollout-approve", rollout="rolled", wave="rest")
     did(tree, "wait", "rolled", "--for", "rolled-out")
     until_explained(tree, "as-meant", "rolled", at=THERE)
+
+    apply(PLACED.format(name="rolled", value=3, where="{}"))
+    until_explained(tree, "approval", "rolled", at=THERE)
+    did_at_page(folder, "rollout-abort", rollout="rolled")
+    said, _ = until_explained(tree, "held", "rolled", at=THERE)
+    assert said.startswith("RolloutAborted")
 
 
 def test_what_stops_at_the_edge(tree, apply):
