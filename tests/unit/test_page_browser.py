@@ -89,6 +89,35 @@ async def test_each_view_is_whole_in_light_dark_and_narrow():
         assert complaints == []
 
 
+async def obstacles(page):
+    """What keeps people from it, by axe-core."""
+    axe = pytest.importorskip("axe_playwright_python.async_playwright")
+    found = (await axe.Axe().run(page)).response["violations"]
+    return [(it["id"], [node["html"] for node in it["nodes"]]) for it in found]
+
+
+@pytest.mark.long
+async def test_nothing_of_a_view_keeps_people_from_it_who_see_or_type_otherwise():
+    for facts, views in ((troubled_facts(), VIEWS), (InventedNode(), ("/here",))):
+        async with opened(facts) as (page, complaints, base):
+            for path in views:
+                await settled(page, base + path)
+                for name, scheme, size in LOOKS:
+                    await page.emulate_media(color_scheme=scheme)
+                    await page.set_viewport_size(size)
+                    assert await obstacles(page) == [], (path, name)
+            await page.keyboard.press("?")
+            await page.wait_for_selector("#help[open]")
+            assert await obstacles(page) == []
+            await page.keyboard.press("Escape")
+            if "/tree" in views:
+                await settled(page, f"{base}/tree")
+                await page.keyboard.press("/")
+                await page.wait_for_selector("#search[open]")
+                assert await obstacles(page) == []
+            assert complaints == []
+
+
 async def test_no_text_of_an_edge_becomes_a_script_or_an_element():
     async with opened(hostile_facts(SCRIPT)) as (page, complaints, base):
         for path in (*VIEWS, "/placements/epl/shop?at=/region-1/site-1", "/tree/region-1"):
