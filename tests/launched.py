@@ -90,7 +90,7 @@ class Arrived:
     def __init__(self, data_dir: Path, roots: PublisherRoots = ROOTS) -> None:
         self.folder = LaunchFolder(data_dir / "releases", BASE)
         self.machine = HostFit.here(self.folder.folder)
-        self.folder.pin(roots)
+        self.folder.pinned.write_bytes(roots.data)
         for name in (MANIFESTS, PIECES):
             (self.folder.folder / name).mkdir(exist_ok=True)
 

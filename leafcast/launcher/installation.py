@@ -1,5 +1,6 @@
 """Puts a release beside what runs, if the pinned publisher signed it; in a process of its own.
 
+What verifies and unpacks is loaded here alone: the launcher itself stays small.
 Each piece is read once, and what was read is hashed and unpacked: nobody changes it in between.
 A folder gets the name of a version once all of it is on the disk.
 """
@@ -25,6 +26,7 @@ from installer.sources import WheelFile
 
 from leafcast.launcher.launch_folder import MANIFEST, SITE, LaunchFolder, remove
 from relay.atomic_file import atomic_write_bytes, sync_folder
+from schemas.releases.publisher_roots import ROOT_MAX_BYTES, PublisherRoots
 from schemas.releases.release_folder import NO_PUBLISHER, WantedRelease, read_wanted
 from schemas.releases.release_manifest import Piece, ReleaseManifest, read_manifest
 from schemas.releases.release_refused import ReleaseRefused
@@ -95,14 +97,14 @@ def verified(
 
     A newer root of the publisher is pinned as it comes, whatever becomes of the release.
     """
-    roots = folder.publisher()
+    roots = pinned_at(folder.pinned)
     if roots is None:
         remedy = "pin one here: leafcast release pin FILE --data-dir DIR"
         raise ReleaseRefused("publisher", f"this machine {NO_PUBLISHER}", remedy)
     data = folder.manifest(wish.manifest)
     newer = roots.after(data)
     if newer.version > roots.version:
-        folder.pin(newer)
+        atomic_write_bytes(folder.pinned, newer.data)
     manifest = newer.verified(data)
     if manifest.version != wish.version:
         why = f"{wish.version} is wanted, and the manifest is of {manifest.version}"
@@ -120,6 +122,15 @@ def verified(
         why = f"nats-server {manifest.nats_server} is none of its pieces"
         raise ReleaseRefused("nats_server", why, _OTHER_RELEASE)
     return manifest, pieces, data
+
+
+def pinned_at(place: Path) -> PublisherRoots | None:
+    """Who may sign, if somebody is pinned; raises ReleaseRefused."""
+    try:
+        with place.open("rb") as opened:
+            return PublisherRoots.parse(opened.read(ROOT_MAX_BYTES + 1))
+    except FileNotFoundError:
+        return None
 
 
 def _check_wire(folder: LaunchFolder, manifest: ReleaseManifest, running: str) -> None:

@@ -9,8 +9,7 @@ from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 
-from relay.atomic_file import atomic_write, atomic_write_bytes, sync_folder
-from schemas.releases.publisher_roots import ROOT_MAX_BYTES, PublisherRoots
+from relay.atomic_file import atomic_write, sync_folder
 from schemas.releases.release_folder import (
     CURRENT,
     INSTALLED,
@@ -61,15 +60,10 @@ class LaunchFolder:
         except (ReleaseRefused, OSError):
             return None
 
-    def publisher(self) -> PublisherRoots | None:
-        """Who may sign, if somebody is pinned; raises ReleaseRefused."""
-        try:
-            return PublisherRoots.parse(_bytes(self.folder / PINNED, ROOT_MAX_BYTES))
-        except FileNotFoundError:
-            return None
-
-    def pin(self, roots: PublisherRoots) -> None:
-        atomic_write_bytes(self.folder / PINNED, roots.data)
+    @property
+    def pinned(self) -> Path:
+        """The file that says who may sign."""
+        return self.folder / PINNED
 
     def manifest(self, digest: str) -> bytes:
         """The file of a release, by its hash; raises ReleaseRefused."""

@@ -16,7 +16,8 @@ from functools import partial
 from pathlib import Path
 
 LOCK = "child.lock"
-STOP_SECONDS = 60.0
+STOP_SECONDS = 45.0
+"""Less than after which the service manager takes the launcher for dead."""
 ASK_SECONDS = 2.0
 ANSWER_MAX_BYTES = 16 * 1024
 HEALTH_PORT, HEALTH_HOST = "--health-port", "--health-host"

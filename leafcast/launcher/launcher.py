@@ -21,6 +21,7 @@ from time import monotonic, time_ns
 from typing import TextIO
 
 from leafcast.launcher.decisions import (
+    ON_TRIAL,
     Install,
     InstallResult,
     LaunchLimits,
@@ -34,13 +35,14 @@ from leafcast.launcher.decisions import (
 from leafcast.launcher.launch_folder import LaunchFolder
 from leafcast.launcher.launched_node import SIGNALS, LaunchedNode, as_child, hold_child_lock
 from leafcast.service.watchdog import manager
-from schemas.releases.release_folder import LaunchNote, WantedRelease
+from schemas.releases.release_folder import LaunchNote, LaunchState, WantedRelease
 
 LOCK = "launcher.lock"
 AGAIN_SECONDS, AGAIN_SECONDS_MAX = 5.0, 60.0
 SILENT_SECONDS = 60.0
 """A child that answered and does so no more is ended after this, and started again."""
 INSTALL_SECONDS = 1_800.0
+IDLE_FACTOR = 5
 
 
 class LauncherRuns(Exception):
@@ -105,7 +107,7 @@ class Launcher:
             while True:
                 self._step()
                 manager().tell("WATCHDOG=1")
-                told = signal.sigtimedwait(SIGNALS, self._look_seconds)
+                told = signal.sigtimedwait(SIGNALS, self._wait_seconds())
                 if told is not None and told.si_signo != signal.SIGCHLD:
                     return
         finally:
@@ -123,6 +125,11 @@ class Launcher:
         self._keep(note)
         for step in steps:
             self._perform(step)
+
+    def _wait_seconds(self) -> float:
+        """Where nothing is going on it looks less often."""
+        idle = self._note.state not in (*ON_TRIAL, LaunchState.INSTALLING) and self._health.is_ready
+        return self._look_seconds * (IDLE_FACTOR if idle else 1)
 
     def _seen(self) -> Seen:
         node, health = self._node, self._health

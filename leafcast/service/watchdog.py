@@ -5,13 +5,15 @@ By the protocol of sd_notify(3). Where nobody asked to be told, nothing is said.
 
 from __future__ import annotations
 
-import asyncio
 import os
 import socket
 from collections.abc import Coroutine, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    import asyncio
 
 PINGS_IN_TIME = 3
 """So often within the time in which the manager wants to hear of it once."""
@@ -70,6 +72,9 @@ def manager() -> ServiceManager:
 
 async def attended(work: Coroutine[Any, Any, T], *, ready: bool = True) -> T:
     """Do the work, and have the service manager hear that it goes on; if `ready`, that it is up."""
+    # Here, as the launcher has no loop.
+    import asyncio  # noqa: PLC0415
+
     if ready:
         manager().tell("READY=1")
     with manager().watching(asyncio.get_running_loop()):

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from leafcast.launcher.installation import put_there
+from leafcast.launcher.installation import pinned_at, put_there
 from leafcast.launcher.launch_folder import LaunchFolder
 from schemas.releases.release_folder import PIECES, PINNED, LaunchNote
 from schemas.releases.release_refused import ReleaseRefused
@@ -105,7 +105,7 @@ def test_one_version_has_one_content(place):
 def test_a_newer_root_is_pinned_though_its_release_is_refused(place):
     second = root_after(ROOTS, wish(lowest="0.4.0"), ROOT_KEY)
     refused(place, place.release("0.3.0", roots=second), "below 0.4.0, the lowest")
-    assert place.folder.publisher() == second
+    assert pinned_at(place.folder.pinned) == second
     refused(place, place.release("0.3.0"), "below 0.4.0, the lowest")
 
 
