@@ -18,7 +18,7 @@ from leafcast.service.unit_view import file_for, own_program, program_for
 from relay.claims.leases import EDGE_LEASE
 from schemas.values.identity import NodePath
 
-_FILES = ("--kubeconfig", "--store-key-file", "--tls-cert", "--tls-key", "--tls-ca")
+_FILES = ("--kubeconfig", "--publisher", "--store-key-file", "--tls-cert", "--tls-key", "--tls-ca")
 _NOT_TAKEN = ("--token", "--service", "--service-root")
 """They are in other words in the unit, or have no meaning there."""
 _ELSEWHERE = ("certificate-authority", "client-certificate", "client-key", "tokenFile")

@@ -53,12 +53,15 @@ def test_a_joined_node_becomes_the_next_release_and_is_in_session(tmp_path):
     tree, folder = Tree(tmp_path), tmp_path / "store"
     folder.mkdir(0o700)
     place = Arrived(folder)
+    # The node pins its publisher as it joins.
+    root = tmp_path / "root.json"
+    place.folder.pinned.rename(root)
     wanted = place.release(NEXT, wheels=[built(tmp_path), *rest()])
     tree.run("up", "--regions", "0")
     try:
         token = tree.add("/store-1")
         words = ["--data-dir", folder, "--look-seconds", "0.2", "--soak-seconds", "2", "--"]
-        words += ["join", token, "--data-dir", folder]
+        words += ["join", token, "--data-dir", folder, "--publisher", root]
         launcher = subprocess.Popen(
             [sys.executable, "-m", "leafcast.launcher.program", *words], env=ENVIRONMENT
         )

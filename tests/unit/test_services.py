@@ -120,6 +120,7 @@ def test_a_service_is_written_as_systemd_takes_it_and_enabled(invitation, image,
     code, said = leafcast(
         *("join", invitation, "--service", "--service-root", image),
         *("--kubeconfig", config, "--context", "a b", "--durability", "disk"),
+        *("--publisher", image / "etc" / "root.json"),
     )
     assert code == 0, said
     text = unit_of(image)
@@ -128,9 +129,11 @@ def test_a_service_is_written_as_systemd_takes_it_and_enabled(invitation, image,
     assert line.startswith("ExecStart=/opt/leafcast/bin/leafcast ")
     assert line.endswith(
         f"join ${{CREDENTIALS_DIRECTORY}}/join --data-dir %S/leafcast/{NAME}/node "
-        '--context "a b" --durability disk --kubeconfig ${CREDENTIALS_DIRECTORY}/kubeconfig'
+        '--context "a b" --durability disk --kubeconfig ${CREDENTIALS_DIRECTORY}/kubeconfig '
+        "--publisher ${CREDENTIALS_DIRECTORY}/publisher"
     )
     assert "LoadCredential=kubeconfig:/etc/store 7.kubeconfig\n" in text
+    assert "LoadCredential=publisher:/etc/root.json\n" in text
     kept = image / INVITATIONS / f"{NAME}.join"
     assert kept.read_text() == invitation.read_text()
     assert kept.stat().st_mode & 0o777 == 0o600

@@ -128,6 +128,11 @@ def _check_for_service(invited: Invitation, given: Mapping[str, Any]) -> None:
     help="With the token of a member: where the other members reach this machine.  "
     "[default: the host of --listen, else 127.0.0.1]",
 )
+@click.option(
+    "--publisher",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="The root of who may sign releases for this machine; as `leafcast release pin` does.",
+)
 @listen_options
 @store_options
 @log_format_option
@@ -144,6 +149,7 @@ def join(  # noqa: PLR0913, PLR0917 - click passes options by name
     take_over: bool,  # noqa: FBT001 - click
     proxy: str,
     member_host: str,
+    publisher: Path | None,
     listens: ListenSettings | None,
     store: StoreOptions,
     log_format: str,
@@ -187,18 +193,28 @@ def join(  # noqa: PLR0913, PLR0917 - click passes options by name
             say(_anew(grant))
         _check_listens(listens, member_host, is_relay=grant.relay)
         works_on = EdgeCluster(attachment(cluster), take_over) if cluster is not None else None
-        settings = _kept(place, store, listens)
+        settings = _kept(place, store, listens, publisher)
         options = JoinOptions(works_on, health, proxy, listens, settings)
-        _until_ended(
-            JoinedNode(grant, place, options, SystemClock(), SystemDice(), say).run(), again
-        )
+        node = JoinedNode(grant, place, options, SystemClock(), SystemDice(), say)
+        _until_ended(node.run(), again)
     return None
 
 
 def _kept(
-    place: JoinedFolder, store: StoreOptions, listens: ListenSettings | None
+    place: JoinedFolder,
+    store: StoreOptions,
+    listens: ListenSettings | None,
+    publisher: Path | None,
 ) -> StoreSettings:
-    """How it stores, noted for later starts, as is where it listens: it may become a member."""
+    """How it stores, noted for later starts, as is where it listens: it may become a member.
+
+    A publisher that is named is pinned, or followed, for the launcher.
+    """
+    if publisher is not None:
+        # Here, as it loads what verifies signatures.
+        from leafcast.publisher.pinning import pin_publisher  # noqa: PLC0415
+
+        pin_publisher(place.folder, publisher)
     kept = KeptStore(durability=store.durability or kept_store(place.folder).durability)
     keep_store(place.folder, kept)
     keep_listen_settings(place.folder, listens)
