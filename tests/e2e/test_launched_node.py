@@ -1,5 +1,6 @@
 """A node that joined, run by the launcher, becomes another release of this very program."""
 
+import re
 import shutil
 import subprocess
 import sys
@@ -18,7 +19,7 @@ from tests.launched import Arrived, wheel
 pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(300)]
 
 ROOT = Path(__file__).resolve().parents[2]
-NEXT = "0.3.0"
+NEXT = "900.0.0"
 PARTS = ("schemas", "relay", "controllers", "leafcast", "nats", "deploy/share")
 SERVER = "2.15.1"
 
@@ -33,7 +34,7 @@ def built(folder):
         shutil.copyfile(ROOT / name, source / name)
     project = (ROOT / "pyproject.toml").read_text()
     (source / "pyproject.toml").write_text(
-        project.replace('\nversion = "0.1.0"\n', f'\nversion = "{NEXT}"\n')
+        re.sub(r'^version = ".*"$', f'version = "{NEXT}"', project, count=1, flags=re.MULTILINE)
     )
     words = ("-m", "hatchling", "build", "-t", "wheel", "-d", folder / "dist")
     subprocess.run([sys.executable, *words], cwd=source, check=True)
