@@ -23,6 +23,8 @@ from tests.unit.releases_world import (
     upgraded_tree,
 )
 
+pytestmark = pytest.mark.leaps
+
 NODES = ["/emea", "/emea/s1", "/emea/s2"]
 SECONDS = 60
 ONLY_S1 = LabelSelector((Requirement("id", "In", ("emea-s1",)),))
