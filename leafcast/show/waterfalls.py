@@ -40,10 +40,10 @@ def waterfall_lines(form: Form, width: int | None) -> Iterator[str]:
     so_far = " so far" if nodes[0]["waits"] else ""
     yield f"{form['placement']} to {form['path']} and back: {took_text(scale.whole)}{so_far}"
     yield f"generation {form['generation']}, trace {form['traceId']}"
-    yield from _wrapped(_why(form), width, "")
+    yield from _wrapped(why_text(form), width, "")
     yield f"{'':{_WORD + 2}}{'at':>{_FIGURE}}{'took':>{_FIGURE}}"
     for node in nodes:
-        yield f"{node['path']}{_clock(node)}"
+        yield f"{node['path']}{clock_text(node)}"
         yield from (scale.line(it) for it in node["spans"] if it["stage"] not in BACK_UP)
         if node["gap"]:
             yield from _wrapped(node["gap"], width, "  ")
@@ -99,7 +99,7 @@ def took_text(ms: int) -> str:
     return f"{ms / 1000:.2f}s" if ms < 60_000 else span_text(ms / 1000)
 
 
-def _why(form: Form) -> str:
+def why_text(form: Form) -> str:
     said = _CHOSEN[form["chosen"]]
     if form["chosen"] == "late":
         said += f" ({many(form['late'], 'child', 'children')} of the centre not done)"
@@ -108,7 +108,7 @@ def _why(form: Form) -> str:
     return said
 
 
-def _clock(node: Form) -> str:
+def clock_text(node: Form) -> str:
     """How the node's clock goes: the centre's own needs no word."""
     if node["correctedMs"]:
         ahead = "ahead" if node["correctedMs"] > 0 else "behind"

@@ -14,6 +14,7 @@ from leafcast.ask.pages import page_at
 from leafcast.ask.proofs import asked_proof
 from leafcast.ask.rollouts import rollout_named, rollouts
 from leafcast.ask.session import Session
+from leafcast.ask.trace import asked_trace
 from leafcast.ask.upsynced import CopiesWanted
 from leafcast.ask.why import asked_why
 from leafcast.doctor.asking import asked_facts
@@ -94,6 +95,10 @@ class PageFacts(Protocol):
 
     async def proof(self, at: NodePath, placement: str) -> Proof:
         """What a node has as it was signed, ROWS_MAX placements at most."""
+        ...
+
+    async def trace(self, name: str, generation: int, at: NodePath | None) -> Form:
+        """What the verb `trace` answers: of the newest change without a generation."""
         ...
 
     async def plan(self, text: str) -> Form:
@@ -192,6 +197,11 @@ class TreeFacts:
     async def proof(self, at: NodePath, placement: str) -> Proof:
         async with self._kept.session() as session:
             return await asked_proof(session, at, placement, ROWS_MAX)
+
+    async def trace(self, name: str, generation: int, at: NodePath | None) -> Form:
+        async with self._kept.session() as session:
+            path = str(at) if at is not None else ""
+            return await asked_trace(session, said_placement(name), generation, path)
 
     async def plan(self, text: str) -> Form:
         async with self._kept.session() as session:

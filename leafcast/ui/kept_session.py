@@ -15,7 +15,7 @@ AWAY = frozenset({"NotServed", "Timeout", "Restarting", "Lost"})
 """Why a tree gave no answer that will give one later."""
 _LOST = AWAY - {"Timeout"}
 """Those that say so of the session as such; a question that takes too long may do so alone."""
-_OF_NODES = frozenset({"ask", "doctor", "plan-make", "why"})
+_OF_NODES = frozenset({"ask", "doctor", "plan-make", "trace", "why"})
 """What the centre asks other nodes for: of these verbs it may be they that are late."""
 AGAIN_SECONDS = 0.5
 

@@ -127,6 +127,27 @@ VIEWS: Mapping[str, ViewKind] = {
         {"at": _PATH, "placement": "One placement, such as epl/shop; without it all."},
         pause=15.0,
     ),
+    "trace": ViewKind(
+        "Where the time of a change went, down the tree and back up, by the slowest way",
+        {
+            "placement": "the placement that changed",
+            "path": "the node at the end of the way",
+            "tone": "busy while something of it has not come yet",
+            "headline": "how long it took, in words",
+            "chosen": "why this way",
+            "generation": "which change",
+            "generations": "the changes that the centre noted",
+            "traceId": "its id in traces of OpenTelemetry",
+            "clocks": "how the clocks of the nodes go",
+            "rows": f"the stages with `from` and `share` in percent of the whole: {_ROWS}",
+        },
+        {
+            "name": "The placement, such as epl/shop.",
+            "at": "The node at the end of the way, instead of the slowest.",
+            "generation": "The change, instead of the newest.",
+        },
+        pause=5.0,
+    ),
 }
 
 NODE_VIEWS: Mapping[str, ViewKind] = {

@@ -14,13 +14,14 @@ from leafcast.ui.facts import PageFacts
 from leafcast.ui.here_rows import here_form
 from leafcast.ui.node_facts import OwnFacts
 from leafcast.ui.proved import proof_form_of
+from leafcast.ui.traced import trace_form
 from leafcast.ui.view_table import NODE_VIEWS, VIEWS, ViewKind
 from relay.ports import Clock
 from schemas.values.identity import NodePath
 from schemas.values.refusals import BadIdentity
 
 WORD_MAX_CHARACTERS = 1_000
-SKIP_MAX_DIGITS = 7
+NUMBER_MAX_DIGITS = 15
 SEARCHED_ROWS_MAX = 20
 """So many placements a search names."""
 
@@ -96,6 +97,7 @@ class Views(PageViews):
             "doctor": self._doctor,
             "copy": self._copy,
             "proof": self._proof,
+            "trace": self._trace,
         }
         super().__init__(looks)
 
@@ -117,11 +119,8 @@ class Views(PageViews):
         }
 
     async def _tree(self, words: ViewWords) -> Json:
-        skip = words.get("skip", "0")
-        if not skip.isdecimal() or len(skip) > SKIP_MAX_DIGITS:
-            raise CallFailed("level", "Invalid", f'skip: "{skip}" is no number', "leave it out")
-        at = _path(words.get("path", "/"))
-        found = await self._facts.level(at, int(skip), words.get("search", ""))
+        skip, at = _number(words, "skip", "level"), _path(words.get("path", "/"))
+        found = await self._facts.level(at, skip, words.get("search", ""))
         return rows.level_rows(found, self._clock.now().wall_ms)
 
     async def _places(self, words: ViewWords) -> Json:
@@ -177,8 +176,20 @@ class Views(PageViews):
         at, placement = _path(words.get("at", "/")), words.get("placement", "")
         return proof_form_of(await self._facts.proof(at, placement), rows.ROWS_MAX)
 
+    async def _trace(self, words: ViewWords) -> Json:
+        at = _path(words["at"]) if words.get("at") else None
+        generation = _number(words, "generation", "trace")
+        return trace_form(await self._facts.trace(words.get("name", ""), generation, at))
+
     async def plan(self, text: str, /) -> Json:
         return more_rows.plan_form(await self._facts.plan(text))
+
+
+def _number(words: ViewWords, word: str, verb: str) -> int:
+    said = words.get(word) or "0"
+    if not (said.isascii() and said.isdecimal()) or len(said) > NUMBER_MAX_DIGITS:
+        raise CallFailed(verb, "Invalid", f'{word}: "{said}" is no number', "leave it out")
+    return int(said)
 
 
 def _path(said: str) -> NodePath:

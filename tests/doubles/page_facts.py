@@ -119,6 +119,36 @@ def rollout(name: str, phase: str, waves: list[Form], **status) -> Form:
     return {"metadata": {"name": name}, "spec": spec, "status": made}
 
 
+def traced(**node: Any) -> Form:
+    """As the verb `trace` tells the way of one change; of its last node what is said."""
+    down = [("seen", 0, 40), ("signed", 40, 90), ("last passed on", 90, 140)]
+    below = [("received", 140, 520), ("applied", 520, 1900), ("reported delivered", 1900, 1950)]
+
+    def way(path: str, *stages: tuple[str, int, int]) -> Form:
+        spans = [
+            {"stage": it, "startMs": NOW_MS + start, "endMs": NOW_MS + end}
+            for it, start, end in stages
+        ]
+        clock = {"clockMs": 0, "unsureMs": 2, "correctedMs": 0}
+        return {"path": path, **clock, "gap": "", "waits": "", "spans": spans}
+
+    return {
+        "placement": "edgeplacement/shop",
+        "generation": 7,
+        "traceId": "4f" * 16,
+        "path": "/region-1",
+        "chosen": "last",
+        "late": 0,
+        "held": 7,
+        "generations": [5, 7],
+        "nowMs": NOW_MS + 3000,
+        "nodes": [
+            way("/", *down, ("counted delivered", 1950, 2000)),
+            {**way("/region-1", *below), "waits": "healthy", "correctedMs": 6000, **node},
+        ],
+    }
+
+
 class InventedFacts:
     """Regions with sites with edges, and placements that each is meant for all."""
 
@@ -137,6 +167,7 @@ class InventedFacts:
         self.objects: dict[ObjectKey, list[str]] = {WEB_KEY: ["edgeplacement/shop"]}
         self.copies = CopySeen(None, None, "it is not there", "")
         self.proofs: Proof = signed_proof()
+        self.traced: Form = traced()
         self.asked = 0
         self.fails: Exception | None = None
 
@@ -241,6 +272,10 @@ class InventedFacts:
     async def proof(self, at: NodePath, placement: str) -> Proof:
         self._answer()
         return replace(self.proofs, path=at)
+
+    async def trace(self, name: str, generation: int, at: NodePath | None) -> Form:
+        self._answer()
+        return {**self.traced, "path": str(at or "/region-1")}
 
     async def doctor(self) -> list[Check]:
         self._answer()

@@ -11,6 +11,7 @@ from tests.doubles.page_facts import (
     event,
     placement,
     rollout,
+    traced,
     wave,
 )
 
@@ -175,4 +176,5 @@ def hostile_facts(text: str) -> InventedFacts:
     }
     facts.plans = {**words, "groups": [group], "rows": 2, "all": 2, "notes": [text]}
     facts.found = [Check(text, "failure", text, text, text, text), Check(text, "ok", text)]
+    facts.traced = {**traced(gap=text, path=text, waits=text), "placement": text, "traceId": text}
     return facts

@@ -47,6 +47,9 @@ def _says_what_commands_say(tree, seen):
     for path, row in below.items():
         assert (row["state"], row["objects"]) == ("up", told[path]["objects_applied"])
         assert (row["target"], row["edges"]) == (told[path]["sync_target"], 1)
+    traced = seen("trace?name=epl/page&at=/region-1/site-2")
+    assert {it["path"] for it in traced["rows"]} == {"/", "/region-1", "/region-1/site-2"}
+    assert {"signed", "applied"} <= {it["stage"] for it in traced["rows"]}
     tier = seen("placement?name=page&at=/region-1")
     assert [row["id"] for row in tier["rows"]] == sorted(below)
     assert [it["id"] for it in seen("places?search=site-2")["rows"]] == ["/region-1/site-2"]

@@ -31,7 +31,7 @@ VIEWS = (
     *("/placements", "/placements/epl/shop", "/tree", "/tree?as=table", "/tree/region-2"),
     *("/rollouts", "/rollouts/shop", "/events", "/requests", "/doctor", "/plan"),
     "/copy/region-2/site-1/edge-1?object=deployments.apps/shop/web",
-    "/proof/region-2/site-1/edge-1",
+    *("/proof/region-2/site-1/edge-1", "/trace/epl/shop"),
 )
 SCRIPT = "<img src=x onerror='window.hurt=1'><script>window.hurt=1</script>\u202e\x1b[2J"
 WAIT_MS = 60_000

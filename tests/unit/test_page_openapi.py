@@ -17,6 +17,7 @@ NEEDED = {
     "rollout": "?name=shop",
     "copy": "?at=/region-1/site-1/edge-1&object=deployments.apps/shop/web",
     "search": "?search=web",
+    "trace": "?name=epl/shop",
 }
 
 

@@ -2,7 +2,7 @@
 import { fill, h } from "./dom.js";
 import { table } from "./table.js";
 import { isAmiss } from "./view_placements.js";
-import { command, copyAddress, figure, many, placementAddress, share, sign, since, treeAddress } from "./words.js";
+import { command, copyAddress, figure, many, placementAddress, share, sign, since, traceAddress, treeAddress } from "./words.js";
 
 export const NAME = "placement";
 export const asked = ({ name, at, after, amiss }) => Object.fromEntries(Object.entries({ name, at, after, amiss }).filter(([, value]) => value));
@@ -27,7 +27,7 @@ export function draw(words, go) {
   const exact = h("p", { class: "quiet" });
   return {
     title: name,
-    element: h("div", {}, h("p", { class: "crumbs" }, h("a", { href: "/placements", "data-up": at === "/" }, "Placements")), head, headline, notes, held, figures, faults, conditions,
+    element: h("div", {}, h("p", { class: "crumbs" }, h("a", { href: "/placements", "data-up": at === "/" }, "Placements")), head, headline, h("p", {}, h("a", { href: traceAddress(name) }, "Where the time of its last change went")), notes, held, figures, faults, conditions,
       h("h2", {}, "By tier"), where, h("p", {}, h("label", {}, only, " only destinations with something amiss")), exact, rows.element, pages),
     update(view) {
       const { head: of } = view;

@@ -10,6 +10,7 @@ import * as proof from "./view_proof.js";
 import * as requests from "./view_requests.js";
 import * as rollout from "./view_rollout.js";
 import * as rollouts from "./view_rollouts.js";
+import * as trace from "./view_trace.js";
 import * as tree from "./view_tree.js";
 
 /** Whether this is the page of one node below the centre, which shows itself alone. */
@@ -24,6 +25,7 @@ const VIEWS = OF_NODE ? { here: [(words) => [here, words], null] } : {
   rollouts: [(words) => [rollouts, words], (rest, words) => [rollout, { ...words, name: rest }]],
   copy: [null, (rest, words) => [copy, { ...words, at: `/${rest}` }]],
   proof: [(words) => [proof, { ...words, at: "/" }], (rest, words) => [proof, { ...words, at: `/${rest}` }]],
+  trace: [null, (rest, words) => [trace, { ...words, name: rest }]],
   events: [(words) => [events, words], null],
   requests: [(words) => [requests, words], null],
   plan: [(words) => [plan, words], null],

@@ -82,6 +82,7 @@ export function command(text) {
 export const placementAddress = (id, words = {}) => address(`/placements/${id.split("/").map(encodeURIComponent).join("/")}`, words);
 export const copyAddress = (at, object) => address(`/copy${at}`, { object });
 export const proofAddress = (path, words = {}) => address(path === "/" ? "/proof" : `/proof${path}`, words);
+export const traceAddress = (id, words = {}) => address(`/trace/${id.split("/").map(encodeURIComponent).join("/")}`, words);
 export const treeAddress = (path, words = {}) => address(path === "/" ? "/tree" : `/tree${path}`, words);
 export function address(path, words) {
   const said = Object.entries(words).filter(([, value]) => value);
