@@ -83,6 +83,8 @@ class Controllers:
             WorkloadSpace(relay, issuer, clock, space, queues, together, note)
             for space, queues in wds
         ]
+        # There is one release for the whole tree: the first space says which.
+        self.releases = self.workload_spaces[0].steer_releases()
         self._moves = Moves(relay, holds, self.inventories, self._move_seconds, clock)
         issuer.listen(self._moves.ledger_changed)
         # Who is told a space, first of inventories: profiles bring what deltas need.

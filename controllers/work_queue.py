@@ -215,6 +215,8 @@ class PlacementQueues:
         self.own_statuses: WorkQueue[ObjectKey] = WorkQueue(clock, STATUS_FIRST_SECONDS)
         # By names of Rollouts.
         self.rollouts: WorkQueue[str] = WorkQueue(clock)
+        # By names of LeafcastReleases.
+        self.releases: WorkQueue[str] = WorkQueue(clock, STATUS_FIRST_SECONDS)
         # None where nothing has finalizers.
         self.finalizers: WorkQueue[str] | None = WorkQueue(clock) if finalizing else None
 
@@ -226,6 +228,7 @@ class PlacementQueues:
             "slices": self.slices,
             "own_statuses": self.own_statuses,
             "rollouts": self.rollouts,
+            "releases": self.releases,
         }
         return found if self.finalizers is None else {**found, "finalizers": self.finalizers}
 

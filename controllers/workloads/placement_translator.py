@@ -43,7 +43,7 @@ from relay.waiting import in_turns, some_at_once
 from schemas.objects.objects import GroupResource, ObjectKey
 from schemas.records.placements import KINDS, placement_of, title
 from schemas.records.records import DeltaHead, LocationRecord, Profile, Record, Source
-from schemas.values.groups import ROLLOUTS
+from schemas.values.groups import RELEASES, ROLLOUTS
 from schemas.values.identity import MailKey
 
 Note = Callable[[str, str, str], None]
@@ -306,6 +306,7 @@ class PlacementTranslator(SpaceReconciler[str]):
         self.workloads.thin(objects)
         self._look(names, slices_among(objects))
         self._queues.own_statuses.add(concerned(self.workloads, objects))
+        self._look_at_releases(objects)
         self._look_at_rollouts([*objects, *map(rollout_key, before - rollouts.objects.keys())])
 
     def changed(self, change: ObjectChange) -> None:
@@ -331,6 +332,7 @@ class PlacementTranslator(SpaceReconciler[str]):
         self.relay.watch.seen((self.source(name).key for name in names), change.key)
         self._look(names, slices_among([change.key]))
         self._queues.own_statuses.add(concerned(self.workloads, [change.key]))
+        self._look_at_releases([change.key])
         if change.key.group_resource == ROLLOUTS:
             # Its status, and what is asked of it, are nobody else's.
             others = self.workloads.rollouts.objects if names else ()
@@ -369,6 +371,10 @@ class PlacementTranslator(SpaceReconciler[str]):
         else:
             self._queue.add(names)
         self._queues.slices.add(slices)
+
+    def _look_at_releases(self, changed: Iterable[ObjectKey]) -> None:
+        names = {key.name for key in changed if key.group_resource == RELEASES}
+        self._queues.releases.add(names)
 
     def _look_at_rollouts(self, changed: Iterable[ObjectKey]) -> None:
         """Have Rollouts looked at if one changed, or is gone: two may be of one placement."""

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 
 from controllers.core.workloads.own_statuses import own_status
 from controllers.inventory.inventories import Inventories
 from controllers.issuing.issuer import Issuer
 from controllers.spaces.status_writing import put_status
-from controllers.work_queue import PlacementQueues
+from controllers.work_queue import ALL, PlacementQueues
 from controllers.workloads.finalizers import Finalizers
 from controllers.workloads.placement_translator import Note, PlacementTranslator
 from controllers.workloads.queue_reconciler import QueueReconciler
+from controllers.workloads.release_controller import ReleaseController
 from controllers.workloads.rollouts import RolloutController
 from controllers.workloads.status_summarizer import StatusSummarizer
 from controllers.workloads.where_resolver import WhereResolver
@@ -46,8 +47,15 @@ class WorkloadSpace:
             OwnStatuses(self.translator, queues.own_statuses),
             RolloutController(self.translator, queues.rollouts),
         ]
+        self._releases: ReleaseController | None = None
         if isinstance(space, FinalizingSpace) and queues.finalizers is not None:
             self._reconcilers.append(Finalizers(self.translator, queues.finalizers, space))
+
+    def steer_releases(self) -> ReleaseController:
+        """Have this space say which release of Leafcast the tree runs."""
+        self._releases = ReleaseController(self.translator, self._queues.releases)
+        self._reconcilers.append(self._releases)
+        return self._releases
 
     @property
     def errors(self) -> Mapping[str, str]:
@@ -75,12 +83,14 @@ class WorkloadSpace:
             for reconciler in self._reconcilers:
                 group.create_task(reconciler.run(), name=type(reconciler).__name__)
 
-    def counts_changed(self, keys: Iterable[MailKey]) -> None:
+    def counts_changed(self, keys: Collection[MailKey]) -> None:
         """Look again at those placements of this space whose counts changed."""
         found = (self.translator.name_of(key) for key in keys)
         names = frozenset(name for name in found if name is not None)
         self._queues.statuses.add(names)
         self._queues.rollouts.add(self.translator.workloads.rollouts.steering(names))
+        if self._releases is not None and self._releases.key in keys:
+            self._queues.releases.add([ALL])
 
 
 class OwnStatuses(QueueReconciler[ObjectKey]):

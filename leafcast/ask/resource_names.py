@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from schemas.objects.objects import BUILT_IN_KINDS, CRD_GROUP, KindTable, ObjectKey, group_of
-from schemas.values.groups import CONTROL_GROUP, DENATURED_GROUP, GROUP
+from schemas.values.groups import CONTROL_GROUP, DENATURED_GROUP, GROUP, RELEASES
 from schemas.values.wording import visible
 
 _SHORT_NAMES: Mapping[str, tuple[str, str]] = {
@@ -30,6 +30,7 @@ _SHORT_NAMES: Mapping[str, tuple[str, str]] = {
     "hpa": ("autoscaling", "horizontalpodautoscalers"),
     "hrl": (DENATURED_GROUP, "healthrules"),
     "ing": ("networking.k8s.io", "ingresses"),
+    "lcr": RELEASES,
     "limits": ("", "limitranges"),
     "loc": (GROUP, "locations"),
     "netpol": ("networking.k8s.io", "networkpolicies"),

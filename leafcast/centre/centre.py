@@ -30,6 +30,7 @@ from leafcast.node.credentials.kept_store import kept_store
 from leafcast.node.listen_settings import kept_listen_settings
 from leafcast.node.options import ActiveMember, Listening, NodeEnvironment, NodeHooks, NodeIdentity
 from leafcast.node.runtime import NodeRuntime
+from leafcast.upgrades.release_folder import FOLDER
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.jetstream.entrance import Decide
 from relay.adapters.server.cluster_settings import MEMBERS
@@ -339,6 +340,7 @@ class Centre:
                     self.place.keys,
                     self._note_of_centre,
                 )
+                self.controllers.releases.folder = self.place.folder / FOLDER
                 await self._end_bundles(self.controllers.issuer, relay)
                 await self._enrol_children(self.controllers.issuer, centre)
                 self.started.set()

@@ -161,7 +161,11 @@ def _workload_rules(wish: InstallOptions) -> list[Form]:
             _rule(["apiextensions.k8s.io"], definitions, _READ),
             _rule([GROUP], ["customizers", "edgeplacements", "singleplacementslices"], _READ),
             _rule([CONTROL_GROUP], ["bindingpolicies", "bindings", "customtransforms"], _READ),
-            _rule(["leafcast.io"], ["denatureds", "healthrules", "rollouts"], _READ),
+            _rule(
+                ["leafcast.io"],
+                ["denatureds", "healthrules", "leafcastreleases", "rollouts"],
+                _READ,
+            ),
             _rule([CONTROL_GROUP], ["combinedstatuses", "statuscollectors"], _READ),
         ]
     return [
@@ -175,7 +179,12 @@ def _workload_rules(wish: InstallOptions) -> list[Form]:
         _rule([GROUP], ["customizers/status"], ["patch", "update"]),
         _rule(
             ["leafcast.io"],
-            ["denatureds/status", "healthrules/status", "rollouts/status"],
+            [
+                "denatureds/status",
+                "healthrules/status",
+                "leafcastreleases/status",
+                "rollouts/status",
+            ],
             ["patch", "update"],
         ),
         _rule([CONTROL_GROUP], ["bindingpolicies"], ["patch"]),

@@ -9,7 +9,7 @@ from leafcast.show import object_cells as cell
 from leafcast.show.durations import age_text
 from leafcast.show.object_cells import Fields, at, text
 from schemas.objects.objects import CRD_GROUP, RBAC_GROUP
-from schemas.values.groups import CONTROL_GROUP, DENATURED_GROUP, GROUP, PATH_ANNOTATION
+from schemas.values.groups import CONTROL_GROUP, DENATURED_GROUP, GROUP, PATH_ANNOTATION, RELEASES
 
 _GAP = "   "
 _STATUS_LABEL = "status.kubestellar.io/"
@@ -370,6 +370,13 @@ _OWN: Mapping[tuple[str, str], tuple[Column, ...]] = {
         _READY,
         _PROBLEM,
         AGE,
+    ),
+    RELEASES: (
+        _field("VERSION", "spec", "version"),
+        _field("WAVE", "status", "waveName"),
+        _field("PHASE", "status", "phase"),
+        AGE,
+        _field("MESSAGE", "status", "message", wide=True),
     ),
     (DENATURED_GROUP, "rollouts"): (
         _field("PLACEMENT", "spec", "placement", "name"),

@@ -23,6 +23,7 @@ from schemas.records.signed_records import SignedRecord, StoredMessages, read_si
 from schemas.records.signing import Envelope, decode_envelope
 from schemas.records.snapshots import SnapshotRecord
 from schemas.reports.reports import Count, ObjectResult
+from schemas.reports.running import Running
 from schemas.values.identity import SNAPSHOT_KEY, ContentHash, MailKey, TreeId
 from schemas.values.refusals import RecordRefused, WireRefused
 from schemas.values.subjects import FORMER_ROLLOUT_PREFIX, HISTORY_PREFIX, SPACE_PREFIX
@@ -233,6 +234,10 @@ class CentrePublisher:
         count = node.count(key)
         self.watch.counted(key, count)
         return count
+
+    def running(self) -> Running:
+        """Who runs what in the whole tree, as it was said last."""
+        return self._node().running()
 
     async def published_handled(self) -> None:
         """Wait until the node has dealt with all that was published before."""

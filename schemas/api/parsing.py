@@ -16,6 +16,7 @@ from schemas.api.customizer import Customizer
 from schemas.api.denatured import Denatured
 from schemas.api.health_rule import HealthRule
 from schemas.api.inventory import Location, SyncTarget
+from schemas.api.leafcast_release import LeafcastRelease
 from schemas.api.placement import EdgePlacement, SinglePlacementSlice
 from schemas.api.policy import Binding, BindingPolicy
 from schemas.api.rollout_status import Rollout
@@ -36,6 +37,7 @@ OwnKind = (
     | Customizer
     | Denatured
     | HealthRule
+    | LeafcastRelease
     | Rollout
     | StatusCollector
     | CombinedStatus

@@ -231,7 +231,7 @@ class RolloutSpec(ApiValue):
 
     @model_validator(mode="after")
     def _waves_go_on(self) -> RolloutSpec:
-        faults = list(_wave_faults(self.waves))
+        faults = list(wave_faults(self.waves))
         lists = (self.windows, *(wave.windows for wave in self.waves))
         windows = {item.window for listed in lists for item in listed}
         if len(windows) > DIFFERENT_WINDOWS_MAX:
@@ -246,7 +246,8 @@ class RolloutSpec(ApiValue):
         return self
 
 
-def _wave_faults(waves: tuple[Wave, ...]) -> Iterator[Fault]:
+def wave_faults(waves: tuple[Wave, ...]) -> Iterator[Fault]:
+    """What is wrong with waves that follow each other."""
     if len(waves) > WAVES_MAX:
         yield Fault("waves", f"{len(waves)} waves", f"write at most {WAVES_MAX}")
     known: set[str] = set()

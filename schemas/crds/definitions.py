@@ -21,6 +21,7 @@ from schemas.api.customizer import Customizer
 from schemas.api.denatured import Denatured
 from schemas.api.health_rule import HealthRule
 from schemas.api.inventory import Location, SyncTarget
+from schemas.api.leafcast_release import LeafcastRelease
 from schemas.api.placement import EdgePlacement, SinglePlacementSlice
 from schemas.api.policy import Binding, BindingPolicy
 from schemas.api.rollout_status import Rollout
@@ -121,6 +122,15 @@ _KINDS: Mapping[type[Any], tuple[str, tuple[Form, ...]]] = {
         ),
     ),
     HealthRule: ("hrl", (*_SUBJECT, _READY, _PROBLEM)),
+    LeafcastRelease: (
+        "lcr",
+        (
+            _column("Version", ".spec.version", "string"),
+            _column("Wave", ".status.waveName", "string"),
+            _column("Phase", ".status.phase", "string"),
+            _column("Message", ".status.message", "string", wide=True),
+        ),
+    ),
     Rollout: (
         "rol",
         (

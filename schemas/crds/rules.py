@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from schemas.api.leafcast_release import MANIFEST_MAX_CHARACTERS
 from schemas.api.rollout_spec import WAVES_MAX
 from schemas.api.shared import CLAUSES_MAX, LISTED_MAX, REQUIREMENTS_MAX, SELECTORS_MAX
 from schemas.objects.json_paths import EXPRESSION_MAX
+from schemas.records.release_body import VERSION_MAX_CHARACTERS
 from schemas.reports.collectors import EXPRESSION_MAX_BYTES, QUANTILE_PATTERN
 from schemas.values import names
 
@@ -231,6 +233,12 @@ RULES: Mapping[str, Mapping[str, Form]] = {
         **dict.fromkeys(("healthy", "degraded", "message", "done"), _CEL),
     },
     "RolloutSpec": {"waves": {"maxItems": WAVES_MAX}, "windows": {"maxItems": WAVES_MAX}},
+    "LeafcastReleaseSpec": {
+        "manifest": {"maxLength": MANIFEST_MAX_CHARACTERS},
+        "version": {"maxLength": VERSION_MAX_CHARACTERS},
+        "waves": {"maxItems": WAVES_MAX},
+        "windows": {"maxItems": WAVES_MAX},
+    },
     "RolloutStatus": {"waves": {"maxItems": WAVES_MAX}},
     "Wave": {
         "selector": SELECTOR,

@@ -324,7 +324,7 @@ _CLUSTER_SCOPED = {
     "control.kubestellar.io": "Binding BindingPolicy CustomTransform StatusCollector",
     "edge.kubestellar.io": "EdgePlacement Location SinglePlacementSlice SyncTarget",
     "flowcontrol.apiserver.k8s.io": "FlowSchema PriorityLevelConfiguration",
-    "leafcast.io": "Denatured HealthRule Rollout",
+    "leafcast.io": "Denatured HealthRule LeafcastRelease Rollout",
     "networking.k8s.io": "IngressClass IPAddress ServiceCIDR",
     "node.k8s.io": "RuntimeClass",
     RBAC_GROUP: "ClusterRole ClusterRoleBinding",

@@ -21,6 +21,7 @@ RELEASE_MAX_BYTES = 1024 * 1024 * 1024
 WAVES_MAX = 20
 RELAYS_ALL = 255
 """Deeper than any path goes."""
+VERSION_MAX_CHARACTERS = 64
 _VERSION = re.compile(r"[0-9A-Za-z][0-9A-Za-z.+!_-]{0,63}\Z")
 _SHA256 = re.compile(r"[0-9a-f]{64}\Z")
 _ALL = 10_000
@@ -72,8 +73,8 @@ class ReleaseBody(WireRecord, frozen=True):
     waves: Annotated[tuple[ReleaseWave, ...], Meta(max_length=WAVES_MAX)] = ()
 
     def __post_init__(self) -> None:
-        if not _VERSION.match(self.version):
-            raise ValueError("its version is none")
+        if fault := version_fault(self.version):
+            raise ValueError(fault)
         if not _SHA256.match(self.manifest):
             raise ValueError("the SHA-256 of its manifest is not 64 hex digits")
         if len(self.content) != 1 + sum(piece.stretches for piece in self.pieces):
@@ -92,3 +93,8 @@ class ReleaseBody(WireRecord, frozen=True):
                 found.append((piece, self.content[at : at + piece.stretches]))
             at += piece.stretches
         return found
+
+
+def version_fault(version: str) -> str | None:
+    """Why a text is no version."""
+    return None if _VERSION.match(version) else f"{version[:64]!r} is no version"

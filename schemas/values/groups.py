@@ -13,6 +13,7 @@ API_PLACEMENT = "edge.kubestellar.io/EdgePlacement"
 API_POLICY = "control.kubestellar.io/BindingPolicy"
 DENATURED_GROUP = "leafcast.io"
 ROLLOUTS = (DENATURED_GROUP, "rollouts")
+RELEASES = (DENATURED_GROUP, "leafcastreleases")
 PATH_ANNOTATION = "leafcast.io/path"
 """Where in the tree a SyncTarget hangs."""
 NOTE = "leafcast.io/note"

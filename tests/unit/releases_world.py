@@ -107,3 +107,28 @@ async def until_told(tree, met):
     """Wait until the centre's counts meet the condition; what they are then."""
     await tree.centre.until(lambda _: met(told(tree)))
     return told(tree)
+
+
+def signed_manifest(version, pieces=PIECES):
+    """A manifest as a publisher's file has it; nobody here looks at who signed it."""
+    targets = {
+        f"{platform}/leafcast-{version}-py3-none-{platform}.whl": {
+            "length": len(data),
+            "hashes": {"sha256": sha256(data)},
+        }
+        for platform, data in pieces.items()
+    }
+    own = {"version": version, "nats_server": "2.12.0", "wire": [2, 2], "upgrades_from": "0.1.0"}
+    signed = {"_type": "targets", "targets": targets, "leafcast": own}
+    return json.dumps({"signed": signed, "signatures": []})
+
+
+def leafcast_release(version, *waves, **more):
+    """An object that has the tree run a release."""
+    listed = list(waves) or [{"name": "all", "percent": 100}]
+    return {
+        "apiVersion": "leafcast.io/v1alpha1",
+        "kind": "LeafcastRelease",
+        "metadata": {"name": version},
+        "spec": {"version": version, "manifest": signed_manifest(version), "waves": listed, **more},
+    }

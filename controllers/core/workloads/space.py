@@ -22,6 +22,7 @@ from controllers.core.workloads.dependencies import Dependencies
 from controllers.core.workloads.health_rules import HEALTH_RULES, HealthRules
 from controllers.core.workloads.missing_references import Lack, MissingReferences
 from controllers.core.workloads.read_objects import ReadObjects
+from controllers.core.workloads.releases import LeafcastReleases
 from controllers.core.workloads.renature import DENATUREDS, Renatured, is_denatured
 from controllers.core.workloads.selection import KindScope, rules_of
 from controllers.core.workloads.space_settings import SpaceSettings
@@ -46,7 +47,7 @@ from schemas.objects.source_objects import generation_of, number_of
 from schemas.records.placements import KINDS, placement_at, placement_key, placement_with_result
 from schemas.reports.collectors import AGGREGATE, Program
 from schemas.values.faults import Fault, InvalidObject
-from schemas.values.groups import ROLLOUTS
+from schemas.values.groups import RELEASES, ROLLOUTS
 
 _PLACEMENTS = frozenset((kind.group, kind.resource) for kind in KINDS)
 CONTROL_KINDS = frozenset(
@@ -61,6 +62,7 @@ CONTROL_KINDS = frozenset(
         COMBINED,
         HEALTH_RULES,
         TRANSFORMS,
+        RELEASES,
         ROLLOUTS,
     }
 )
@@ -107,11 +109,13 @@ class Workloads:
         self.collectors = Collectors()
         self.health_rules = HealthRules()
         self.transforms = Transforms()
+        self.releases = LeafcastReleases()
         # Of what is read at the centre alone, and lies nowhere else.
         self.read: dict[GroupResource, ReadObjects[Any, Any]] = {
             COLLECTORS: self.collectors,
             HEALTH_RULES: self.health_rules,
             TRANSFORMS: self.transforms,
+            RELEASES: self.releases,
         }
         self.settings = SpaceSettings()
         self.dependencies = Dependencies()

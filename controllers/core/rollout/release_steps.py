@@ -1,0 +1,260 @@
+"""How far a release of Leafcast is let: by waves, and in each the relays first, from the centre on.
+
+Each decision is of the spec, of the waves that are open, and of what nodes said last.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import ROUND_CEILING
+from enum import Enum, auto
+
+from relay.core.release_waves import admits, wave_of_relay
+from schemas.api.leafcast_release import LeafcastReleaseSpec, ReleasePhase, ReleaseWaveStatus
+from schemas.api.rollout_spec import seconds_of
+from schemas.records.records import BUCKETS, NodeRecord, Profile, Record
+from schemas.records.release_body import ReleaseWave
+from schemas.records.shares import at_most, share_of
+from schemas.reports.running import FAILED, UNMANAGED, ReleaseState, Running
+from schemas.values.identity import NodePath
+from schemas.values.wire import replace
+
+ABORTED = "it goes out no further; who runs it goes on with it"
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseMembers:
+    """Whom a wave admits: how many relays of each depth, and how many edges."""
+
+    relays: Mapping[int, int]
+    edges: int
+
+    @property
+    def all(self) -> int:
+        return sum(self.relays.values()) + self.edges
+
+    def of(self, wave: ReleaseWave) -> int:
+        """How many of them the wave admits as far as it is open."""
+        relays = sum(count for depth, count in self.relays.items() if depth <= wave.relays)
+        return relays + (self.edges if wave.edges else 0)
+
+    def opened(self, wave: ReleaseWave, after: int = 0) -> ReleaseWave:
+        """The wave, open for the next relays below this depth, or for all once there are none."""
+        depth = min((depth for depth in self.relays if depth > after), default=None)
+        return wave if depth is None else replace(wave, relays=depth, edges=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseTally:
+    """What members of a wave say of the release."""
+
+    healthy: int
+    failed: int
+    elsewhere: int
+    heard: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseStep:
+    """What follows: the waves that are open from now on, and what the status is to say."""
+
+    waves: tuple[ReleaseWave, ...]
+    phase: ReleasePhase
+    message: str
+    good_since_ms: int | None = None
+    # After so many seconds it is looked at again, whatever nodes say.
+    due_seconds: float | None = None
+
+
+class _Verdict(Enum):
+    WAITING = auto()
+    GOOD = auto()
+    FAILED = auto()
+    EMPTY = auto()
+
+
+def release_waves(spec: LeafcastReleaseSpec) -> tuple[ReleaseWave, ...]:
+    """The waves of a release as records have them, each open for all whom it admits."""
+    path = NodePath.parse(spec.path)
+    return tuple(
+        ReleaseWave(
+            number,
+            path,
+            wave.selector,
+            BUCKETS if wave.percent is None else wave.percent * BUCKETS // 100,
+            windows=tuple(it.window for it in (wave.windows or spec.windows)),
+        )
+        for number, wave in enumerate(spec.waves, 1)
+    )
+
+
+def release_members(
+    waves: Sequence[ReleaseWave], records: Iterable[Record]
+) -> list[ReleaseMembers]:
+    """Whom each wave admits, by signed records: each node is of the first that admits it."""
+    listed = list(records)
+    profiles = {it.path: it for it in listed if isinstance(it, Profile)}
+    first: dict[NodePath, int] = {}
+    edges, relays = Counter[int](), [Counter[int]() for _ in waves]
+    for path, profile in profiles.items():
+        number = next((wave.number for wave in waves if admits(wave, profile)), None)
+        if number is None:
+            continue
+        edges[number] += 1
+        above = path.parent
+        while not above.is_root:
+            first[above] = min(number, first.get(above, number))
+            above = above.parent
+    for record in listed:
+        if not isinstance(record, NodeRecord) or record.path in profiles:
+            continue
+        alone = wave_of_relay(waves, record.path, ())
+        found = {first.get(record.path), alone.number if alone is not None else None} - {None}
+        if found:
+            relays[min(it for it in found if it) - 1][len(record.path.names)] += 1
+    return [ReleaseMembers(dict(relays[w.number - 1]), edges[w.number]) for w in waves]
+
+
+def tally(running: Running, version: str, number: int) -> ReleaseTally:
+    """What members of a wave say."""
+    counts = Counter[str]()
+    for each in running.counts:
+        if each.wanted == version and each.wave == number:
+            counts[each.state] += each.count
+    return ReleaseTally(
+        counts[ReleaseState.HEALTHY],
+        sum(counts[state] for state in FAILED),
+        sum(counts[state] for state in UNMANAGED),
+        counts.total(),
+    )
+
+
+def next_step(
+    spec: LeafcastReleaseSpec,
+    members: Sequence[ReleaseMembers],
+    before: Sequence[ReleaseWave],
+    running: Running,
+    good_since_ms: int | None,
+    now_ms: int,
+) -> ReleaseStep:
+    """What follows from what nodes say; `before` are the waves that were open."""
+    waves = release_waves(spec)
+    opened = _open_now(waves, before)
+    if spec.aborted:
+        return ReleaseStep((), "Aborted", ABORTED)
+    if not opened and spec.paused:
+        return ReleaseStep((), "Paused", "nothing begins: set spec.paused to false")
+    opened = opened or (members[0].opened(waves[0]),)
+    last = opened[-1]
+    name = spec.waves[last.number - 1].name
+    tallies = [tally(running, spec.version, wave.number) for wave in opened]
+    verdicts = [
+        _verdict(spec, wave, members[wave.number - 1].of(wave), said)
+        for wave, said in zip(opened, tallies, strict=True)
+    ]
+    if _Verdict.FAILED in verdicts:
+        at = verdicts.index(_Verdict.FAILED)
+        said = f'wave "{spec.waves[at].name}": {tallies[at].failed} could not take it'
+        return ReleaseStep(opened, "Failed", f"{said}; nothing more begins")
+    if spec.paused:
+        return ReleaseStep(opened, "Paused", "nothing more begins: set spec.paused to false")
+    if verdicts[-1] is _Verdict.EMPTY:
+        said = f'wave "{name}" has nobody who is upgraded through the tree, so that nobody tries it'
+        return ReleaseStep(opened, "Waiting", f"{said}; allowEmpty: true passes it")
+    if verdicts[-1] is _Verdict.WAITING:
+        wanted = members[last.number - 1].of(last)
+        said = f'wave "{name}": {tallies[-1].healthy} of {wanted} nodes are healthy with it'
+        return ReleaseStep(opened, "Progressing", said)
+    since = now_ms if good_since_ms is None else good_since_ms
+    soak = seconds_of(spec.waves[last.number - 1].soak) or 0.0
+    left = soak - (now_ms - since) / 1000 if last.edges else 0.0
+    if left > 0:
+        return ReleaseStep(opened, "Soaking", f'wave "{name}" soaks', since, left)
+    return _passed(waves, members, opened, since)
+
+
+def _passed(
+    waves: Sequence[ReleaseWave],
+    members: Sequence[ReleaseMembers],
+    opened: tuple[ReleaseWave, ...],
+    since: int,
+) -> ReleaseStep:
+    """What is open is good: the next begin, if there are any."""
+    following = _advance(waves, members, opened)
+    if following is None:
+        return ReleaseStep(opened, "Complete", "all waves are through", since)
+    return ReleaseStep(following, "Progressing", "the next begin", None, 0.0)
+
+
+def wave_statuses(
+    spec: LeafcastReleaseSpec,
+    members: Sequence[ReleaseMembers],
+    step: ReleaseStep,
+    running: Running,
+) -> list[ReleaseWaveStatus]:
+    """What is counted of each wave."""
+    found = []
+    for number, (wave, whom) in enumerate(zip(spec.waves, members, strict=True), 1):
+        said = tally(running, spec.version, number)
+        is_open, is_last = number <= len(step.waves), number == len(step.waves)
+        phase = "Pending" if not is_open else "Done"
+        if is_last and step.phase != "Complete":
+            phase = step.phase if step.phase in ("Soaking", "Failed") else "Progressing"
+        found.append(
+            ReleaseWaveStatus.model_validate(
+                {
+                    "name": wave.name,
+                    "phase": phase,
+                    "members": whom.all,
+                    "healthy": said.healthy,
+                    "failed": said.failed,
+                    "elsewhere": said.elsewhere,
+                    "unheard": max(whom.all - said.heard, 0),
+                }
+            )
+        )
+    return found
+
+
+def _open_now(
+    waves: Sequence[ReleaseWave], before: Sequence[ReleaseWave]
+) -> tuple[ReleaseWave, ...]:
+    """The waves that were open, as the spec has them now."""
+    kept = tuple(waves[: len(before)])
+    if not kept or len(before) > len(waves):
+        return kept
+    return (*kept[:-1], replace(kept[-1], relays=before[-1].relays, edges=before[-1].edges))
+
+
+def _verdict(
+    spec: LeafcastReleaseSpec, wave: ReleaseWave, wanted: int, said: ReleaseTally
+) -> _Verdict:
+    failures = spec.failures
+    if said.failed >= failures.at_least and said.failed > at_most(failures.maximum, wanted):
+        return _Verdict.FAILED
+    unheard = max(wanted - said.heard, 0)
+    if unheard > at_most(spec.offline.maximum, wanted):
+        return _Verdict.WAITING
+    managed = wanted - unheard - said.elsewhere
+    if managed <= 0:
+        is_passed = not wave.edges or spec.waves[wave.number - 1].allow_empty
+        return _Verdict.GOOD if is_passed else _Verdict.EMPTY
+    needed = (share_of(spec.success.minimum) * managed).to_integral_value(ROUND_CEILING)
+    return _Verdict.GOOD if said.healthy >= needed else _Verdict.WAITING
+
+
+def _advance(
+    waves: Sequence[ReleaseWave],
+    members: Sequence[ReleaseMembers],
+    opened: tuple[ReleaseWave, ...],
+) -> tuple[ReleaseWave, ...] | None:
+    """The waves once the next relays, then the edges, then the next wave begin; None: all did."""
+    last = opened[-1]
+    if not last.edges:
+        whole = waves[last.number - 1]
+        return (*opened[:-1], members[last.number - 1].opened(whole, last.relays))
+    if last.number == len(waves):
+        return None
+    return (*opened, members[last.number].opened(waves[last.number]))

@@ -1,0 +1,196 @@
+"""LeafcastReleases steer which release of Leafcast the tree wants: one record in the ledger."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+
+from controllers.core.ledger.ledger import Draft
+from controllers.core.rollout.release_steps import (
+    ABORTED,
+    ReleaseMembers,
+    ReleaseStep,
+    next_step,
+    release_members,
+    release_waves,
+    wave_statuses,
+)
+from controllers.core.workloads.releases import ENDED
+from controllers.spaces.status_writing import put_status
+from controllers.work_queue import ALL, WorkQueue
+from controllers.workloads.placement_translator import PlacementTranslator
+from controllers.workloads.queue_reconciler import QueueReconciler
+from controllers.workloads.release_content import PiecesLacking, ReleaseContent, kept_content
+from schemas.api.leafcast_release import (
+    LeafcastReleaseSpec,
+    LeafcastReleaseStatus,
+    ReleasePhase,
+    RunningVersion,
+)
+from schemas.objects.objects import Object, ObjectKey
+from schemas.objects.source_objects import generation_of
+from schemas.records.records import (
+    API_RELEASE,
+    NodeRecord,
+    Profile,
+    Record,
+    ReleaseRecord,
+    Source,
+)
+from schemas.records.release_body import ReleaseBody, ReleaseWave
+from schemas.releases.release_manifest import digest_of
+from schemas.reports.running import Running
+from schemas.values.groups import RELEASES
+
+AGAIN_SECONDS = 5.0
+"""So often it is looked whether pieces came that are lacking."""
+LOOK_AGAIN_SECONDS = 0.1
+VERSIONS_MAX = 10
+
+
+class ReleaseController(QueueReconciler[str]):
+    """The LeafcastReleases of the first workload description space."""
+
+    def __init__(self, translator: PlacementTranslator, queue: WorkQueue[str]) -> None:
+        super().__init__(translator, queue)
+        self._issuer = translator.issuer
+        # Where the pieces lie.
+        self.folder: Path | None = None
+        self._source = Source(API_RELEASE, self._issuer.tree, "", "release")
+        self.key = self._source.key
+        self._loaded: ReleaseContent | None = None
+        # Whom the waves admit, as it was looked up last.
+        self._members: tuple[tuple[ReleaseWave, ...], list[ReleaseMembers]] | None = None
+        self._issuer.listen(self._ledger_changed)
+
+    async def reconcile(self, keys: frozenset[str]) -> Collection[str]:
+        """Have the ledger and the statuses say what follows now; those to be tried again."""
+        listed, record = self._translator.workloads.releases, self._in_force()
+        name = listed.going_out(record.release.version if record is not None else "")
+        is_written = True
+        if name is not None:
+            is_written = await self._steer(name, record)
+        elif record is not None and self._translator.placements.known and not listed.objects:
+            # Nodes go on with what they run.
+            await self._issuer.delete([self.key])
+        for other in [each for each in listed.objects if each != name]:
+            is_written = await self._say_of_other(other, name) and is_written
+        return () if is_written else keys
+
+    async def _steer(self, name: str, record: ReleaseRecord | None) -> bool:
+        """Go on with one release; whether all was written."""
+        listed = self._translator.workloads.releases
+        spec, now = listed.values[name].spec, self._clock.now()
+        manifest = digest_of(spec.manifest.encode())
+        if record is not None and record.release.manifest != manifest:
+            record = None
+        waves = release_waves(spec)
+        members = self._members_of(waves)
+        before = record.release.waves if record is not None else ()
+        running = self._relay.running()
+        step = next_step(spec, members, before, running, self._good_since(name), now.wall_ms)
+        try:
+            await self._issue(spec, step, record)
+        except (PiecesLacking, OSError) as lacking:
+            self._queue.add_later(name, AGAIN_SECONDS)
+            step = ReleaseStep((), "Waiting", str(lacking))
+        if step.due_seconds is not None:
+            self._queue.add_later(name, max(step.due_seconds, LOOK_AGAIN_SECONDS))
+        return await self._write(name, self._status(name, spec, step, members, running))
+
+    async def _issue(
+        self, spec: LeafcastReleaseSpec, step: ReleaseStep, record: ReleaseRecord | None
+    ) -> None:
+        if record is not None:
+            self._loaded = ReleaseContent.of(record.release)
+        manifest, key = spec.manifest.encode(), self.key
+        if self._loaded is None or self._loaded.manifest != digest_of(manifest):
+            self._loaded = await kept_content(self._relay, key, manifest, self.folder)
+        loaded = self._loaded
+        body = ReleaseBody(loaded.content, spec.version, loaded.manifest, loaded.pieces, step.waves)
+        if record is None or record.release != body:
+            await self._issuer.issue([Draft("delta", ReleaseRecord(self._source, 0, "", "", body))])
+            await self._relay.keep_history(key, ())
+
+    def _status(
+        self,
+        name: str,
+        spec: LeafcastReleaseSpec,
+        step: ReleaseStep,
+        members: Sequence[ReleaseMembers],
+        running: Running,
+    ) -> LeafcastReleaseStatus:
+        versions = Counter[str]()
+        for each in running.counts:
+            versions[each.version] += each.count
+        ranked = sorted(versions.items(), key=lambda item: (-item[1], item[0]))[:VERSIONS_MAX]
+        faults = [it for it in running.faults if it.wanted == spec.version]
+        return LeafcastReleaseStatus(
+            observed_generation=self._generation(name),
+            phase=step.phase,
+            message=step.message,
+            wave_name=spec.waves[len(step.waves) - 1].name if step.waves else "",
+            good_since=_text_of(step.good_since_ms),
+            waves=tuple(wave_statuses(spec, members, step, running)),
+            versions=tuple(RunningVersion(version=it, nodes=count) for it, count in ranked),
+            failures=tuple(f"{it.path}: {it.state}: {it.why}" for it in faults),
+        )
+
+    async def _say_of_other(self, name: str, going_out: str | None) -> bool:
+        """Say of one that does not go out now why that is so."""
+        listed = self._translator.workloads.releases
+        phase: ReleasePhase = "Waiting"
+        message = f"{going_out} goes out first: one release goes out at a time"
+        if errors := listed.invalid.get(name):
+            phase, message = "Refused", "; ".join(errors)
+        elif listed.phase(name) in ENDED:
+            return True
+        elif listed.values[name].spec.aborted:
+            phase, message = "Aborted", ABORTED
+        generation = self._generation(name)
+        status = LeafcastReleaseStatus(observed_generation=generation, phase=phase, message=message)
+        return await self._write(name, status)
+
+    async def _write(self, name: str, status: LeafcastReleaseStatus) -> bool:
+        key, obj = ObjectKey(*RELEASES, "", name), self._objects.get(name)
+        form = status.model_dump(by_alias=True, exclude_none=True, mode="json")
+        return await put_status(self._space, key, obj, form) is None
+
+    @property
+    def _objects(self) -> Mapping[str, Object]:
+        return self._translator.workloads.releases.objects
+
+    def _generation(self, name: str) -> int:
+        return generation_of(self._objects[name])
+
+    def _good_since(self, name: str) -> int | None:
+        status = self._objects[name].get("status")
+        said = status.get("goodSince") if isinstance(status, dict) else None
+        try:
+            return int(dt.datetime.fromisoformat(str(said)).timestamp() * 1000) if said else None
+        except ValueError:
+            return None
+
+    def _in_force(self) -> ReleaseRecord | None:
+        record = self._issuer.records.get(self.key)
+        return record if isinstance(record, ReleaseRecord) else None
+
+    def _members_of(self, waves: tuple[ReleaseWave, ...]) -> list[ReleaseMembers]:
+        if self._members is None or self._members[0] != waves:
+            self._members = waves, release_members(waves, self._issuer.records.values())
+        return self._members[1]
+
+    def _ledger_changed(self, records: Sequence[Record]) -> None:
+        """Whom waves admit may be others."""
+        if any(isinstance(record, Profile | NodeRecord) for record in records):
+            self._members = None
+            if self._translator.workloads.releases.objects:
+                self._queue.add([ALL])
+
+
+def _text_of(moment_ms: int | None) -> str | None:
+    if moment_ms is None:
+        return None
+    return dt.datetime.fromtimestamp(moment_ms / 1000, dt.UTC).isoformat()

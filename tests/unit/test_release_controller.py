@@ -1,0 +1,92 @@
+"""A LeafcastRelease goes out from the centre by waves; a bad one stops at the first."""
+
+import asyncio
+from pathlib import Path
+
+from schemas.objects.objects import ObjectKey
+from tests.awaiting import until_object
+from tests.memory_tree import MANAGER
+from tests.unit.releases_world import (
+    PIECES,
+    leafcast_release,
+    sha256,
+    signed_manifest,
+    upgraded_tree,
+)
+
+NODES = ["/emea", "/emea/s1", "/emea/s2"]
+SECONDS = 60
+WAVES = (
+    {"name": "canary", "selector": {"matchLabels": {"id": "emea-s1"}}},
+    {"name": "rest", "percent": 100},
+)
+
+
+def key(version):
+    return ObjectKey("leafcast.io", "leafcastreleases", "", version)
+
+
+def put_pieces(tree, folder: Path):
+    (folder / "pieces").mkdir(parents=True)
+    for data in PIECES.values():
+        (folder / "pieces" / sha256(data)).write_bytes(data)
+    tree.controllers.releases.folder = folder
+
+
+def phase(wanted):
+    return lambda obj: (obj.get("status") or {}).get("phase") == wanted
+
+
+def healthy(places, path, version):
+    manifest = sha256(signed_manifest(version).encode())
+    places.launcher(path, version, manifest=manifest)
+
+
+async def test_a_good_release_reaches_relays_and_edges_wave_by_wave_and_is_complete(tmp_path):
+    async with asyncio.timeout(SECONDS), upgraded_tree(tmp_path, NODES) as (tree, places):
+        put_pieces(tree, tmp_path / "centre")
+        for path in NODES:
+            places.launcher(path)
+        await tree.workloads.apply(leafcast_release("9.0.0", *WAVES), MANAGER)
+        await places.until_wanted("/emea", "9.0.0")
+        assert not places.wanted("/emea/s1"), "an edge before the relay above it"
+        healthy(places, "/emea", "9.0.0")
+        await places.until_wanted("/emea/s1", "9.0.0")
+        assert not places.wanted("/emea/s2"), "the rest before the canary"
+        healthy(places, "/emea/s1", "9.0.0")
+        await places.until_wanted("/emea/s2", "9.0.0")
+        healthy(places, "/emea/s2", "9.0.0")
+        obj = await until_object(tree.workloads, key("9.0.0"), phase("Complete"))
+        waves = {it["name"]: (it["members"], it["healthy"]) for it in obj["status"]["waves"]}
+        assert waves == {"canary": (2, 2), "rest": (1, 1)}
+
+
+async def test_a_bad_release_stops_at_the_canary_and_says_where_and_why(tmp_path):
+    async with asyncio.timeout(SECONDS), upgraded_tree(tmp_path, NODES) as (tree, places):
+        put_pieces(tree, tmp_path / "centre")
+        for path in NODES:
+            places.launcher(path)
+        await tree.workloads.apply(leafcast_release("9.0.0", *WAVES), MANAGER)
+        await places.until_wanted("/emea", "9.0.0")
+        healthy(places, "/emea", "9.0.0")
+        await places.until_wanted("/emea/s1", "9.0.0")
+        said = {"why": "it never joined", "manifest": sha256(signed_manifest("9.0.0").encode())}
+        places.launcher("/emea/s1", "1.0.0", "rolled-back", **said)
+        obj = await until_object(tree.workloads, key("9.0.0"), phase("Failed"))
+        assert obj["status"]["failures"] == ["/emea/s1: rolled-back: it never joined"]
+        assert not places.wanted("/emea/s2")
+        # A second one waits; nobody takes two at once.
+        await tree.workloads.apply(leafcast_release("9.1.0", *WAVES), MANAGER)
+        second = await until_object(tree.workloads, key("9.1.0"), phase("Waiting"))
+        assert "9.0.0 goes out first" in second["status"]["message"]
+
+
+async def test_a_release_whose_pieces_are_not_at_the_centre_or_that_lies_says_so(tmp_path):
+    async with asyncio.timeout(SECONDS), upgraded_tree(tmp_path, NODES[:1]) as (tree, _places):
+        await tree.workloads.apply(leafcast_release("9.0.0"), MANAGER)
+        obj = await until_object(tree.workloads, key("9.0.0"), phase("Waiting"))
+        assert "--pieces" in obj["status"]["message"]
+        other = leafcast_release("9.2.0", manifest=signed_manifest("9.1.0"))
+        await tree.workloads.apply(other, MANAGER)
+        obj = await until_object(tree.workloads, key("9.2.0"), phase("Refused"))
+        assert "it is of 9.1.0, and spec.version is 9.2.0" in obj["status"]["message"]

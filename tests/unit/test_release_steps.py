@@ -1,0 +1,139 @@
+"""How far a release goes: relays before edges, wave by wave, and only as far as it is good."""
+
+import pytest
+
+from controllers.core.rollout.release_steps import next_step, release_members, release_waves
+from controllers.core.workloads.releases import LeafcastReleases
+from schemas.api.leafcast_release import LeafcastReleaseSpec
+from schemas.api.parsing import parse_wish
+from schemas.records.records import NodeRecord, Profile, Source
+from schemas.reports.running import Running, RunningCount, merged
+from schemas.values.faults import InvalidObject
+from schemas.values.identity import DestinationId, NodePath
+from tests.unit.releases_world import leafcast_release
+
+EDGES = ("/emea/de/s1", "/emea/s2", "/apac/s3")
+RELAYS = ("/emea", "/emea/de", "/apac")
+
+
+def records():
+    for text in EDGES:
+        path = NodePath.parse(text)
+        source = Source("edge.kubestellar.io/SyncTarget", "inv", "", path.name)
+        labels = {"canary": "true"} if path.name == "s1" else {}
+        yield Profile(source, 1, "", "", DestinationId(path.name), path, labels, {}, {})
+    for text in (*EDGES, *RELAYS):
+        path = NodePath.parse(text)
+        yield NodeRecord(Source("leafcast.io/Node", "t", "", text), 1, "", "", path, "U")
+
+
+def spec(*waves, **more):
+    canary = {"name": "canary", "selector": {"matchLabels": {"canary": "true"}}}
+    waves = list(waves) or [canary, {"name": "rest", "percent": 100}]
+    form = {"version": "9.0.0", "manifest": "{}", "waves": waves, **more}
+    return LeafcastReleaseSpec.model_validate(form, by_alias=True)
+
+
+def says(wave, **states):
+    return Running(
+        tuple(
+            RunningCount("v", "9.0.0", wave, state.replace("_", "-"), count)
+            for state, count in states.items()
+        )
+    )
+
+
+def run(release, said, opened=(), since=None, now=0):
+    members = release_members(release_waves(release), records())
+    return next_step(release, members, opened, said, since, now)
+
+
+def test_a_node_counts_in_the_first_wave_that_admits_it_and_a_relay_with_those_below_it():
+    first, second = release_members(release_waves(spec()), records())
+    assert (first.relays, first.edges) == ({1: 1, 2: 1}, 1)
+    assert (second.relays, second.edges) == ({1: 1}, 2)
+
+
+def test_relays_go_before_edges_from_the_centre_down_and_waves_in_their_order():
+    release, opened, seen = spec(), (), []
+    for healthy in (0, 1, 2, 3):
+        step = run(release, merged([says(1, healthy=healthy)] if healthy else []), opened)
+        opened = step.waves
+        seen.append([(it.number, it.relays, it.edges) for it in opened])
+    assert seen == [
+        [(1, 1, False)],
+        [(1, 2, False)],
+        [(1, 255, True)],
+        [(1, 255, True), (2, 1, False)],
+    ]
+    done = run(release, merged([says(1, healthy=3), says(2, healthy=1)]), opened)
+    last = run(release, merged([says(1, healthy=3), says(2, healthy=3)]), done.waves)
+    assert (done.waves[-1].edges, last.phase) == (True, "Complete")
+
+
+def test_what_could_not_take_it_stops_all_that_comes_after():
+    opened = release_waves(spec())[:1]
+    step = run(spec(), says(1, healthy=2, rolled_back=1), opened)
+    assert (step.phase, step.waves) == ("Failed", opened)
+    allowed = spec(failures={"maximum": 1}, success={"minimum": "60%"})
+    assert run(allowed, says(1, healthy=2, rolled_back=1), opened).phase == "Progressing"
+
+
+def test_a_wave_soaks_and_one_without_anybody_who_is_upgraded_waits_for_a_person():
+    canary = {"name": "all", "percent": 100, "soak": "10m"}
+    opened = release_waves(spec(canary))
+    said = says(1, healthy=6)
+    soaking = run(spec(canary), said, opened, now=1_000)
+    assert (soaking.phase, soaking.good_since_ms, soaking.due_seconds) == ("Soaking", 1_000, 600)
+    assert run(spec(canary), said, opened, since=1_000, now=601_000).phase == "Complete"
+    nobody = says(1, managed_elsewhere=6)
+    assert run(spec(canary), nobody, opened).phase == "Waiting"
+    assert run(spec({**canary, "allowEmpty": True, "soak": "1s"}), nobody, opened, 0, 1_000).phase
+
+
+def test_who_was_not_heard_of_holds_a_wave_up_but_for_the_share_that_may_be_offline():
+    everybody = spec({"name": "all", "percent": 100})
+    opened = release_waves(everybody)
+    assert run(everybody, says(1, healthy=4), opened).phase == "Progressing"
+    assert run(everybody, says(1, healthy=5), opened).phase == "Complete"
+
+
+def test_paused_nothing_more_begins_and_aborted_nothing_is_wanted():
+    opened = release_waves(spec())[:1]
+    paused = run(spec(paused=True), says(1, healthy=3), opened)
+    assert (paused.phase, paused.waves) == ("Paused", opened)
+    assert run(spec(paused=True), Running()).waves == ()
+    assert run(spec(aborted=True), says(1, healthy=3), opened).waves == ()
+
+
+def test_one_release_goes_out_at_a_time_and_an_older_one_first():
+    listed = LeafcastReleases()
+    for version, created in (("9.0.0", "2026-01-01"), ("9.1.0", "2026-01-02")):
+        obj = leafcast_release(version)
+        obj["metadata"]["creationTimestamp"] = created
+        listed.put(version, obj)
+    assert (listed.going_out(""), listed.going_out("9.0.0")) == ("9.1.0", "9.0.0")
+    ended = {**listed.objects["9.0.0"], "status": {"phase": "Complete"}}
+    listed.put("9.0.0", ended)
+    assert listed.going_out("9.0.0") == "9.1.0"
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"manifest": "{not json"}, "spec.manifest: it is no JSON object"),
+        ({"manifset": "{}"}, "spec.manifset"),
+        ({"version": "nine point 0"}, "spec.version: 'nine point 0' is no version"),
+        ({"path": "emea//"}, 'spec.path: "emea//" is not a path'),
+        (
+            {"waves": [{"name": "a", "percent": 100, "rate": {"perMinute": 1}}]},
+            "spec.waves[0].rate",
+        ),
+    ],
+)
+def test_a_release_that_cannot_be_is_refused_by_the_field(change, said):
+    obj = leafcast_release("9.0.0")
+    obj["spec"] |= change
+    with pytest.raises(InvalidObject) as refused:
+        parse_wish(obj)
+    assert said in str(refused.value)
