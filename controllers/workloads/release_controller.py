@@ -63,6 +63,8 @@ class ReleaseController(QueueReconciler[str]):
         self._loaded: ReleaseContent | None = None
         # Whom the waves admit, as it was looked up last.
         self._members: tuple[tuple[ReleaseWave, ...], list[ReleaseMembers]] | None = None
+        # Whether this run saw one go out.
+        self._has_steered = False
         self._issuer.listen(self._ledger_changed)
 
     async def reconcile(self, keys: frozenset[str]) -> Collection[str]:
@@ -72,8 +74,8 @@ class ReleaseController(QueueReconciler[str]):
         is_written = True
         if name is not None:
             is_written = await self._steer(name, record)
-        elif record is not None and self._translator.placements.known and not listed.objects:
-            # Nodes go on with what they run.
+        elif record is not None and self._has_steered and not listed.objects:
+            # It was seen here, and is gone. Nodes go on with what they run.
             await self._issuer.delete([self.key])
         for other in [each for each in listed.objects if each != name]:
             is_written = await self._say_of_other(other, name) and is_written
@@ -82,6 +84,7 @@ class ReleaseController(QueueReconciler[str]):
     async def _steer(self, name: str, record: ReleaseRecord | None) -> bool:
         """Go on with one release; whether all was written."""
         listed = self._translator.workloads.releases
+        self._has_steered = True
         spec, now = listed.values[name].spec, self._clock.now()
         manifest = digest_of(spec.manifest.encode())
         if record is not None and record.release.manifest != manifest:

@@ -131,8 +131,9 @@ class Upstream(RoomsPart):
         reach_at = None
         if candidate is not None and not candidate.overdue:
             reach_at = candidate.since + REACH_SECONDS_MAX
-        session_due = self.link.session.due
-        due = (self._quiet_at, session_due, self._view_at, reach_at, self._releases.say_at)
+        # What is to be said waits for a welcome.
+        say_at = self._releases.say_at if self.welcomed else None
+        due = (self._quiet_at, self.link.session.due, self._view_at, reach_at, say_at)
         return min(at for at in due if at is not None)
 
     def tick(self) -> None:
@@ -146,7 +147,7 @@ class Upstream(RoomsPart):
             self._store_cursor()
             if self.caught_up and self._wants.current():
                 self.link.session.hurry(now)
-        if self._releases.take_due(now):
+        if self.welcomed and self._releases.take_due(now):
             self.link.session.hurry(now)
         if self._view_at <= now:
             self._view_at = now + VIEW_LOOK_SECONDS

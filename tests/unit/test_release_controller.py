@@ -4,6 +4,7 @@ import asyncio
 from pathlib import Path
 
 from schemas.objects.objects import ObjectKey
+from schemas.values.identity import NodePath
 from tests.awaiting import until_object
 from tests.memory_tree import MANAGER
 from tests.unit.releases_world import (
@@ -59,6 +60,9 @@ async def test_a_good_release_reaches_relays_and_edges_wave_by_wave_and_is_compl
         obj = await until_object(tree.workloads, key("9.0.0"), phase("Complete"))
         waves = {it["name"]: (it["members"], it["healthy"]) for it in obj["status"]["waves"]}
         assert waves == {"canary": (2, 2), "rest": (1, 1)}
+        await tree.workloads.delete(key("9.0.0"))
+        await tree.drivers[NodePath.parse("/emea/s1")].until(lambda node: node.release is None)
+        assert places.wanted("/emea/s1") == "9.0.0"
 
 
 async def test_a_bad_release_stops_at_the_canary_and_says_where_and_why(tmp_path):
