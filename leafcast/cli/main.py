@@ -41,7 +41,7 @@ except KeyboardInterrupt:
 _GROUPS = {
     "Every day": "demo up down apply delete place label diff plan wait rollout",
     "Look": "ui mcp status why trace get describe render tree events proof verify kubeconfig",
-    "Nodes": "node check-host join leave maintenance keys",
+    "Nodes": "node check-host join leave maintenance upgrade keys",
     "Repair": "doctor support-bundle accept orphans withdraw backup restore recover",
     "Run it yourself": "run install layout nats-config crds denature release bundle completion",
 }

@@ -48,6 +48,7 @@ from leafcast.daemon.verbs.requests import RequestVerbs
 from leafcast.daemon.verbs.rollout_ends import kept_back, register_restoring, restored_objects
 from leafcast.daemon.verbs.spaces import Followers, register_spaces
 from leafcast.daemon.verbs.tree import register_tree_verbs
+from leafcast.daemon.verbs.upgrades import UpgradeVerbs
 from leafcast.data_dir import DataDir
 from leafcast.members.seats import MemberSeats
 from leafcast.metrics.reading import MetricReading
@@ -146,6 +147,7 @@ class Daemon:
             NodeKeys(centre, enrolling, changing, asks, self._clock),
             self._authority,
             FigureVerbs(self.readings),
+            UpgradeVerbs(centre),
             self._diagnosis(centre, asks),
         )
 

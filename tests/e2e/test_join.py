@@ -17,9 +17,12 @@ import pytest
 from leafcast.ask.session import CallFailed, open_session
 from leafcast.join.kept_grant import read_grant, write_grant
 from leafcast.manifest_sources import BadManifests
+from relay.atomic_file import atomic_write
+from schemas.releases.release_manifest import digest_of
 from schemas.values.identity import NodePath
 from tests.awaiting import until
 from tests.e2e.join_tree import WAIT_SECONDS, Site, Tree
+from tests.unit.releases_world import PIECES, signed_manifest
 from tests.written import apply_objects
 
 pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(300)]
@@ -254,6 +257,48 @@ def test_a_relay_joins_and_sites_below_it(tree):
     tree.sites[-1].end()
     until(lambda: "/region-9/s1 is stopped since" in tree.run("status", "shop"))
     until(lambda: "/region-9/s1 is stopped since" in tree.run("tree"))
+
+
+def test_a_release_goes_to_a_relay_first_then_to_its_edges_wave_by_wave(tree, tmp_path):
+    manifest = tmp_path / "release.json"
+    manifest.write_text(signed_manifest("9.0.0"))
+    for name, data in PIECES.items():
+        (tmp_path / f"{name}.whl").write_bytes(data)
+    launchers = {name: SaidLauncher(tree.folder / name) for name in ("r7", "r7-s1", "r7-s2")}
+    tree.join(tree.add("/region-7", "--relay"), "r7").until("in session with its parent")
+    for name in ("s1", "s2"):
+        token = tree.add(f"/region-7/{name}", "--labels", f"wave-{name}=yes")
+        tree.join(token, f"r7-{name}").until("in session with its parent")
+    start = ("upgrade", "start", "9.0.0", "--manifest", manifest, "--pieces", tmp_path)
+    tree.run(*start, "--waves", "wave-s1,wave-s2")
+    for name, waiting in (("r7", "r7-s1"), ("r7-s1", "r7-s2"), ("r7-s2", "")):
+        until(lambda at=name: launchers[at].wanted == "9.0.0")
+        assert not waiting or launchers[waiting].wanted is None
+        launchers[name].says("9.0.0", digest_of(manifest.read_bytes()))
+    until(lambda: "9.0.0: Complete" in tree.run("upgrade", "status"))
+    assert "/region-7 9.0.0 healthy 3" in " ".join(tree.run("tree", "--versions").split())
+    tree.run("delete", "leafcastrelease", "9.0.0")
+    for site in tree.sites[-3:]:
+        site.end()
+
+
+class SaidLauncher:
+    """What a launcher would write beside a node, said by a test."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder / "releases"
+        self._folder.mkdir(parents=True)
+        (self._folder / "pinned.json").write_text("{}")
+        self.says("0.1.0", "")
+
+    def says(self, version: str, manifest: str) -> None:
+        said = {"running": version, "state": "healthy", "manifest": manifest}
+        atomic_write(self._folder / "launcher.json", json.dumps(said))
+
+    @property
+    def wanted(self) -> str | None:
+        file = self._folder / "wanted.json"
+        return json.loads(file.read_text())["version"] if file.exists() else None
 
 
 class NodePage:

@@ -11,20 +11,23 @@ import click
 from leafcast.ask.session import Session
 from leafcast.cli.options.common import data_dir_option
 from leafcast.cli.options.output import Output, output_options
-from leafcast.cli.printing import show, watch
+from leafcast.cli.printing import Draw, show, watch
 from leafcast.show.member_tables import members_view
 from leafcast.show.tree_tables import tree_view
+from leafcast.show.upgrade_tables import versions_view
 
 
 @click.command()
 @click.option("-w", "--watch", "stays", is_flag=True, help="Go on until Ctrl-C.")
 @click.option("--members", is_flag=True, help="Show the members of nodes that run several times.")
+@click.option("--versions", is_flag=True, help="Show which release runs where.")
 @output_options
 @data_dir_option
 def tree(
     *,
     stays: bool,
     members: bool,
+    versions: bool,
     output: Output,
     data_dir: Path | None,
 ) -> None:
@@ -36,13 +39,22 @@ def tree(
 
     With --members, of each node that runs several times: which member is active and since when, who
     stands by, whose server leads the node's streams, and how many messages another one lacks.
+
+    With --versions, at and below each child of the centre, how many nodes run which release of
+    Leafcast, and what becomes of the one that is wanted there.
     """
 
     async def ask(session: Session) -> Any:
+        if versions:
+            return await session.call("upgrades")
         return await session.call("tree", **({"members": True} if members else {}))
 
     def paths(found: Any) -> list[str]:
-        return [node["path"] for node in found["nodes"]]
+        return [node["path"] for node in found.get("nodes", ())]
 
-    draw = members_view if members else partial(tree_view, wide=output.is_wide)
+    if versions and members:
+        raise click.UsageError("--versions shows no members; leave one of them out")
+    draw: Draw = members_view if members else partial(tree_view, wide=output.is_wide)
+    if versions:
+        draw = versions_view
     (watch if stays else show)(data_dir, ask, draw, output, paths)

@@ -1,0 +1,208 @@
+"""`leafcast upgrade`: which release of Leafcast the nodes run, by waves."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from leafcast.ask.session import CallFailed, Session
+from leafcast.changes.forms import ApplyBatch
+from leafcast.cli.command_group import CommandGroup
+from leafcast.cli.commands.apply import apply_all
+from leafcast.cli.options.common import data_dir_option
+from leafcast.cli.options.objects import refuse
+from leafcast.cli.options.output import Output, output_options
+from leafcast.cli.printing import show, watch
+from leafcast.cli.session_calls import in_session
+from leafcast.data_dir import DataDir
+from leafcast.manifest_sources import BadManifests
+from leafcast.show.upgrade_tables import planned_view, upgrades_view
+from leafcast.upgrades.release_folder import FOLDER, PIECES
+from relay.atomic_file import DRAFT, make_folder, move_file
+from schemas.objects.manifest_files import LoadedObject
+from schemas.releases.release_manifest import ReleaseManifest, read_manifest
+from schemas.releases.release_refused import ReleaseRefused
+from schemas.values.groups import RELEASES
+
+WAVES = "canary,10%,100%"
+
+_version = click.argument("version")
+_waves_option = click.option(
+    "--waves",
+    default=WAVES,
+    show_default=True,
+    help="In order: a share such as 10%, a label that SyncTargets have, or KEY=VALUE.",
+)
+_path_option = click.option("--path", default="/", show_default=True, help="At and below it.")
+
+
+@click.group(cls=CommandGroup)
+def upgrade() -> None:
+    """Have the nodes of the tree run another release of Leafcast, by waves.
+
+    A node takes only what the publisher signed whom its owner pinned, and needs a launcher for it.
+    """
+
+
+@upgrade.command()
+@_version
+@_waves_option
+@_path_option
+@output_options
+@data_dir_option
+def plan(version: str, waves: str, path: str, *, output: Output, data_dir: Path | None) -> None:
+    """Show whom each wave would admit, and what runs now. Nothing is changed."""
+    form = read_waves(waves)
+
+    async def ask(session: Session) -> Any:
+        return {**await session.call("upgrades", waves=form, path=path), "version": version}
+
+    show(data_dir, ask, planned_view, output)
+
+
+@upgrade.command()
+@_version
+@click.option(
+    "--manifest",
+    required=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="The signed manifest, as `leafcast release sign` left it.",
+)
+@click.option(
+    "--pieces",
+    required=True,
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="The folder with its wheels.",
+)
+@_waves_option
+@_path_option
+@click.option("--soak", help="How long each wave must stay good, such as 1h.")
+@data_dir_option
+def start(
+    version: str,
+    manifest: Path,
+    pieces: Path,
+    waves: str,
+    path: str,
+    soak: str | None,
+    data_dir: Path | None,
+) -> None:
+    """Let a release out: relays before the edges below them, wave by wave."""
+    data = manifest.read_bytes()
+    try:
+        said = read_manifest(data)
+    except ReleaseRefused as refused:
+        raise click.ClickException(f"{manifest}: {refused}") from refused
+    listed = [{**wave, "soak": soak} if soak else wave for wave in read_waves(waves)]
+    spec = {"version": version, "manifest": data.decode(), "path": path, "waves": listed}
+    give_pieces(said, pieces, DataDir.at(data_dir).folder / FOLDER / PIECES)
+    _apply(data_dir, {"metadata": {"name": name_of(version)}, "spec": spec})
+
+
+@upgrade.command()
+@click.option("-w", "--watch", "stays", is_flag=True, help="Go on until Ctrl-C.")
+@output_options
+@data_dir_option
+def status(*, stays: bool, output: Output, data_dir: Path | None) -> None:
+    """Show how far each release is, wave by wave, and who could not take it."""
+    (watch if stays else show)(data_dir, releases, upgrades_view, output, _names)
+
+
+def _steer(name: str, change: Mapping[str, bool], help_text: str) -> None:
+    def steer(version: str, data_dir: Path | None) -> None:
+        async def found(session: Session) -> Any:
+            return await release_named(session, version)
+
+        obj = in_session(data_dir, found)
+        spec = {**obj["spec"], **change}
+        _apply(data_dir, {"metadata": {"name": obj["metadata"]["name"]}, "spec": spec})
+
+    upgrade.command(name, help=help_text)(_version(data_dir_option(steer)))
+
+
+_steer("pause", {"paused": True}, "Let nothing more begin. Who began goes on.")
+_steer("resume", {"paused": False}, "Go on with a release that is paused.")
+_steer("abort", {"aborted": True}, "End it. Who runs the release already goes on with it.")
+
+
+async def releases(session: Session) -> list[Any]:
+    """All LeafcastReleases, by name."""
+    listing = await session.workloads.list(*RELEASES)
+    return sorted(listing.objects, key=lambda obj: str(obj["metadata"]["name"]))
+
+
+async def release_named(session: Session, version: str) -> Any:
+    """The LeafcastRelease of a version; raises CallFailed."""
+    listed = await releases(session)
+    for obj in listed:
+        if version in (obj["spec"]["version"], obj["metadata"]["name"]):
+            return obj
+    known = ", ".join(str(obj["spec"]["version"]) for obj in listed)
+    remedy = f"there are: {known}" if known else "let one out: leafcast upgrade start VERSION"
+    raise CallFailed("upgrade", "NotFound", f"no release {version} goes out", remedy)
+
+
+def read_waves(text: str) -> list[dict[str, Any]]:
+    """Waves as a LeafcastRelease has them."""
+    return [_wave(word.strip()) for word in text.split(",")]
+
+
+def _wave(word: str) -> dict[str, Any]:
+    if word.endswith("%"):
+        share = word.removesuffix("%")
+        if not share.isascii() or not share.isdecimal() or not 1 <= int(share) <= 100:
+            raise click.UsageError(f'--waves: "{word}" is no share; write 1% to 100%')
+        # A small share of few nodes may be nobody.
+        return {"name": f"share-{share}", "percent": int(share), "allowEmpty": True}
+    key, is_pair, value = word.partition("=")
+    if is_pair:
+        return {"name": value or key, "selector": {"matchLabels": {key: value}}}
+    expressions = [{"key": key, "operator": "Exists"}]
+    return {"name": key, "selector": {"matchExpressions": expressions}}
+
+
+def name_of(version: str) -> str:
+    """The name of the LeafcastRelease of a version."""
+    return version.lower().replace("+", "-").replace("_", "-")
+
+
+def give_pieces(manifest: ReleaseManifest, folder: Path, target: Path) -> None:
+    """Put the pieces of a release where the centre looks for them; those there stay."""
+    lacking = {it.sha256: it for it in manifest.all_pieces.values()}
+    make_folder(target)
+    for file in sorted(folder.rglob("*")):
+        sha256 = _sha256(file) if file.is_file() else ""
+        if lacking.pop(sha256, None) is not None and not (target / sha256).exists():
+            draft = target / f"{sha256}{DRAFT}"
+            shutil.copyfile(file, draft)
+            move_file(draft, target / sha256)
+    left = [it.name for sha256, it in lacking.items() if not (target / sha256).exists()]
+    if left:
+        remedy = "name the folder with all wheels of the release"
+        said = f"--pieces {folder}: {', '.join(sorted(left))} not found"
+        raise click.ClickException(f"{said}; {remedy}")
+
+
+def _sha256(file: Path) -> str:
+    with file.open("rb") as read:
+        return hashlib.file_digest(read, "sha256").hexdigest()
+
+
+def _apply(data_dir: Path | None, form: Mapping[str, Any]) -> None:
+    obj = {"apiVersion": "leafcast.io/v1alpha1", "kind": "LeafcastRelease", **form}
+    asked = ApplyBatch([LoadedObject(obj, "upgrade", 1)])
+    try:
+        refused = in_session(data_dir, lambda session: apply_all(session, asked))
+    except BadManifests as error:
+        refuse([*error.faults])
+    if refused:
+        raise click.exceptions.Exit(1)
+
+
+def _names(listed: Sequence[Any]) -> list[str]:
+    return [f"leafcastrelease.leafcast.io/{obj['metadata']['name']}" for obj in listed]

@@ -1,0 +1,58 @@
+"""The verb `upgrades`: who runs which release of Leafcast, and whom waves would admit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from leafcast.ask.api import verb
+from leafcast.centre.centre import Centre, running
+from schemas.reports.running import Running
+from schemas.values.identity import NodePath
+from schemas.values.wire import asdict
+
+
+@dataclass(frozen=True, slots=True)
+class UpgradeVerbs:
+    """Answers from what the centre's own node was told, and from signed records."""
+
+    _centre: Centre
+
+    @verb("upgrades")
+    async def upgrades(
+        self, waves: Sequence[dict[str, Any]] = (), path: str = "/"
+    ) -> dict[str, Any]:
+        """`{counts, faults, children, waves}`: see `running_form`; children by their names.
+
+        Of each wave it says how many `relays` and `edges` it would admit. Raises ValueError.
+        """
+        node = running(self._centre.nodes[NodePath()].node)
+        children = {name: running_form(node.running_at(name)) for name in node.children()}
+        found = {**running_form(node.running()), "children": children}
+        return {**found, "waves": self._admitted(waves, path) if waves else []}
+
+    def _admitted(self, waves: Sequence[dict[str, Any]], path: str) -> list[dict[str, Any]]:
+        # Here, as models of kinds take a while to build.
+        from controllers.core.rollout.release_steps import (  # noqa: PLC0415
+            release_members,
+            release_waves,
+        )
+        from schemas.api.leafcast_release import LeafcastReleaseSpec  # noqa: PLC0415
+
+        form = {"version": "0", "manifest": "{}", "waves": list(waves), "path": path}
+        spec = LeafcastReleaseSpec.model_validate(form, by_alias=True)
+        records = self._centre.issuer().records.values()
+        members = release_members(release_waves(spec), records)
+        return [
+            {"name": wave.name, "relays": sum(whom.relays.values()), "edges": whom.edges}
+            for wave, whom in zip(spec.waves, members, strict=True)
+        ]
+
+
+def running_form(said: Running) -> dict[str, Any]:
+    """`{counts: [{version, wanted, wave, state, count}], faults: [{path, wanted, state, why}]}`."""
+    return {
+        "counts": [asdict(each) for each in said.counts],
+        "faults": [asdict(each) for each in said.faults],
+    }

@@ -1,0 +1,68 @@
+"""Releases of Leafcast as tables: how far each is, and who runs what."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from leafcast.show.layout import Group, Table, Text, View
+
+Form = Mapping[str, Any]
+
+
+def upgrades_view(listed: Sequence[Form], _now_ms: int) -> View:
+    """Each release with its waves, and what it waits for."""
+    if not listed:
+        return Text("No release goes out: leafcast upgrade start VERSION", overflow="fold")
+    parts: list[View | Text] = []
+    for obj in listed:
+        status: Form = obj.get("status") or {}
+        phase = str(status.get("phase") or "Waiting")
+        parts.append(Text(f"{obj['spec']['version']}: {phase}. {status.get('message', '')}"))
+        if waves := status.get("waves"):
+            parts.append(_waves(waves))
+        parts += [Text(f"  {each}") for each in status.get("failures") or ()]
+    return Group(*parts)
+
+
+def versions_view(found: Form, _now_ms: int) -> View:
+    """A row for each child of the centre and each version that runs at or below it."""
+    table = _table("below", "version", "state", "nodes")
+    for name, said in sorted(found["children"].items()):
+        for (version, state), count in sorted(_by_version(said["counts"]).items()):
+            table.add_row(f"/{name}", version, state, str(count))
+    for (version, state), count in sorted(_by_version(found["counts"]).items()):
+        table.add_row("whole tree", version, state, str(count))
+    return table
+
+
+def planned_view(found: Form, _now_ms: int) -> View:
+    """Whom each wave would admit, and what runs now."""
+    table = _table("wave", "relays", "edges")
+    for wave in found["waves"]:
+        table.add_row(wave["name"], str(wave["relays"]), str(wave["edges"]))
+    now = [f"{n} run {v} ({s})" for (v, s), n in sorted(_by_version(found["counts"]).items())]
+    return Group(table, Text(f"Now {', '.join(now) or 'nobody has said what it runs'}."))
+
+
+def _waves(waves: Sequence[Form]) -> Table:
+    table = _table("wave", "phase", "members", "healthy", "failed", "elsewhere", "unheard")
+    for wave in waves:
+        counts = ("members", "healthy", "failed", "elsewhere", "unheard")
+        table.add_row(wave["name"], wave["phase"], *(str(wave.get(it, 0)) for it in counts))
+    return table
+
+
+def _by_version(counts: Sequence[Form]) -> Counter[tuple[str, str]]:
+    found = Counter[tuple[str, str]]()
+    for each in counts:
+        found[each["version"], each["state"]] += each["count"]
+    return found
+
+
+def _table(*columns: str) -> Table:
+    table = Table()
+    for column in columns:
+        table.add_column(column.upper(), no_wrap=True)
+    return table

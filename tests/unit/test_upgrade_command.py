@@ -1,0 +1,60 @@
+"""What `leafcast upgrade` makes of words, folders and what the centre says."""
+
+import hashlib
+
+import click
+import pytest
+
+from leafcast.cli.commands.upgrade import give_pieces, read_waves
+from leafcast.show.upgrade_tables import planned_view, upgrades_view, versions_view
+from schemas.api.parsing import parse_wish
+from schemas.releases.release_manifest import read_manifest
+from tests.unit.releases_world import PIECES, leafcast_release, sha256, signed_manifest
+
+COUNTS = [
+    {"version": "0.2.0", "wanted": "0.3.0", "wave": 1, "state": "rolled-back", "count": 1},
+    {"version": "0.3.0", "wanted": "0.3.0", "wave": 1, "state": "healthy", "count": 2},
+]
+
+
+def drawn(view):
+    return [" ".join(line.split()) for line in view.lines()]
+
+
+def test_words_of_waves_make_a_release_that_is_valid():
+    waves = read_waves("canary,tier=gold,10%,100%")
+    assert [wave["name"] for wave in waves] == ["canary", "gold", "share-10", "share-100"]
+    assert parse_wish(leafcast_release("0.3.0", *waves)) is not None
+    with pytest.raises(click.UsageError, match="write 1% to 100%"):
+        read_waves("canary,0%")
+
+
+def test_the_centre_gets_each_piece_by_its_hash_and_what_lacks_is_named(tmp_path):
+    manifest = read_manifest(signed_manifest("0.3.0").encode())
+    wheels, target = tmp_path / "wheels" / "any", tmp_path / "centre" / "pieces"
+    wheels.mkdir(parents=True)
+    first, second = PIECES.values()
+    (wheels / "a.whl").write_bytes(first)
+    with pytest.raises(click.ClickException, match=r"arm64.* not found"):
+        give_pieces(manifest, tmp_path / "wheels", target)
+    (wheels / "b.whl").write_bytes(second)
+    give_pieces(manifest, tmp_path / "wheels", target)
+    here = {hashlib.sha256(file.read_bytes()).hexdigest() for file in target.iterdir()}
+    assert here == {file.name for file in target.iterdir()} == set(map(sha256, PIECES.values()))
+
+
+def test_tables_say_who_runs_what_and_how_far_a_release_is():
+    found = {"counts": COUNTS, "children": {"emea": {"counts": COUNTS[1:]}}}
+    assert drawn(versions_view(found, 0)) == [
+        "BELOW VERSION STATE NODES",
+        "/emea 0.3.0 healthy 2",
+        "whole tree 0.2.0 rolled-back 1",
+        "whole tree 0.3.0 healthy 2",
+    ]
+    wave = {"name": "canary", "phase": "Failed", "members": 3, "healthy": 2, "failed": 1}
+    status = {"phase": "Failed", "message": "nothing more begins", "waves": [wave]}
+    lines = drawn(upgrades_view([{**leafcast_release("0.3.0"), "status": status}], 0))
+    assert lines[0] == "0.3.0: Failed. nothing more begins"
+    assert lines[2] == "canary Failed 3 2 1 0 0"
+    planned = {**found, "waves": [{"name": "canary", "relays": 1, "edges": 2}]}
+    assert drawn(planned_view(planned, 0))[1] == "canary 1 2"
