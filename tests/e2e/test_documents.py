@@ -47,6 +47,7 @@ PAGES = (
     ("docs/rollouts.md",),
 )
 RARE_PAGES = (
+    ("docs/how-to/many-stores.md",),
     ("docs/data.md",),
     ("docs/operations/rollback.md",),
     ("docs/operations/sites.md",),

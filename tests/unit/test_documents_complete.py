@@ -28,7 +28,6 @@ RUN_ELSEWHERE = {
     "make setup": ".ci/run",
     ". .venv/bin/activate": "tests/e2e/test_documents.py",
     "make demo": "tests/e2e/test_demo.py",
-    "make test": ".ci/run",
     "make kube": "tests/kube/test_build.py",
     "make dist": "tests/e2e/test_packages.py",
     **dict.fromkeys(
