@@ -27,7 +27,7 @@ BENCHES := cost latency fanout durable forwarding restart reduction snapshot aud
 FAST = --hypothesis-profile brief -m 'not nats and not slow and not docker and not long' $(FAST_TESTS)
 FAST_TESTS := $(wildcard tests/unit tests/property tests/contract tests/conformance)
 
-.PHONY: help setup demo test long check coverage simulate fuzz bench kube docs dist deb bundle
+.PHONY: help setup demo test long check coverage simulate fuzz bench kube docs site dist deb bundle
 
 help: ## list these targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | \
@@ -81,6 +81,10 @@ docs: $(VENV)/.installed-dev ## write docs/commands.md, manual pages, tables of 
 	$(BIN)/python -m tests.manual_pages
 	$(BIN)/python -m tests.metrics_page
 	$(BIN)/python -m tests.chart_page > $(CHART_PAGE).new && mv $(CHART_PAGE).new $(CHART_PAGE)
+
+site: $(VENV)/.installed-dev ## build the documentation site, build/site/html, read without a network (10 s)
+	$(BIN)/python -m tests.site_pages build/site
+	PYTHONPATH=. $(BIN)/zensical build --strict --clean --config-file build/site/mkdocs.yml
 
 dist: $(VENV)/.installed-dev ## build wheel, sdist, chart, SBOM and Debian packages into dist/ (10 min)
 	@rm -rf dist
