@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, nullcontext
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
@@ -38,6 +38,7 @@ from relay.adapters.jetstream.bus import BusAddress, JetStreamBus
 from relay.adapters.jetstream.entrance import Entrance, EntranceKeys
 from relay.adapters.server.external_server import ExternalServer, ServerPlace
 from relay.adapters.server.logged_process import ServerFailed
+from relay.adapters.server.nats_config import ParentRemote
 from relay.adapters.server.nats_server import EmbeddedServer
 from relay.adapters.tls.refusals import CertificateUnusable
 from relay.claims.claim import EdgeIdentity
@@ -250,8 +251,12 @@ class NodeRuntime:
     async def run(self) -> None:
         """Run the server, the relay and the edge's parts until cancelled."""
         link = self._uplink.link if self._uplink is not None else None
-        if self._world.telemetry is not None:
-            self._world.telemetry.tell(self._hooks.note)
+        telemetry = self._world.telemetry
+        telling = telemetry.telling(self._hooks.note) if telemetry else nullcontext()
+        with telling:
+            await self._serve(link)
+
+    async def _serve(self, link: ParentRemote | None) -> None:
         # Nothing hangs below an edge.
         async with self.hosted.serving(link, lets_in=not self.attached) as group:
             group.create_task(self._key.change_over(lambda: self.server), name=f"key {self.path}")
@@ -294,10 +299,11 @@ class NodeRuntime:
                 if run.cluster is not None:
                     await run.cluster.start(self.hosted, driver, bus, stack, group)
                 telemetry = self._world.telemetry
-                if telemetry is not None and (
-                    sent := telemetry.of_node(driver, self.role, self._world.clock)
-                ):
-                    group.create_task(sent.run(), name=f"spans {path}")
+                spans = (
+                    telemetry.of_node(driver, self.role, self._world.clock) if telemetry else None
+                )
+                if spans is not None:
+                    group.create_task(spans.run(), name=f"spans {path}")
                 group.create_task(driver.run(), name=f"relay {path}")
                 self._running.set()
                 group.create_task(self._watch(driver), name=f"watch {path}")

@@ -6,8 +6,8 @@ import asyncio
 import atexit
 import logging
 import os
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from functools import cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
@@ -36,10 +36,10 @@ class Telemetry:
     def __init__(self, settings: TelemetrySettings | None, trouble: Noted | None = None) -> None:
         """Without settings it sends nothing, for the reason that is noted."""
         self.spans: OtlpSpans | None = None
-        self._url = settings.url if settings is not None else ""
+        self._place = settings.place if settings is not None else ""
         self._trouble = trouble
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._hear: HearNoted | None = None
+        self._hearing: list[HearNoted] = []
         if settings is not None:
             # Here, as who sends no spans needs no library.
             from leafcast.telemetry.otlp import OtlpSpans  # noqa: PLC0415
@@ -50,13 +50,17 @@ class Telemetry:
                 remedy = "correct it, or leave it out"
                 self._trouble = Noted(REFUSED, "OTEL_*", f"{error}; {remedy}")
 
-    def tell(self, hear: HearNoted) -> None:
-        """Tell this node of what happens; only the first one is told, as one event is enough."""
-        if self._hear is not None:
-            return
-        self._loop, self._hear = asyncio.get_running_loop(), hear
-        if self._trouble is not None:
-            self._note(self._trouble)
+    @contextmanager
+    def telling(self, hear: HearNoted) -> Iterator[None]:
+        """Meanwhile tell this node what happens, unless another one is told: once is enough."""
+        self._loop = asyncio.get_running_loop()
+        self._hearing.append(hear)
+        try:
+            if self._trouble is not None and len(self._hearing) == 1:
+                self._note(self._trouble)
+            yield
+        finally:
+            self._hearing.remove(hear)
 
     def of_node(self, driver: Driver, role: str, clock: Clock) -> NodeSpans | None:
         """What sends the spans of a node's run that begins now; None if none can be sent."""
@@ -72,9 +76,9 @@ class Telemetry:
             self.spans.close()
 
     def _heard(self, why: str) -> None:
-        noted = Noted(BACK, self._url, "the collector takes spans again")
+        noted = Noted(BACK, self._place, "the collector takes spans again")
         if why:
-            noted = Noted(AWAY, self._url, f"the collector takes no spans ({why}); {_DROPPED}")
+            noted = Noted(AWAY, self._place, f"the collector takes no spans ({why}); {_DROPPED}")
         if self._loop is None:
             return
         # A loop that ended has nobody who could be told.
@@ -89,8 +93,8 @@ class Telemetry:
             noted.subject,
             noted.detail,
         )
-        if self._hear is not None:
-            self._hear(noted)
+        for hear in self._hearing[:1]:
+            hear(noted)
 
 
 def telemetry_of(environment: Mapping[str, str]) -> Telemetry | None:
@@ -106,7 +110,7 @@ def telemetry_of(environment: Mapping[str, str]) -> Telemetry | None:
         return None
     if not _is_installed():
         missing = "opentelemetry is not installed: pip install 'leafcast[otel]'"
-        return Telemetry(None, Noted(REFUSED, settings.url, missing))
+        return Telemetry(None, Noted(REFUSED, settings.place, missing))
     return Telemetry(settings)
 
 

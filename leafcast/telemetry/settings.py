@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from urllib.parse import urlsplit
+from urllib.parse import urlsplit, urlunsplit
 
 TRACES_ENDPOINT = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"
 ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
@@ -33,6 +33,12 @@ class TelemetrySettings:
 
     url: str
     ratio: float
+
+    @property
+    def place(self) -> str:
+        """The URL without what may be secret in it."""
+        parts = urlsplit(self.url)
+        return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
 
 def telemetry_settings(environment: Mapping[str, str]) -> TelemetrySettings | None:

@@ -60,16 +60,19 @@ async def test_a_setting_that_cannot_be_is_one_event_with_its_remedy(said, text)
     assert text in str(refused.value)
     telemetry, heard, others = process_telemetry.telemetry_of(said), [], []
     assert telemetry.of_node(SimpleNamespace(), "edge", SystemClock()) is None
-    telemetry.tell(heard.append)
-    telemetry.tell(others.append)
-    assert [(it.reason, it.detail) for it in heard] == [("TracesNotSent", str(refused.value))]
-    assert not others
+    with telemetry.telling(heard.append), telemetry.telling(others.append):
+        assert [(it.reason, it.detail) for it in heard] == [("TracesNotSent", str(refused.value))]
+        assert not others
+    # A node that is the first one later is told as well.
+    with telemetry.telling(others.append):
+        assert len(heard) == len(others) == 1
 
 
 async def test_without_the_library_an_event_says_what_to_install(monkeypatch):
     monkeypatch.setattr(process_telemetry, "LIBRARY", "no_such_library.at_all")
     heard = []
-    process_telemetry.telemetry_of(AT).tell(heard.append)
+    with process_telemetry.telemetry_of(AT).telling(heard.append):
+        pass
     assert "pip install 'leafcast[otel]'" in heard[0].detail
 
 
@@ -188,29 +191,28 @@ def test_two_nodes_send_the_same_traces_and_a_smaller_ratio_some_of_them(hurried
 
 async def test_a_collector_that_is_away_is_one_event_and_nobody_waits_for_it(hurried, tmp_path):
     port, heard, more = free_port(tmp_path, 3), [], asyncio.Event()
-    telemetry = process_telemetry.telemetry_of({ENDPOINT: f"http://127.0.0.1:{port}"})
+    telemetry = process_telemetry.telemetry_of({ENDPOINT: f"http://me:secret@127.0.0.1:{port}"})
 
     def hear(noted):
         heard.append(noted)
         more.set()
 
-    telemetry.tell(hear)
     ring, role = TraceRing(is_edge=False, began_ms=0), "relay"
     config, node = SimpleNamespace(path=REGION), SimpleNamespace(records={})
     telemetry.of_node(SimpleNamespace(traces=ring, config=config, node=node), role, SystemClock())
     try:
-        async with asyncio.timeout(60):
+        with telemetry.telling(hear):
             for generation in range(1, 5001):
                 ring.note(KEY, generation, TraceStage.RECEIVED, 10)
-            await more.wait()
+            await asyncio.wait_for(more.wait(), 60)
             more.clear()
             assert [it.reason for it in heard] == ["CollectorAway"]
-            assert f"http://127.0.0.1:{port}/v1/traces" in heard[0].subject
+            assert heard[0].subject == f"http://127.0.0.1:{port}/v1/traces"
             assert "the collector takes no spans (" in heard[0].detail
             collector = OtlpCollector(port)
             with collector.serving():
                 ring.note(KEY, 9000, TraceStage.RECEIVED, 10)
-                await more.wait()
+                await asyncio.wait_for(more.wait(), 60)
                 ring.note(KEY, 9001, TraceStage.RECEIVED, 10)
                 came = await asyncio.to_thread(
                     collector.until, lambda _: "9001" in generations(collector)
