@@ -25,6 +25,7 @@ _REMEDIES = {
     "NoSuchNode": "`leafcast node list` shows the nodes there are",
     "Busy": "ask again in a moment",
     "NoAnswer": "ask again",
+    "UnknownVerb": "the program of that node is older than this question: upgrade it",
     "NoCluster": "name an edge: `leafcast tree` shows them",
     NOT_SIGNED: "nothing was changed; start that node with this version of leafcast, and if it "
     "has that, do not trust the relays above it",

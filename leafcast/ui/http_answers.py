@@ -14,7 +14,11 @@ from leafcast.ui.openapi import API
 from leafcast.ui.views import NoSuchView
 from relay.space_errors import SpaceError
 
-_STATUS = {"NotFound": 404, "Invalid": 400, "Refused": 409, "NotHeld": 409, "Conflict": 409}
+_STATUS = {
+    **dict.fromkeys(("NotFound", "NoSuchNode"), 404),
+    **dict.fromkeys(("Refused", "NotHeld", "Conflict"), 409),
+    "Invalid": 400,
+}
 _REFUSALS = {
     "no cookie": "This page lets a browser in once, by the address that `leafcast ui` printed. "
     "That address was used, or is not the newest one, or you were let in 12 hours ago. Open the "

@@ -4,11 +4,13 @@ import re
 
 import pytest
 
+from leafcast.ask.client import api_error
 from leafcast.ask.failures import CallFailed, NotRunning
 from leafcast.ui import app
 from leafcast.ui.page_place import PagePlace
 from leafcast.ui.serving import PagePortTaken, listening
 from relay.adapters.clock import SystemClock
+from schemas.records.asks import AskFault
 from tests.doubles.page_facts import InventedFacts, placement
 from tests.doubles.page_scenes import PLAN
 from tests.page_client import let_in, served
@@ -38,6 +40,20 @@ async def test_a_token_becomes_a_cookie_and_the_next_address_is_printed():
         async with client.asked(used) as answer:
             assert answer.status == 401
             assert "was used" in await answer.text()
+
+
+@pytest.mark.parametrize(
+    ("reason", "status", "remedy"),
+    [("UnknownVerb", 503, "upgrade it"), ("NoSuchNode", 404, "leafcast node list")],
+)
+async def test_a_node_that_is_gone_or_too_old_is_told_with_the_remedy(reason, status, remedy):
+    facts, error = InventedFacts(), api_error(AskFault(reason, "/region-9 gives no proof", "/"))
+    facts.fails = CallFailed("ask", error.code, error.message, error.remedy)
+    async with let_in(facts) as client, client.asked("/api/v1/proof?at=/region-9") as answer:
+        assert answer.status == status
+        said = (await answer.json())["error"]
+    assert (said["message"], said["away"]) == ("/region-9 gives no proof", False)
+    assert remedy in said["remedy"]
 
 
 async def test_an_address_with_a_token_leads_to_no_other_server():
