@@ -70,7 +70,7 @@ class LeafcastReleaseSpec(ApiValue):
             yield Fault("path", f'"{self.path}" is not a path in the tree', "write it as in /emea")
         try:
             is_object = isinstance(json.loads(self.manifest), dict)
-        except ValueError:
+        except (ValueError, RecursionError):
             is_object = False
         if not is_object or len(self.manifest) > MANIFEST_MAX_CHARACTERS:
             remedy = "write what the publisher's manifest file holds, all of it"

@@ -104,6 +104,12 @@ spec:
   resource: {group: edge.kubestellar.io, version: v2alpha1, resource: synctargets}
   instanceSelector: {matchLabels: {id: t}}
 """
+RELEASE = """\
+apiVersion: leafcast.io/v1alpha1
+kind: LeafcastRelease
+metadata: {name: 0.3.0}
+spec: {version: 0.3.0, manifest: "{}", path: /emea, waves: [{name: all, percent: 100, soak: 1h}]}
+"""
 
 
 def manifests(data: bytes) -> None:
@@ -359,7 +365,7 @@ BATCH = {
 
 TARGETS = {
     "manifests": Target(
-        manifests, lambda: [it.encode() for it in (MANIFEST, PLACEMENT, TARGET, LOCATION)]
+        manifests, lambda: [it.encode() for it in (MANIFEST, PLACEMENT, TARGET, LOCATION, RELEASE)]
     ),
     "selector": Target(selector, lambda: [json.dumps(it).encode() for it in FORMS], Form.JSON),
     "taken_off": Target(taken_off, lambda: [json.dumps(it).encode() for it in REMOVES], Form.JSON),
