@@ -86,7 +86,7 @@ site: $(VENV)/.installed-dev ## build the documentation site, build/site/html, r
 	$(BIN)/python -m tests.site_pages build/site
 	PYTHONPATH=. $(BIN)/zensical build --strict --clean --config-file build/site/mkdocs.yml
 
-dist: $(VENV)/.installed-dev ## build wheel, sdist, chart, SBOM and Debian packages into dist/ (10 min)
+dist: $(VENV)/.installed-dev ## build wheel, sdist, chart, SBOM and Debian packages into dist/ (3 min)
 	@rm -rf dist
 	SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct)} \
 	  $(BIN)/python -m build --no-isolation --outdir dist .

@@ -199,11 +199,12 @@ def packages(wheel: Path, arches: Iterable[str], out: Path) -> list[Path]:
             wheels, root = Path(held, arch, "wheels"), Path(held, arch, "root")
             fetch_wheels(arch, wheels)
             stage([*sorted(wheels.iterdir()), wheel], pythons[arch], pythons[here], root)
-            made.append(_packed(arch, wheel.name.split("-")[1], root, out))
+            made.append(packed(arch, wheel.name.split("-")[1], root, out))
     return made
 
 
-def _packed(arch: str, version: str, root: Path, out: Path) -> Path:
+def packed(arch: str, version: str, root: Path, out: Path) -> Path:
+    """The package of what lies below a root; of times, owners and others' rights nothing stays."""
     moment = _moment()
     for path in (root, *root.rglob("*")):
         if not path.is_symlink():

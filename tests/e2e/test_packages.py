@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.bundle_parts import add_wheels
+from tests.debian_package import packed
 from tests.manual_pages import COMPLETIONS
 
 pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(540)]
@@ -60,6 +61,22 @@ def test_packages_of_one_commit_have_the_same_bytes_wherever_they_are_built(pack
     elsewhere = built(copied(tmp_path / "source"), tmp_path / "dist")
     assert len(packages) == 2
     assert sums(elsewhere) == sums(packages)
+
+
+def test_a_debian_package_of_the_same_files_has_the_same_bytes(tmp_path, monkeypatch):
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", COMMITTED_AT)
+    made = {}
+    for name, names in (("a", "xyz"), ("b", "zyx")):
+        root, out = tmp_path / name / "root", tmp_path / name / "dist"
+        out.mkdir(parents=True)
+        for one in names:
+            file = root / "opt" / "leafcast" / one / "file"
+            file.parent.mkdir(parents=True)
+            file.write_text(one)
+            file.chmod(0o600 if name == "a" else 0o664)
+        (root / "opt" / "leafcast" / "link").symlink_to("x/file")
+        made[name] = packed("amd64", "1.0", root, out)
+    assert made["a"].read_bytes() == made["b"].read_bytes()
 
 
 def test_an_index_takes_the_packages(packages):
