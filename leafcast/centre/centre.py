@@ -30,7 +30,6 @@ from leafcast.node.credentials.kept_store import kept_store
 from leafcast.node.listen_settings import kept_listen_settings
 from leafcast.node.options import ActiveMember, Listening, NodeEnvironment, NodeHooks, NodeIdentity
 from leafcast.node.runtime import NodeRuntime
-from leafcast.upgrades.release_folder import FOLDER
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.jetstream.entrance import Decide
 from relay.adapters.server.cluster_settings import MEMBERS
@@ -46,6 +45,7 @@ from relay.space_errors import SpaceError
 from relay.space_port import Space
 from schemas.enrolment.enrolment import NO_WAY_UP, plain_answer
 from schemas.records.roots import Roots
+from schemas.releases.release_folder import RELEASES
 from schemas.values.identity import NodePath, TreeId
 
 VIEW_SECONDS = 0.1
@@ -340,7 +340,7 @@ class Centre:
                     self.place.keys,
                     self._note_of_centre,
                 )
-                self.controllers.releases.folder = self.place.folder / FOLDER
+                self.controllers.releases.folder = self.place.folder / RELEASES
                 await self._end_bundles(self.controllers.issuer, relay)
                 await self._enrol_children(self.controllers.issuer, centre)
                 self.started.set()

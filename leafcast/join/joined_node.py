@@ -27,7 +27,6 @@ from leafcast.node.options import (
     ParentAccess,
 )
 from leafcast.node.runtime import NodeRuntime
-from leafcast.upgrades.release_folder import FOLDER
 from relay.adapters.jetstream.stream_rekey import rekey_streams
 from relay.adapters.server.durability import DEFAULT_STORE, StoreSettings
 from relay.adapters.server.external_server import ExternalServer
@@ -42,6 +41,7 @@ from relay.claims.edge_claim import UNCLAIMED, EdgeClaim
 from relay.core.effects import Noted
 from relay.core.upstream import EXPIRED_VIEW, FRESH_VIEW, STALE_VIEW
 from relay.ports import Clock, Dice, first_of
+from schemas.releases.release_folder import RELEASES
 from schemas.values.faults import Unusable
 from schemas.values.identity import NodePath
 
@@ -133,7 +133,7 @@ class JoinedNode:
         runtime = NodeRuntime(
             world,
             NodeIdentity(
-                grant.path, place.node_folder, place.bound_home, former, place.folder / FOLDER
+                grant.path, place.node_folder, place.bound_home, former, place.folder / RELEASES
             ),
             ParentAccess(self._link(), self._keep_seed, self._keep_authorities),
             self._options.cluster,

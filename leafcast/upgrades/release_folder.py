@@ -16,13 +16,17 @@ from pathlib import Path
 
 from relay.atomic_file import DRAFT, atomic_write, make_folder, move_file
 from schemas.records.release_body import ReleaseBody, ReleasePiece
+from schemas.releases.release_folder import (
+    LAUNCHER,
+    MANIFESTS,
+    NOTE_MAX_BYTES,
+    PIECES,
+    PINNED,
+    WANTED,
+)
 from schemas.reports.running import WHY_MAX_CHARACTERS, WORD_MAX_CHARACTERS
 from schemas.values.codec import from_json
 
-FOLDER = "releases"
-PINNED, WANTED, LAUNCHER = "pinned.json", "wanted.json", "launcher.json"
-MANIFESTS, PIECES = "manifests", "pieces"
-_NOTE_MAX_BYTES = 64 * 1024
 _READ_BYTES = 1024 * 1024
 _MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}
 
@@ -164,7 +168,7 @@ def _read(file: Path) -> dict[str, object]:
     """What a small file says in JSON; nothing of one that is not there, or says something else."""
     try:
         with file.open("rb") as read:
-            form = from_json(read.read(_NOTE_MAX_BYTES))
+            form = from_json(read.read(NOTE_MAX_BYTES))
     except (OSError, ValueError):
         return {}
     return form if isinstance(form, dict) else {}

@@ -1,4 +1,4 @@
-"""A node that joined, run by the launcher, becomes another release of this very program."""
+"""A node that joined, run by the launcher, becomes the release that its tree lets out."""
 
 import re
 import shutil
@@ -11,7 +11,15 @@ from pathlib import Path
 import pytest
 
 from relay.adapters.server.process import server_binary
-from schemas.releases.release_folder import LaunchState, read_launch_note
+from schemas.releases.release_folder import (
+    INSTALLED,
+    LAUNCHER,
+    MANIFESTS,
+    PIECES,
+    RELEASES,
+    LaunchState,
+    read_launch_note,
+)
 from tests.awaiting import until
 from tests.e2e.join_tree import ENVIRONMENT, Tree
 from tests.launched import Arrived, wheel
@@ -50,39 +58,49 @@ def rest():
     yield wheel("rest", "1.0.0", {"rest.pth": sysconfig.get_path("purelib") + "\n"})
 
 
-def test_a_joined_node_becomes_the_next_release_and_is_in_session(tmp_path):
-    tree, folder = Tree(tmp_path), tmp_path / "store"
-    folder.mkdir(0o700)
-    place = Arrived(folder)
-    # The node pins its publisher as it joins.
-    root = tmp_path / "root.json"
-    place.folder.pinned.rename(root)
-    wanted = place.release(NEXT, wheels=[built(tmp_path), *rest()])
+def test_a_joined_node_becomes_the_release_that_its_tree_lets_out(tmp_path):
+    tree, folder, published = Tree(tmp_path), tmp_path / "store", tmp_path / "published"
+    for made in (folder, published):
+        made.mkdir(0o700)
+    made = Arrived(published)
+    released = made.release(NEXT, wheels=[built(tmp_path), *rest()])
+    manifest = published / RELEASES / MANIFESTS / f"{released.manifest}.json"
+    start = ["upgrade", "start", NEXT, "--manifest", manifest, "--waves", "100%"]
     tree.run("up", "--regions", "0")
     try:
         token = tree.add("/store-1")
         words = ["--data-dir", folder, "--look-seconds", "0.2", "--soak-seconds", "2", "--"]
-        words += ["join", token, "--data-dir", folder, "--publisher", root]
+        # The node pins its publisher as it joins.
+        words += ["join", token, "--data-dir", folder, "--publisher", made.folder.pinned]
         launcher = subprocess.Popen(
             [sys.executable, "-m", "leafcast.launcher.program", *words], env=ENVIRONMENT
         )
         try:
             until(lambda: tree.reached().get("/store-1"))
             # That it is managed here is told before anything is chosen.
-            assert read_launch_note((folder / "releases/launcher.json").read_bytes()).since
-            place.choose(wanted)
+            assert note(folder).since
+            until(lambda: "/store-1" in tree.run("tree", "--versions"))
+            tree.run(*start, "--pieces", published / RELEASES / PIECES)
             healthy = (NEXT, LaunchState.HEALTHY)
-            until(lambda: (place.folder.note().running, place.folder.note().state) == healthy)
-            pid = int((folder / "releases" / "child.lock").read_text())
+            until(lambda: (note(folder).running, note(folder).state) == healthy)
+            until(lambda: f"{NEXT}: Complete" in tree.run("upgrade", "status"))
+            versions = " ".join(tree.run("tree", "--versions").split())
+            assert f"/store-1 {NEXT} healthy 1" in versions
+            pid = int((folder / RELEASES / "child.lock").read_text())
             said = Path("/proc", str(pid), "environ").read_bytes()
             assert b"PYTHONPATH=" not in said
-            assert folder / "releases/installed" / NEXT / "bin/nats-server" in set(programs())
+            assert folder / RELEASES / INSTALLED / NEXT / "bin/nats-server" in set(programs())
             until(lambda: tree.reached().get("/store-1"))
         finally:
             launcher.terminate()
             assert launcher.wait(80) == 0
     finally:
         tree.run("down")
+
+
+def note(folder):
+    """What the launcher says."""
+    return read_launch_note((folder / RELEASES / LAUNCHER).read_bytes())
 
 
 def programs():

@@ -60,7 +60,7 @@ from leafcast.support.bundle import SupportBundle
 from leafcast.support.gathering import gather_here
 from leafcast.support.known_secrets import secrets_here
 from leafcast.support.redaction import Redaction
-from leafcast.upgrades.release_folder import LAUNCHER, ReleaseFolder
+from leafcast.upgrades.release_folder import ReleaseFolder
 from relay.adapters.clock import SystemDice
 from relay.adapters.server.nkey_pairs import new_user_nkey
 from relay.adapters.server.ports import PortsDamaged, kept_ports
@@ -75,6 +75,7 @@ from relay.adapters.server.store_mark import MARK_FILE, StoreMarkDamaged, kept_m
 from relay.objects.serving import without_string_data
 from relay.space_errors import SpaceError
 from schemas.records.records import encode_payload
+from schemas.releases.release_folder import LAUNCHER
 from schemas.values.codec import from_json
 from tests.doubles.proofs import signed_proof
 from tests.fuzz.target import Form, Target

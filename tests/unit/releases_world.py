@@ -7,10 +7,10 @@ from contextlib import asynccontextmanager
 
 from controllers.core.ledger.ledger import Draft, values_of
 from leafcast.upgrades.keeper import ReleaseKeeper
-from leafcast.upgrades.release_folder import LAUNCHER, PINNED, WANTED
 from schemas.content.blobs import store
 from schemas.records.records import API_RELEASE, ReleaseRecord, Source
 from schemas.records.release_body import RELEASE, ReleaseBody, ReleasePiece, ReleaseWave
+from schemas.releases.release_folder import LAUNCHER, PINNED, WANTED
 from schemas.values.identity import NodePath
 from tests.memory_tree import memory_tree
 

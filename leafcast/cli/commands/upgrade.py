@@ -22,9 +22,10 @@ from leafcast.cli.session_calls import in_session
 from leafcast.data_dir import DataDir
 from leafcast.manifest_sources import BadManifests
 from leafcast.show.upgrade_tables import planned_view, upgrades_view
-from leafcast.upgrades.release_folder import FOLDER, PIECES
 from relay.atomic_file import DRAFT, make_folder, move_file
 from schemas.objects.manifest_files import LoadedObject
+from schemas.releases.release_folder import PIECES
+from schemas.releases.release_folder import RELEASES as FOLDER
 from schemas.releases.release_manifest import ReleaseManifest, read_manifest
 from schemas.releases.release_refused import ReleaseRefused
 from schemas.values.groups import RELEASES
