@@ -26,6 +26,7 @@ from leafcast.doctor.link_checks import link_checks
 from leafcast.doctor.member_checks import member_checks
 from leafcast.doctor.placement_checks import ledger_checks, placement_checks, space_checks
 from leafcast.doctor.power_checks import power_checks
+from leafcast.doctor.release_checks import release_checks
 from leafcast.show.durations import span_text
 from relay.adapters.jetstream.server_floor import floor_text, is_too_old
 from schemas.values.identity import NodePath
@@ -52,6 +53,7 @@ def checks(facts: DoctorFacts) -> list[Check]:
         for group in (_servers, member_checks, cluster_checks, link_checks, _lag, _clock, _disk):
             found += group(facts)
         found += power_checks(facts)
+        found += release_checks(facts)
         found += _staleness(facts)
         found += [*placement_checks(facts), *ledger_checks(facts.ledger)]
         found += [*facts.troubles, *expiry_checks(facts), *backup_checks(facts)]

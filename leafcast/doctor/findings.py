@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from schemas.reports.reports import ExceptionSample
+from schemas.reports.running import Running
 
 CheckState = Literal["ok", "warning", "failure"]
 RANK: dict[CheckState, int] = {"ok": 0, "failure": 1, "warning": 2}
@@ -221,6 +222,8 @@ class DoctorFacts:
     hubs: Mapping[str, str] = field(default_factory=dict)
     # None where there is no centre that could write some.
     backups: BackupFacts | None = None
+    # Who runs which release of Leafcast, as nodes said last.
+    running: Running = field(default_factory=Running)
 
 
 def exit_code(found: Iterable[Check]) -> int:

@@ -32,6 +32,7 @@ from schemas.records.asks import AskFault
 from schemas.records.hold_reasons import REMOVAL_HELD
 from schemas.reports.causes import causes_first, said_in_form
 from schemas.reports.reports import ExceptionSample
+from schemas.reports.running import Running
 from schemas.reports.states import AT_WORK
 from schemas.values.identity import NodePath
 from schemas.values.wire import to_builtins
@@ -73,9 +74,15 @@ class Diagnosis:
             sealed=controllers is None or controllers.keys.sealing.seals,
             hubs=centre.hub_troubles(),
             backups=BackupFacts(**await self._backups()),
+            running=self._running(),
         )
         form: dict[str, Any] = to_builtins(facts)
         return form
+
+    def _running(self) -> Running:
+        """Who runs what, as it came up to the centre; nothing while that starts."""
+        node = self._centre.nodes[NodePath()].node
+        return node.running() if node is not None else Running()
 
     def _all_expiries(self, answers: Mapping[NodePath, Form]) -> Iterator[Expiry]:
         """What is known here, and what nodes elsewhere say."""

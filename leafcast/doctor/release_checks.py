@@ -1,0 +1,73 @@
+"""Whether nodes run the release of Leafcast that was chosen for them, and who could not take it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from functools import partial
+
+from leafcast.doctor.findings import Check, DoctorFacts
+from schemas.reports.running import FAILED, ReleaseState, Running, RunningFault
+from schemas.values.wording import many, some_of
+
+GROUP, NAMED_MAX = "Releases", 3
+_warning = partial(Check, GROUP, "warning")
+_NOT_THROUGH_THE_TREE = {
+    ReleaseState.ELSEWHERE: (
+        "no launcher runs them: an image or a package manager says what they run",
+        "install that release there as this one was, or run them below leafcast-launcher",
+    ),
+    ReleaseState.UNPINNED: (
+        "their owners named no publisher whose releases they take",
+        "where each runs: leafcast release pin FILE --data-dir DIR, of a publisher you trust",
+    ),
+}
+
+
+def release_checks(facts: DoctorFacts) -> Iterator[Check]:
+    """Who runs another release than was chosen, and why; nothing while none is chosen."""
+    running = facts.running
+    chosen = [each for each in running.counts if each.wanted]
+    if not chosen:
+        return
+    total, current = sum(it.count for it in chosen), 0
+    elsewhere = Counter[tuple[str, str]]()
+    for each in chosen:
+        if each.version == each.wanted:
+            current += each.count
+        elif each.state in _NOT_THROUGH_THE_TREE:
+            elsewhere[each.state, each.wanted] += each.count
+    yield Check(GROUP, "ok", f"{current} of {many(total, 'node')} run what was chosen for them")
+    yield from map(_could_not, running.faults)
+    if unnamed := _unnamed(running):
+        yield _others(unnamed)
+    for (state, wanted), count in sorted(elsewhere.items()):
+        cause, remedy = _NOT_THROUGH_THE_TREE[ReleaseState(state)]
+        said = f"{many(count, 'node')} did not take {wanted}, and will not by themselves"
+        versions = {it.version for it in chosen if (it.state, it.wanted) == (state, wanted)}
+        run = some_of(sorted(versions - {wanted}), NAMED_MAX)
+        yield _warning(f"{said} ({state}): now {run}", cause, remedy)
+
+
+def _could_not(fault: RunningFault) -> Check:
+    did = "refused" if fault.state == ReleaseState.REFUSED else "went back from"
+    return _warning(
+        f"{fault.path} {did} {fault.wanted}",
+        fault.why or "its launcher does not say why",
+        f"mend that there, then leafcast upgrade retry {fault.wanted}; or let out another release",
+        fault.path,
+    )
+
+
+def _others(count: int) -> Check:
+    return _warning(
+        f"{many(count, 'more node')} went back from what was chosen, or refused it",
+        "only some are named up here",
+        "once those that are named are mended, leafcast upgrade retry VERSION; then look again",
+    )
+
+
+def _unnamed(running: Running) -> int:
+    """How many could not take a release beyond those that are named."""
+    failed = sum(each.count for each in running.counts if each.wanted and each.state in FAILED)
+    return max(0, failed - len(running.faults))

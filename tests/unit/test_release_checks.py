@@ -1,0 +1,52 @@
+"""The doctor says who does not run the release that was chosen for it, why, and what to do."""
+
+from leafcast.doctor.findings import DoctorFacts
+from leafcast.doctor.release_checks import release_checks
+from schemas.reports.running import Running, RunningCount, RunningFault
+from schemas.values.wire import convert, to_builtins
+
+
+def found(*counts, faults=()):
+    running = Running(tuple(RunningCount(*it) for it in counts), tuple(faults))
+    facts = DoctorFacts(now_ms=0, folder="x", free_bytes=1, running=running)
+    # As a command has it of the daemon.
+    return list(release_checks(convert(DoctorFacts, to_builtins(facts), "facts")))
+
+
+def test_while_no_release_is_chosen_there_is_nothing_to_say():
+    assert found(("0.2.0", "", 0, "idle", 3), ("0.3.0", "", 0, "managed-elsewhere", 1)) == []
+
+
+def test_who_goes_on_or_is_there_is_well():
+    (check,) = found(("0.3.0", "0.3.0", 1, "healthy", 2), ("0.2.0", "0.3.0", 1, "fetching", 1))
+    assert (check.state, check.said) == ("ok", "2 of 3 nodes run what was chosen for them")
+    (check,) = found(("0.3.0", "0.3.0", 1, "managed-elsewhere", 2))
+    assert check.state == "ok"
+
+
+def test_who_went_back_or_refused_is_named_with_what_its_launcher_says():
+    faults = [
+        RunningFault("/emea/s1", "0.3.0", "rolled-back", "0.3.0 lost its parent"),
+        RunningFault("/emea/s2", "0.3.0", "refused", "disk: 3 MB are free"),
+    ]
+    counts = [("0.2.0", "0.3.0", 1, "rolled-back", 4), ("0.2.0", "0.3.0", 1, "refused", 1)]
+    well, back, refused, others = found(*counts, faults=faults)
+    assert well.said == "0 of 5 nodes run what was chosen for them"
+    assert (back.about, back.said) == ("/emea/s1", "/emea/s1 went back from 0.3.0")
+    assert (back.state, back.cause) == ("warning", "0.3.0 lost its parent")
+    assert "leafcast upgrade retry 0.3.0" in back.remedy
+    assert refused.said == "/emea/s2 refused 0.3.0"
+    assert others.said.startswith("3 more nodes ")
+
+
+def test_who_is_not_upgraded_through_the_tree_is_counted_with_the_way_there():
+    _, elsewhere, unpinned = found(
+        ("0.1.0", "0.3.0", 1, "managed-elsewhere", 2),
+        ("0.2.0", "0.3.0", 2, "managed-elsewhere", 1),
+        ("0.2.0", "0.3.0", 2, "pins-no-publisher", 1),
+    )
+    assert elsewhere.said.startswith("3 nodes did not take 0.3.0")
+    assert "0.1.0, 0.2.0" in elsewhere.said
+    assert "leafcast-launcher" in elsewhere.remedy
+    assert unpinned.said.startswith("1 node did not take 0.3.0")
+    assert "leafcast release pin" in unpinned.remedy
