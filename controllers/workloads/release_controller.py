@@ -112,7 +112,14 @@ class ReleaseController(QueueReconciler[str]):
         if self._loaded is None or self._loaded.manifest != digest_of(manifest):
             self._loaded = await kept_content(self._relay, key, manifest, self.folder)
         loaded = self._loaded
-        body = ReleaseBody(loaded.content, spec.version, loaded.manifest, loaded.pieces, step.waves)
+        body = ReleaseBody(
+            loaded.content,
+            spec.version,
+            loaded.manifest,
+            loaded.pieces,
+            step.waves,
+            spec.attempt,
+        )
         if record is None or record.release != body:
             await self._issuer.issue([Draft("delta", ReleaseRecord(self._source, 0, "", "", body))])
             await self._relay.keep_history(key, ())

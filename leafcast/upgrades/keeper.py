@@ -99,7 +99,7 @@ class ReleaseKeeper:
         if record is None or wave is None or driver.config.path.is_root:
             # A centre is upgraded by a person: it goes on with what it began.
             return None
-        wanted = ChosenRelease(record.release.version, record.release.manifest)
+        wanted = ChosenRelease.of(record.release)
         begins = may_begin(wave, driver.node.profile, now.wall_ms)
         return Choice(wanted, wave.number, may_begin=begins)
 
@@ -131,7 +131,7 @@ class ReleaseKeeper:
         """
         try:
             await self._fetch_all(driver, folder, body)
-            await asyncio.to_thread(folder.want, ChosenRelease(body.version, body.manifest))
+            await asyncio.to_thread(folder.want, ChosenRelease.of(body))
         except _NotHere as lacking:
             log.info("release %s is not here yet: %s", body.version, lacking)
         except OSError as error:

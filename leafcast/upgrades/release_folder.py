@@ -11,7 +11,7 @@ import json
 import os
 import platform
 import shutil
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from relay.atomic_file import DRAFT, atomic_write, make_folder, move_file
@@ -39,10 +39,15 @@ def here() -> str:
 
 @dataclass(frozen=True, slots=True)
 class ChosenRelease:
-    """What the tree chose: a version, and the SHA-256 of its manifest."""
+    """What the tree chose: a version, the SHA-256 of its manifest, and which try it is."""
 
     version: str
     manifest: str
+    attempt: int = 0
+
+    @classmethod
+    def of(cls, body: ReleaseBody) -> ChosenRelease:
+        return cls(body.version, body.manifest, body.attempt)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +57,9 @@ class LauncherSaid:
     running: str
     state: str
     why: str
-    # Of which manifest that is said, "" of none yet.
+    # Of which manifest that is said, "" of none yet, and of which try.
     about: str
+    attempt: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,21 +80,20 @@ class ReleaseFolder:
         if not form or not all(isinstance(it, str) for it in said):
             return None
         running, state, why, about = map(str, said)
-        word = WORD_MAX_CHARACTERS
-        return LauncherSaid(running[:word], state[:word], why[:WHY_MAX_CHARACTERS], about)
+        word, attempt = WORD_MAX_CHARACTERS, _attempt(form)
+        return LauncherSaid(running[:word], state[:word], why[:WHY_MAX_CHARACTERS], about, attempt)
 
     def wanted(self) -> ChosenRelease | None:
         """What was written down last as wanted."""
         form = _read(self.path / WANTED)
         version, manifest = form.get("version"), form.get("manifest")
         if isinstance(version, str) and isinstance(manifest, str):
-            return ChosenRelease(version, manifest)
+            return ChosenRelease(version, manifest, _attempt(form))
         return None
 
     def want(self, wanted: ChosenRelease) -> None:
         """Write down what the tree chose, once all of it is here; raises OSError."""
-        form = {"version": wanted.version, "manifest": wanted.manifest}
-        atomic_write(self.path / WANTED, json.dumps(form) + "\n")
+        atomic_write(self.path / WANTED, json.dumps(asdict(wanted)) + "\n")
 
     def begin(self, body: ReleaseBody) -> None:
         """Make room: what neither this release names nor the one wanted now goes.
@@ -162,6 +167,11 @@ def _sha256(file: Path) -> str:
     except FileNotFoundError:
         return ""
     return digest.hexdigest()
+
+
+def _attempt(form: dict[str, object]) -> int:
+    attempt = form.get("attempt", 0)
+    return attempt if isinstance(attempt, int) else 0
 
 
 def _read(file: Path) -> dict[str, object]:

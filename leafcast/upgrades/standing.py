@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from leafcast.upgrades.release_folder import ChosenRelease, LauncherSaid
 from schemas.reports.running import ReleaseState
@@ -51,17 +51,25 @@ def standing_of(
         return ReleaseStanding(ReleaseState.UNPINNED)
     if choice is None:
         return ReleaseStanding(ReleaseState.IDLE)
-    if noted == choice.wanted:
+    if noted is not None and _is_told(choice.wanted, noted, launcher):
         return _told(choice.wanted, launcher)
     if not choice.may_begin:
         return ReleaseStanding(ReleaseState.WINDOW)
     return ReleaseStanding(ReleaseState.FETCHING, fetches=True)
 
 
+def _is_told(wanted: ChosenRelease, noted: ChosenRelease, launcher: LauncherSaid) -> bool:
+    """Whether the launcher has nothing to do: it was told, or runs what others try once more."""
+    if noted == wanted:
+        return True
+    is_healthy = launcher.running == wanted.version and launcher.state == ReleaseState.HEALTHY
+    return is_healthy and replace(noted, attempt=wanted.attempt) == wanted
+
+
 def _told(wanted: ChosenRelease, launcher: LauncherSaid) -> ReleaseStanding:
-    """What the launcher made of it; what it says of another version is not its answer yet."""
-    state = _OF_LAUNCHER.get(launcher.state)
-    if state is not None and launcher.about == wanted.manifest:
+    """What the launcher made of it; what it says of another try is not its answer yet."""
+    state, about = _OF_LAUNCHER.get(launcher.state), (launcher.about, launcher.attempt)
+    if state is not None and about == (wanted.manifest, wanted.attempt):
         return ReleaseStanding(state, launcher.why)
     if launcher.running == wanted.version and launcher.state == ReleaseState.HEALTHY:
         return ReleaseStanding(ReleaseState.HEALTHY)

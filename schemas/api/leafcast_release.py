@@ -12,6 +12,7 @@ from schemas.api.placement import Int32
 from schemas.api.rollout_spec import Failures, Offline, Success, Wave, Windows, wave_faults
 from schemas.api.shared import ApiValue, CountField, ListOf, NamedObject, check_sent
 from schemas.records.release_body import version_fault
+from schemas.releases.release_folder import ATTEMPTS_MAX
 from schemas.values.faults import Fault, Faulty
 from schemas.values.identity import NodePath
 from schemas.values.refusals import BadIdentity
@@ -47,6 +48,8 @@ class LeafcastReleaseSpec(ApiValue):
     """Whether nothing more begins."""
     aborted: bool = False
     """Whether it goes out no further. Who runs it already goes on with it."""
+    attempt: Annotated[int, Field(ge=0, le=ATTEMPTS_MAX)] = 0
+    """Who went back or refused the release tries it once more when this is another number."""
 
     @model_validator(mode="after")
     def _can_go_out(self) -> LeafcastReleaseSpec:

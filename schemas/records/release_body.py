@@ -71,6 +71,8 @@ class ReleaseBody(WireRecord, frozen=True):
     manifest: str
     pieces: Annotated[tuple[ReleasePiece, ...], Meta(max_length=PIECES_MAX)]
     waves: Annotated[tuple[ReleaseWave, ...], Meta(max_length=WAVES_MAX)] = ()
+    # Who could not take it tries once more when this is another number.
+    attempt: Natural = 0
 
     def __post_init__(self) -> None:
         if fault := version_fault(self.version):

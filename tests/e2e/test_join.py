@@ -277,6 +277,15 @@ def test_a_release_goes_to_a_relay_first_then_to_its_edges_wave_by_wave(tree, tm
         launchers[name].says("9.0.0", digest_of(manifest.read_bytes()))
     until(lambda: "9.0.0: Complete" in tree.run("upgrade", "status"))
     assert "/region-7 9.0.0 healthy 3" in " ".join(tree.run("tree", "--versions").split())
+    # One goes back; the doctor says so, and it tries once more when a person asks.
+    said = digest_of(manifest.read_bytes())
+    launchers["r7-s1"].says("0.1.0", said, state="rolled-back", why="it never joined")
+    until(lambda: "/region-7/s1 went back from 9.0.0" in tree.run("doctor"))
+    tree.run("upgrade", "retry", "9.0.0")
+    until(lambda: launchers["r7-s1"].attempt == 1)
+    launchers["r7-s1"].says("9.0.0", said, attempt=1)
+    until(lambda: "9.0.0: Complete" in tree.run("upgrade", "status"))
+    assert launchers["r7-s2"].attempt == 0, "who runs it has nothing to try"
     tree.run("delete", "leafcastrelease", "9.0.0")
     for site in tree.sites[-3:]:
         site.end()
@@ -291,9 +300,13 @@ class SaidLauncher:
         (self._folder / "pinned.json").write_text("{}")
         self.says("0.1.0", "")
 
-    def says(self, version: str, manifest: str) -> None:
-        said = {"running": version, "state": "healthy", "manifest": manifest}
+    def says(self, version: str, manifest: str, state: str = "healthy", **more: object) -> None:
+        said = {"running": version, "state": state, "manifest": manifest, **more}
         atomic_write(self._folder / "launcher.json", json.dumps(said))
+
+    @property
+    def attempt(self) -> int:
+        return json.loads((self._folder / "wanted.json").read_text())["attempt"]
 
     @property
     def wanted(self) -> str | None:

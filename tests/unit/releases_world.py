@@ -67,6 +67,10 @@ class Places:
         file = self.of(path) / WANTED
         return json.loads(file.read_text())["version"] if file.exists() else None
 
+    def attempt(self, path):
+        """Which try of it the launcher there is told to make."""
+        return json.loads((self.of(path) / WANTED).read_text())["attempt"]
+
     async def until_wanted(self, path, version):
         while self.wanted(path) != version:
             await asyncio.sleep(0.02)

@@ -83,6 +83,14 @@ async def test_a_bad_release_stops_at_the_canary_and_says_where_and_why(tmp_path
         await tree.workloads.apply(leafcast_release("9.1.0", *WAVES), MANAGER)
         second = await until_object(tree.workloads, key("9.1.0"), phase("Waiting"))
         assert "9.0.0 goes out first" in second["status"]["message"]
+        await tree.workloads.apply(leafcast_release("9.0.0", *WAVES, attempt=1), MANAGER)
+        while places.attempt("/emea/s1") != 1:
+            await asyncio.sleep(0.02)
+        # What it said of the try before is no answer to this one.
+        await until_object(tree.workloads, key("9.0.0"), phase("Progressing"))
+        places.launcher("/emea/s1", "9.0.0", **{**said, "attempt": 1})
+        await places.until_wanted("/emea/s2", "9.0.0")
+        assert places.attempt("/emea") == 0, "who runs it has nothing to try"
 
 
 async def test_a_release_whose_pieces_are_not_at_the_centre_or_that_lies_says_so(tmp_path):

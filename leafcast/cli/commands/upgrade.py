@@ -119,9 +119,7 @@ def _steer(name: str, change: Mapping[str, bool], help_text: str) -> None:
         async def found(session: Session) -> Any:
             return await release_named(session, version)
 
-        obj = in_session(data_dir, found)
-        spec = {**obj["spec"], **change}
-        _apply(data_dir, {"metadata": {"name": obj["metadata"]["name"]}, "spec": spec})
+        _apply_spec(data_dir, in_session(data_dir, found), change)
 
     upgrade.command(name, help=help_text)(_version(data_dir_option(steer)))
 
@@ -129,6 +127,19 @@ def _steer(name: str, change: Mapping[str, bool], help_text: str) -> None:
 _steer("pause", {"paused": True}, "Let nothing more begin. Who began goes on.")
 _steer("resume", {"paused": False}, "Go on with a release that is paused.")
 _steer("abort", {"aborted": True}, "End it. Who runs the release already goes on with it.")
+
+
+@upgrade.command()
+@_version
+@data_dir_option
+def retry(version: str, data_dir: Path | None) -> None:
+    """Have who went back or refused it try a release once more, as far as its waves are open."""
+
+    async def found(session: Session) -> Any:
+        return await release_named(session, version)
+
+    obj = in_session(data_dir, found)
+    _apply_spec(data_dir, obj, {"attempt": obj["spec"].get("attempt", 0) + 1})
 
 
 async def releases(session: Session) -> list[Any]:
@@ -192,6 +203,12 @@ def give_pieces(manifest: ReleaseManifest, folder: Path, target: Path) -> None:
 def _sha256(file: Path) -> str:
     with file.open("rb") as read:
         return hashlib.file_digest(read, "sha256").hexdigest()
+
+
+def _apply_spec(data_dir: Path | None, obj: Any, change: Mapping[str, Any]) -> None:
+    """Apply a release again, with something changed."""
+    metadata = {"name": obj["metadata"]["name"]}
+    _apply(data_dir, {"metadata": metadata, "spec": {**obj["spec"], **change}})
 
 
 def _apply(data_dir: Path | None, form: Mapping[str, Any]) -> None:
