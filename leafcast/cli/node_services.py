@@ -14,7 +14,7 @@ from leafcast.cli.options.common import Command
 from leafcast.join.invitation import Invitation, InvitationUnusable, invitation_of
 from leafcast.service.installed import Services, ServiceUnusable
 from leafcast.service.unit import NodeUnit, service_name
-from leafcast.service.unit_view import file_for, own_program, program_for
+from leafcast.service.unit_view import file_for, launcher_for, own_program, program_for
 from relay.claims.leases import EDGE_LEASE
 from schemas.values.identity import NodePath
 
@@ -84,12 +84,16 @@ def install_service(
     files = {
         option: file_for(services.root, option, Path(file)) for option, file in _named_files(ctx)
     }
+    program = program_for(services.root, own_program())
+    # Members are upgraded by hand, one at a time.
+    is_launched = "--publisher" in files and not invitation.token.member
     unit = NodeUnit(
         invitation.path,
-        program_for(services.root, own_program()),
+        program,
         str(services.invitation_of(invitation.path)),
         (*_options(ctx), *_path_option(invitation)),
         files,
+        launcher_for(services.root, program) if is_launched else "",
     )
     services.install(unit, f"{','.join(invitation.urls)} {invitation.token.text}")
     click.echo(_next(services, unit))

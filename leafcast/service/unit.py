@@ -9,6 +9,8 @@ from schemas.values.identity import NodePath
 
 MARK = "# Written by `leafcast join --service`; `leafcast leave` takes it away."
 WATCHDOG_SECONDS = 60
+STOP_SECONDS, LAUNCHER_STOP_SECONDS = 60, 90
+"""A launcher first gives its node 45 s, and may be installing meanwhile."""
 HARDENING = """\
 UMask=0077
 NoNewPrivileges=yes
@@ -56,6 +58,8 @@ class NodeUnit:
     options: Sequence[str] = ()
     # Files that options name, absolute, by those options.
     files: Mapping[str, str] = field(default_factory=dict)
+    # The program that keeps the node up to date, absolute; "" where none does.
+    launcher: str = ""
 
     @property
     def name(self) -> str:
@@ -65,8 +69,11 @@ class NodeUnit:
     def text(self) -> str:
         """What the file says."""
         loaded = {JOIN: self.invitation}
-        words = [quoted(self.program), "join", f"{CREDENTIALS}/{JOIN}"]
-        words += ["--data-dir", f"%S/leafcast/{self.name}/node", *map(quoted, self.options)]
+        folder = ["--data-dir", f"%S/leafcast/{self.name}/node"]
+        words = [quoted(self.program)]
+        if self.launcher:
+            words = [quoted(self.launcher), *folder, "--"]
+        words += ["join", f"{CREDENTIALS}/{JOIN}", *folder, *map(quoted, self.options)]
         for option, file in self.files.items():
             loaded[option.lstrip("-")] = file
             words += [option, f"{CREDENTIALS}/{option.lstrip('-')}"]
@@ -91,7 +98,7 @@ class NodeUnit:
             f"ExecStart={' '.join(words)}\n"
             "Restart=always\n"
             "RestartSec=5\n"
-            "TimeoutStopSec=60\n"
+            f"TimeoutStopSec={LAUNCHER_STOP_SECONDS if self.launcher else STOP_SECONDS}\n"
             "KillMode=mixed\n"
             f"{HARDENING}"
             "\n"

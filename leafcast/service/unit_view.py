@@ -51,6 +51,19 @@ def program_for(root: Path, own: Sequence[Path]) -> str:
     raise ServiceUnusable(root, reason, "install Leafcast in that image first")
 
 
+def launcher_for(root: Path, program: str) -> str:
+    """The launcher that came with a program, as the system at `root` names it.
+
+    Raises ServiceUnusable.
+    """
+    launcher = Path(program).with_name("leafcast-launcher")
+    at = root / launcher.relative_to("/")
+    if at.exists() or at.is_symlink():
+        return str(launcher)
+    reason = f"there is no {launcher}, which installs what that publisher signed"
+    raise ServiceUnusable("--publisher", reason, f"install it there, or leave it out: {_INSTALL}")
+
+
 def file_for(root: Path, option: str, file: Path) -> str:
     """A file as the system at `root` names it; raises ServiceUnusable."""
     own = file.expanduser().absolute()

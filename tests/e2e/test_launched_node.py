@@ -59,9 +59,9 @@ def rest():
 
 
 def test_a_joined_node_becomes_the_release_that_its_tree_lets_out(tmp_path):
-    tree, folder, published = Tree(tmp_path), tmp_path / "store", tmp_path / "published"
-    for made in (folder, published):
-        made.mkdir(0o700)
+    # The launcher makes the folder, as under a service manager.
+    tree, folder, published = Tree(tmp_path), tmp_path / "store" / "node", tmp_path / "published"
+    published.mkdir(0o700)
     made = Arrived(published)
     released = made.release(NEXT, wheels=[built(tmp_path), *rest()])
     manifest = published / RELEASES / MANIFESTS / f"{released.manifest}.json"

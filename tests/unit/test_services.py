@@ -49,7 +49,8 @@ def image(tmp_path):
     folder = tmp_path / "image"
     for name in ("etc", "opt/leafcast/bin"):
         (folder / name).mkdir(parents=True)
-    (folder / "opt/leafcast/bin/leafcast").touch()
+    for name in ("leafcast", "leafcast-launcher"):
+        (folder / "opt/leafcast/bin" / name).touch()
     return folder
 
 
@@ -126,9 +127,10 @@ def test_a_service_is_written_as_systemd_takes_it_and_enabled(invitation, image,
     text = unit_of(image)
     assert judged(tmp_path, text)[:3] == (0, "", 0)
     line = next(line for line in text.splitlines() if line.startswith("ExecStart="))
-    assert line.startswith("ExecStart=/opt/leafcast/bin/leafcast ")
+    # Who names a publisher has a launcher, which installs what that one signs.
+    assert line.startswith("ExecStart=/opt/leafcast/bin/leafcast-launcher --data-dir ")
     assert line.endswith(
-        f"join ${{CREDENTIALS_DIRECTORY}}/join --data-dir %S/leafcast/{NAME}/node "
+        f"{NAME}/node -- join ${{CREDENTIALS_DIRECTORY}}/join --data-dir %S/leafcast/{NAME}/node "
         '--context "a b" --durability disk --kubeconfig ${CREDENTIALS_DIRECTORY}/kubeconfig '
         "--publisher ${CREDENTIALS_DIRECTORY}/publisher"
     )
@@ -142,10 +144,20 @@ def test_a_service_is_written_as_systemd_takes_it_and_enabled(invitation, image,
     assert wanted.is_symlink()
 
 
+def test_a_publisher_without_a_launcher_there_is_refused(invitation, image):
+    (image / "opt/leafcast/bin/leafcast-launcher").unlink()
+    words = ("join", invitation, "--service", "--service-root", image)
+    code, said = leafcast(*words, "--publisher", image / "etc" / "root.json")
+    assert code == 1
+    assert "there is no /opt/leafcast/bin/leafcast-launcher" in said
+    assert "leave it out" in said
+
+
 def test_a_service_that_leaves_leaves_nothing(invitation, image):
     need_systemd("systemctl")
     before = {*image.rglob("*")}
     assert leafcast("join", invitation, "--service", "--service-root", image)[0] == 0
+    assert "ExecStart=/opt/leafcast/bin/leafcast join " in unit_of(image)
     private = image / "var/lib/private/leafcast" / NAME
     (private / "node").mkdir(parents=True)
     state = image / STATE / NAME

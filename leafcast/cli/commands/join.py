@@ -131,7 +131,8 @@ def _check_for_service(invited: Invitation, given: Mapping[str, Any]) -> None:
 @click.option(
     "--publisher",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="The root of who may sign releases for this machine; as `leafcast release pin` does.",
+    help="The root of who may sign releases for this machine; as `leafcast release pin` does. "
+    "The unit of --service then runs leafcast-launcher, which installs what the tree chooses.",
 )
 @listen_options
 @store_options
