@@ -111,15 +111,23 @@ class Tree:
         create_namespaces: bool = False,
         confirm_removals: bool = False,
         dry_run: bool = False,
+        traceparent: str = "",
     ) -> list[Applied]:
         """Create or update objects at the centre, and a placement of just these if `placing` asks.
 
         Manifests are files, folders, or objects. All are checked before anything is written: what
         is wrong raises BadManifests, by file and line. RemovalsUnconfirmed is raised, and nothing
         written, if that takes much off edges; NotApplied if the space refuses some of it after all.
+
+        The spans of what changes link to the span that `traceparent` names, in W3C's form; a centre
+        of an older release links none. Raises ValueError if it is of another form.
         """
         asked = ApplyBatch(
-            _loaded(manifests), namespace, placing=placing, create_namespaces=create_namespaces
+            _loaded(manifests),
+            namespace,
+            placing=placing,
+            create_namespaces=create_namespaces,
+            traceparent=traceparent,
         )
         async with judged(self._session, asked, dry=dry_run) as batch:
             if dry_run:

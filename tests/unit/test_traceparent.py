@@ -9,6 +9,7 @@ from click.testing import CliRunner
 
 from leafcast.changes.forms import ApplyBatch, apply_text, pack, unpack
 from leafcast.cli.commands.apply import apply, apply_all
+from leafcast.client import Tree
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.shell.trace_ring import TraceStage
 from schemas.objects.manifest_files import load_manifests
@@ -65,6 +66,20 @@ async def test_what_an_apply_writes_is_noted_with_the_span_of_who_applied(capsys
     assert TraceStage.JUDGED in watch.traces.of(key, 1)
     assert watch.traces.caller(key, 2) is None
     assert TraceStage.JUDGED not in watch.traces.of(key, 2)
+
+
+async def test_a_program_that_applies_names_its_span_too():
+    daemon = ChangingDaemon(MemorySpace(CLOCK, DICE), MemorySpace(CLOCK, DICE), CLOCK)
+    tree, shop, key = Tree(daemon.session), manifests(SHOP)[0].object, mail_key("", "", "", "shop")
+    with pytest.raises(ValueError, match="it is of another form"):
+        await tree.apply(shop, traceparent="00-1-2-01")
+    made = await tree.apply(shop, traceparent=EXAMPLE)
+    assert [it.verb for it in made] == ["created"]
+    watch = daemon.paused.watch
+    watch.seen([key], ObjectKey("", "namespaces", "", "shop"))
+    watch.begun([key])
+    watch.issued(issued_of(key, 1))
+    assert str(watch.traces.caller(key, 1)) == EXAMPLE
 
 
 async def test_a_centre_of_an_older_release_links_no_span_and_that_is_said(capsys):
