@@ -1,8 +1,10 @@
 """`why` names what stops a copy, of a whole tree in memory that runs the real parts."""
 
+import asyncio
 import json
 import random
 from datetime import UTC, datetime, timedelta
+from itertools import count
 
 import pytest
 
@@ -14,10 +16,12 @@ from relay.space_errors import SpaceError
 from schemas.objects.objects import ObjectKey
 from schemas.records.placements import placement_key
 from schemas.values.faults import Fault
-from schemas.values.identity import NodePath
+from schemas.values.groups import API_PLACEMENT
+from schemas.values.identity import NodePath, mail_key
 from tests.awaiting import eventually
 from tests.doubles.memory_space import MemorySpace
 from tests.memory_tree import MANAGER, config_map, inventory, memory_tree, placement
+from tests.namespaces import apply_in_namespaces
 
 pytestmark = pytest.mark.leaps
 
@@ -38,9 +42,15 @@ class Tree:
 
 
 class Refusing(MemorySpace):
-    """Takes no ConfigMap of this name."""
+    """Takes no ConfigMap `refused`, and one that is `slow` only once `awake` is set."""
+
+    def __init__(self, clock, dice):
+        super().__init__(clock, dice)
+        self.awake = asyncio.Event()
 
     async def apply(self, obj, manager, **options):
+        if obj["metadata"]["name"] == "slow":
+            await self.awake.wait()
         if obj["metadata"]["name"] == "refused":
             raise SpaceError("Forbidden", "exceeded quota: object-counts")
         return await super().apply(obj, manager, **options)
@@ -130,6 +140,45 @@ async def test_what_the_cluster_refuses_says_so_and_others_are_well(tree):
     assert "shop/configmaps/refused" in whole[1]
     assert (await stage(tree, object=SETTINGS))[0] == "as-meant"
     assert (await stage(tree, TWO, placement="shop"))[0] == "as-meant"
+
+
+async def test_what_a_cluster_takes_its_time_for_is_under_way(tree):
+    await tree.apply(config_map("slow", "shop"))
+    await tree.until("shop", lambda c: c.exact and c.summary.states == {"synced": 1, "pending": 1})
+
+    slow = ["", "configmaps", "shop", "slow"]
+    told = ("under-way", "/r1/s1 is about to apply it")
+    assert await stage(tree, object=slow) == told
+    assert (await stage(tree, TWO, object=slow))[0] == "as-meant"
+    tree.spaces[ONE].awake.set()
+    await tree.until("shop", lambda c: c.exact and c.summary.states == {"synced": 2})
+    assert (await stage(tree, object=slow))[0] == "as-meant"
+
+
+async def test_what_another_hub_says_otherwise_is_overridden_and_names_who_counts(tmp_path):
+    hubs = []
+
+    def prepare(tree):
+        hubs.extend(MemorySpace(tree.clock, tree.dice) for _ in range(2))
+        tree.workloads = hubs
+
+    async with memory_tree(tmp_path, PATHS, prepare=prepare) as tree:
+        first, second = [await hub.identity() for hub in hubs]
+        # Of two hubs the placement counts whose key comes first; commands ask about the first hub.
+        counts = mail_key(API_PLACEMENT, second, "", "counts")
+        loses = next(
+            name
+            for name in map("loses-{}".format, count())
+            if mail_key(API_PLACEMENT, first, "", name) > counts
+        )
+        for hub, name in zip(hubs, (loses, "counts"), strict=True):
+            said = placement(name, "shop"), config_map("settings", "shop", a=name)
+            await apply_in_namespaces(hub, said, MANAGER)
+
+        await eventually_stage(tree, "overridden", placement=loses)
+        told = (await stage(tree, placement=loses))[1]
+        assert "shop/configmaps/settings: edgeplacement/counts of space " in told
+        assert (await stage(tree, object=SETTINGS))[0] == "overridden"
 
 
 async def test_content_that_is_missing_says_which_blob_and_where(tree):
@@ -290,7 +339,9 @@ async def eventually_stage(tree, wanted, path=ONE, **said):
     last = []
 
     async def there():
-        last[:] = (await why(tree, path, **said))["result"]["explanations"]
-        return [each["stage"] for each in last] == [wanted]
+        answer = await why(tree, path, **said)
+        # Until the centre has read what was applied it knows no such placement.
+        last[:] = answer["result"]["explanations"] if "result" in answer else [answer["error"]]
+        return [each.get("stage") for each in last] == [wanted]
 
     await eventually(there, lambda: str(last))
