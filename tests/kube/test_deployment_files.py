@@ -22,6 +22,8 @@ ROOT = Path(__file__).resolve().parents[2]
 MANIFESTS = ("centre.yaml", "edge.yaml")
 COMPOSE = yaml.safe_load((ROOT / "compose.yaml").read_text())["services"]
 
+OF_UNIT = re.compile(r"^ExecStart=\S+/leafcast(?:-launcher .*? --)? (.*)$", re.MULTILINE)
+
 
 def containers():
     for name in MANIFESTS:
@@ -42,7 +44,8 @@ def ours():
         if is_ours and isinstance(command, str):
             yield name, command.replace("${LEAFCAST_SPACES:-}", "").split()
     for unit in sorted((ROOT / "deploy" / "systemd").glob("*.service")):
-        (line,) = re.findall(r"^ExecStart=\S+/leafcast (.*)$", unit.read_text(), re.MULTILINE)
+        # What the launcher runs stands after its own words.
+        (line,) = OF_UNIT.findall(unit.read_text())
         yield unit.name, line.split()
 
 
