@@ -22,7 +22,7 @@ from relay.space_errors import SpaceError
 
 T = TypeVar("T")
 AGAIN_SECONDS = 0.5
-_AWAY = frozenset({"NotServed", "Timeout", "Restarting"})
+_AWAY = frozenset({"Lost", "NotServed", "Timeout", "Restarting"})
 
 
 def teller() -> TellUser:
