@@ -7,7 +7,7 @@ from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from leafcast.ask.failures import CallFailed, NotRunning
+from leafcast.ask.failures import AWAY, CallFailed, NotRunning
 from relay.space_errors import AnotherSpace, Conflict, FieldConflict, SpaceError
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ GONE = "FollowedNoMore"
 """What the daemon says of a follower that it does not know, or no longer."""
 BUSY = "Busy"
 """What it says if it follows for as many commands as it can."""
-_AWAY = frozenset({BUSY, GONE, "Lost", "NotServed", "Restarting", "Timeout"})
+_AWAY = AWAY | {BUSY, GONE}
 """Why what is followed is to be followed anew."""
 _AGAIN_SECONDS_MIN, _AGAIN_SECONDS_MAX = 0.25, 5.0
 _NEWS_SECONDS, _END_SECONDS = 30.0, 1.0

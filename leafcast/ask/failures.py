@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+AWAY = frozenset({"Lost", "NotServed", "Restarting", "Timeout"})
+"""Codes of a tree that gave no answer, and will give one later."""
+
 
 class NotRunning(Exception):
     """No tree runs on the data directory, or none that lets one in; says what to do."""

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
+from leafcast.ask.failures import AWAY
 from leafcast.ask.node_names import with_meant
 from leafcast.ask.session import CallFailed, NotRunning, Session, TellUser, open_session
 from leafcast.data_dir import DataDirUnusable
@@ -22,7 +23,6 @@ from relay.space_errors import SpaceError
 
 T = TypeVar("T")
 AGAIN_SECONDS = 0.5
-_AWAY = frozenset({"Lost", "NotServed", "Timeout", "Restarting"})
 
 
 def teller() -> TellUser:
@@ -87,7 +87,7 @@ async def look_until(
                     told = False
                 return found
         except (NotRunning, CallFailed) as error:
-            away = isinstance(error, NotRunning) or error.code in _AWAY
+            away = isinstance(error, NotRunning) or error.code in AWAY
             if not reached or not away or gives_up():
                 raise
             if not told:

@@ -7,12 +7,10 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 
-from leafcast.ask.failures import CallFailed, NotRunning
+from leafcast.ask.failures import AWAY, CallFailed, NotRunning
 from leafcast.ask.session import Session, open_session
 from relay.ports import Clock
 
-AWAY = frozenset({"NotServed", "Timeout", "Restarting", "Lost"})
-"""Why a tree gave no answer that will give one later."""
 _LOST = AWAY - {"Timeout"}
 """Those that say so of the session as such; a question that takes too long may do so alone."""
 _OF_NODES = frozenset({"ask", "doctor", "plan-make", "trace", "why"})

@@ -14,8 +14,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
-from leafcast.ask.failures import CallFailed, NotRunning
-from leafcast.ui.kept_session import AWAY, is_away
+from leafcast.ask.failures import AWAY, CallFailed, NotRunning
+from leafcast.ui.kept_session import is_away
 from leafcast.ui.patches import harmless, patch
 from relay.core.instant import Instant
 from relay.ports import Clock
