@@ -14,7 +14,7 @@ import shutil
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from relay.atomic_file import DRAFT, atomic_write, make_folder, move_file
+from relay.atomic_file import DRAFT, atomic_write, atomic_write_bytes, make_folder, move_file
 from schemas.records.release_body import ReleaseBody, ReleasePiece
 from schemas.releases.release_folder import (
     LAUNCHER,
@@ -24,17 +24,14 @@ from schemas.releases.release_folder import (
     PINNED,
     WANTED,
 )
+from schemas.releases.wheel_names import platform_of
 from schemas.reports.running import WHY_MAX_CHARACTERS, WORD_MAX_CHARACTERS
 from schemas.values.codec import from_json
-
-_READ_BYTES = 1024 * 1024
-_MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
 def here() -> str:
     """The platform of this machine, as releases name it: linux-amd64."""
-    machine = platform.machine().lower()
-    return f"{platform.system().lower()}-{_MACHINES.get(machine, machine)}"
+    return platform_of(platform.system(), platform.machine().lower())
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +121,7 @@ class ReleaseFolder:
         """Keep the manifest; False if it is another. Raises OSError."""
         if hashlib.sha256(data).hexdigest() != body.manifest:
             return False
-        atomic_write(self._manifest(body), data.decode(errors="replace"))
+        atomic_write_bytes(self._manifest(body), data)
         return True
 
     def has_piece(self, piece: ReleasePiece) -> bool:
@@ -159,14 +156,11 @@ class ReleaseFolder:
 
 
 def _sha256(file: Path) -> str:
-    digest = hashlib.sha256()
     try:
         with file.open("rb") as read:
-            while part := read.read(_READ_BYTES):
-                digest.update(part)
+            return hashlib.file_digest(read, "sha256").hexdigest()
     except FileNotFoundError:
         return ""
-    return digest.hexdigest()
 
 
 def _attempt(form: dict[str, object]) -> int:
