@@ -13,6 +13,11 @@ from schemas.values.identity import MailKey
 _KEY_CHARACTERS = 32
 
 
+def placement_key(key: str) -> MailKey:
+    """The placement that a report is of, by the key of the report."""
+    return MailKey(key[:_KEY_CHARACTERS])
+
+
 class Touched:
     """Placements; the summary of each is made once, if it is asked for."""
 
@@ -41,7 +46,7 @@ class EdgeLook:
             if isinstance(effect, StoreOwn) and effect.hops:
                 received.add(MailKey(effect.key))
             elif isinstance(effect, SendReport):
-                touched.add(MailKey(effect.key[:_KEY_CHARACTERS]))
+                touched.add(placement_key(effect.key))
             elif isinstance(effect, WantsChanged):
                 wants_other = True
         self._later = received - touched if wants_other else set()

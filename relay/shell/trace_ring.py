@@ -17,7 +17,7 @@ from relay.core.events import BlobArrived, Event, ObjectObserved, ReportArrived
 from relay.core.instant import Instant
 from relay.core.records.accepted import AcceptedRecord, is_delta
 from relay.core.view import NodeView
-from relay.shell.edge_look import Touched
+from relay.shell.edge_look import Touched, placement_key
 from schemas.records.records import Source
 from schemas.reports.reports import Count
 from schemas.values.identity import MailKey
@@ -26,7 +26,6 @@ from schemas.values.traceparent import TraceContext
 TRACES_MAX = 512
 """Of so many changes a node keeps what it noted: about half a MiB, as each stage is noted once."""
 LISTENERS_MAX = 8
-_KEY_CHARACTERS = 32
 
 
 class TraceStage(Enum):
@@ -213,7 +212,7 @@ class TraceRing:
             if isinstance(effect, WriteMail) and effect.has_body and effect.hops:
                 self._written(effect, view, now)
             elif isinstance(effect, SendReport):
-                reported.add(MailKey(effect.key[:_KEY_CHARACTERS]))
+                reported.add(placement_key(effect.key))
         if self._unplanned and any(isinstance(it, WantsChanged) for it in effects):
             self._planned(view, now)
         if touched is not None:
@@ -229,7 +228,7 @@ class TraceRing:
     def _take_events(self, events: Iterable[Event], view: NodeView, now: Instant) -> None:
         for event in events:
             if isinstance(event, ReportArrived):
-                self._hear(MailKey(event.key[:_KEY_CHARACTERS]), event.child)
+                self._hear(placement_key(event.key), event.child)
             elif isinstance(event, ObjectObserved):
                 self._observed(event, view, now)
 
