@@ -117,7 +117,8 @@ class ObjectsListed:
 class ObjectChange(Value, frozen=True):
     """One change of an object: for `deleted`, `object` is its last state as far as known.
 
-    An object that a selector takes no more counts as deleted for its interest.
+    An object that a selector takes no more counts as deleted for its interest; so may one of which
+    its interest was never told.
     """
 
     kind: Literal["added", "modified", "deleted"]

@@ -57,6 +57,8 @@ class Drift:
         self.drifted: set[ObjectKey] = set()
         # Those that were not where they were looked for.
         self.doubted: set[ObjectKey] = set()
+        # Those that were doubted since they began to be applied last: what is made may be gone.
+        self._doubted_since: set[ObjectKey] = set()
         # Those that lack what their space did not know: it may know it by now.
         self.again: set[ObjectKey] = set()
         # The uid of each that was deleted for us, and goes later.
@@ -78,8 +80,14 @@ class Drift:
         """Whether the object may be another than it was left."""
         return key in self.drifted or key in self.doubted
 
-    def needs_look(self, key: ObjectKey) -> bool:
-        """Whether who applies the object is to look at it first."""
+    def doubt(self, key: ObjectKey) -> None:
+        """The object may not be there."""
+        self.doubted.add(key)
+        self._doubted_since.add(key)
+
+    def begins(self, key: ObjectKey) -> bool:
+        """The object is applied from now on; whether it is to be looked at first."""
+        self._doubted_since.discard(key)
         return key in self._changed or self.doubts(key)
 
     def look_again(self, record: Mapping[ObjectKey, Done]) -> list[ObjectKey]:
@@ -97,6 +105,8 @@ class Drift:
         if key in self.drifted and amiss != _TAKEN:
             self._repairs.made(key, self._clock.now().seconds)
         self._settle(key)
+        if key in self._doubted_since:
+            self.doubted.add(key)
         self._holding[key] = sight.held
         return amiss
 
@@ -126,6 +136,7 @@ class Drift:
         self._settle(key)
         for known in (self._takers, self._holding, self._amiss):
             known.pop(key, None)
+        self._doubted_since.discard(key)
         self._repairs.forget(key)
 
     def _settle(self, key: ObjectKey) -> None:

@@ -147,7 +147,7 @@ class Syncer:
                 self._has_unpublished.set()
             if self._watched.begun and done and (before is None or done.ended is not None):
                 # No one looked after it meanwhile, or it may be gone and is to run anew.
-                self._drift.doubted.add(key)
+                self._drift.doubt(key)
             concerned.update(dict.fromkeys(self._update_barrier(key)))
         for key in concerned:
             self._decide(key)
@@ -303,7 +303,7 @@ class Syncer:
 
     async def _apply(self, request: ApplyRequest) -> None:
         key, seen = request.key, self._observed.sight(request.key)
-        look = self._drift.needs_look(key) or (seen is not None and seen.ending)
+        look = self._drift.begins(key) or (seen is not None and seen.ending)
         sight = await self._applier.apply(request, look_first=look)
         if sight is None:
             return
@@ -497,7 +497,7 @@ class Syncer:
     def _mark_doubted(self, key: ObjectKey) -> None:
         self._others.discard(key)
         if self._is_managed(key):
-            self._drift.doubted.add(key)
+            self._drift.doubt(key)
             self._reconsider(key)
 
     def _retry(self, key: ObjectKey) -> None:

@@ -52,7 +52,7 @@ class MemoryDone:
 
 
 class CountingSpace:
-    """A space that counts, can refuse applies by name, and delay applies and deletions.
+    """A space that counts, can refuse applies by name, delay them, deletions, and their answers.
 
     `applied` are all that were asked for, `deleted` those that it did not refuse.
 
@@ -66,6 +66,7 @@ class CountingSpace:
         self.deleted = []
         self.refused = {}
         self.gates = {}
+        self.answers = {}
         self.looked = []
         self.muted = False
         self.replaced = asyncio.Event()
@@ -81,7 +82,10 @@ class CountingSpace:
             await self.gates[name].wait()
         if name in self.refused:
             raise self.refused[name]
-        return await self._space.apply(obj, manager, **how)
+        made = await self._space.apply(obj, manager, **how)
+        if name in self.answers:
+            await self.answers[name].wait()
+        return made
 
     async def get(self, key):
         self.looked.append(key.name)

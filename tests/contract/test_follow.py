@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
-from relay.space_port import Interest, KindsServed, ObjectsListed, Synced
+from relay.space_port import Interest, Interests, KindsServed, ObjectsListed, Synced
 from schemas.objects.objects import ObjectKey
 from schemas.objects.selectors import LabelSelector
-from tests.contract.following import following
+from tests.contract.following import Told, following
 from tests.contract.spaces import config_map, deployment, namespace
 
 CONFIG_MAPS, DEPLOYMENTS = Interest("", "configmaps"), Interest("apps", "deployments")
@@ -84,6 +84,29 @@ async def test_a_selector_takes_objects_in_and_out_by_their_labels(space):
         await space.apply(config_map(labels={"a": "c"}), "me")
         await told.until(lambda told: SETTINGS not in told.objects)
         assert [change.kind for change in told.changes] == ["added", "deleted"]
+
+
+async def test_what_came_and_went_while_a_follower_was_busy_is_told_as_gone(space):
+    await space.apply(namespace(), "me")
+    ours = Interest("", "configmaps", LabelSelector.from_kubernetes({"matchLabels": {"a": "b"}}))
+    told, idle = Told(), asyncio.Event()
+    idle.set()
+
+    async def tell(event):
+        await idle.wait()
+        await told(event)
+
+    async with asyncio.TaskGroup() as group:
+        following = group.create_task(space.follow(Interests({ours}), tell))
+        await told.synced(frozenset({ours}))
+        idle.clear()
+        for name in ("first", "settings"):
+            made = await space.apply(config_map(name, labels={"a": "b"}), "me")
+        assert await space.delete(SETTINGS, made["metadata"]["uid"])
+        idle.set()
+        await told.until(lambda told: SETTINGS in {it.key for it in told.changes})
+        await told.until(lambda told: [it.name for it in told.objects] == ["first"])
+        following.cancel()
 
 
 async def test_what_one_selector_takes_no_more_and_another_still_does_is_not_deleted(space):

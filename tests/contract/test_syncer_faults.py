@@ -57,6 +57,20 @@ async def test_what_a_list_no_longer_shows_and_a_look_does_not_find_is_made_agai
         assert bench.done.of(CONFIG).made
 
 
+async def test_what_goes_before_its_apply_is_answered_is_made_again(bench, space):
+    async with bench.running():
+        bench.want(config_map(a="1"))
+        await bench.settled()
+        bench.space.muted = True
+        bench.space.answers["settings"] = asyncio.Event()
+        bench.want(config_map(a="2"))
+        last = await until_object(space, CONFIG, lambda live: live["data"] == {"a": "2"})
+        await space.delete(CONFIG)
+        await bench.space.tell(ObjectChange("deleted", CONFIG, last))
+        bench.space.answers["settings"].set()
+        await until_object(space, CONFIG, lambda live: live is not None)
+
+
 async def test_what_an_object_was_before_it_was_applied_is_no_drift(bench, space):
     """A watch may tell of it late: an apply's own answer is newer."""
     async with bench.running():

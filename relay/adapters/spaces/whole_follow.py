@@ -68,7 +68,7 @@ async def follow_whole(space: WholeSpace, interests: Interests, clock: Clock, te
 
 
 class _Follower:
-    """One run: what was listed, up to which revision by interest, and what selectors took."""
+    """One run: what was listed, and up to which revision by interest."""
 
     def __init__(self, space: WholeSpace, interests: Interests, tell: Tell) -> None:
         self.synced = False
@@ -77,7 +77,6 @@ class _Follower:
         self._tell = tell
         self._identity = ""
         self._since: dict[Interest, int] = {}
-        self._taken: dict[Interest, set[ObjectKey]] = {}
         self._defined: dict[ObjectKey, Object] = {}
         # Else a list could be told after a change that is newer.
         self._telling = asyncio.Lock()
@@ -94,7 +93,6 @@ class _Follower:
             }
             await self._tell(KindsServed(kinds_served(self._defined.values())))
             self._since.clear()
-            self._taken.clear()
             if wanted is None:
                 await self._tell(ObjectsListed(None, found, listing.revision))
             for interest in wanted or ():
@@ -117,8 +115,6 @@ class _Follower:
     ) -> None:
         taken = {key: obj for key, obj in objects.items() if interest.takes(key, obj)}
         self._since[interest] = number_of(revision)
-        if interest.selector is not None:
-            self._taken[interest] = set(taken)
         await self._tell(ObjectsListed(interest, taken, revision))
 
     async def _widen(self, wanted: _Wanted) -> None:
@@ -128,7 +124,6 @@ class _Follower:
             async with self._telling:
                 for gone in self._since.keys() - (wanted or ()):
                     del self._since[gone]
-                    self._taken.pop(gone, None)
                 fresh = (wanted or frozenset()) - self._since.keys()
                 if len(fresh) == 1:
                     (interest,) = fresh
@@ -159,21 +154,19 @@ class _Follower:
         await self._tell(said or Bookmark(change.revision))
 
     def _of_interest(self, change: ObjectChange) -> ObjectChange | None:
-        """The change as its interests see it; None if it is of no interest."""
+        """The change as its interests see it; None if it is of no interest.
+
+        What a selector does not take is told as deleted, whether it was told of or not: of an
+        object that came and went, or lost its labels, between two looks this is the only word.
+        """
         said: ObjectChange | None = None
         position = number_of(change.revision)
         for interest, since in self._since.items():
             if position <= since or not interest.is_of(change.key):
                 continue
-            if interest.selector is None:
+            if change.kind == "deleted" or interest.takes(change.key, change.object):
                 return change
-            taken = self._taken[interest]
-            if change.kind != "deleted" and interest.takes(change.key, change.object):
-                taken.add(change.key)
-                return change
-            if change.key in taken:
-                taken.discard(change.key)
-                said = ObjectChange("deleted", change.key, change.object, change.revision)
+            said = ObjectChange("deleted", change.key, change.object, change.revision)
         return said
 
 
