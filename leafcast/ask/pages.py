@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
-from leafcast.ask.failures import BadAnswer
+from leafcast.ask.failures import AWAY, BadAnswer
 from leafcast.ask.session import CallFailed, Session
 from schemas.values.identity import NodePath
 
 ATTEMPTS, AGAIN_SECONDS = 3, 0.5
 LISTED_MAX = 10_000
 """So many nodes or destinations are listed at most: who answers may be anyone."""
-_PASSING = frozenset({"Busy", "NoAnswer", "NotReady", "NotServed", "Restarting", "Timeout"})
+_PASSING = AWAY | {"Busy", "NoAnswer", "NotReady"}
 """Why a question may have an answer in a moment."""
 WRONG_QUESTION = "BadArguments"
 
