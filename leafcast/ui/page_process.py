@@ -25,27 +25,36 @@ log = logging.getLogger("leafcast")
 
 
 async def keep_page(place: PagePlace, data_dir: Path, clock: Clock) -> None:
-    """Have the page of a data directory served until cancelled; one that ended is started again."""
-    async with ProcessGuard() as guard:
-        while True:
-            process = LoggedProcess(
-                guard,
-                list(_command(place, data_dir)),
-                name="page",
-                cwd=data_dir,
-                says_ready=SERVED,
-            )
-            try:
-                if await process.until_ready(float("inf")):
-                    file = data_dir / ADDRESS_FILE
-                    log.info("%s; the address for the next browser is in %s", SERVED, file)
-                await process.ended.wait()
-            finally:
-                await process.stop()
-            log.warning(
-                "the page ended: %s", " ".join(process.log[-TOLD_LINES:]) or "without a word"
-            )
-            await clock.sleep(AGAIN_SECONDS)
+    """Have the page of a data directory served until cancelled.
+
+    One that ended is started again, and so is one that could not be started.
+    """
+    while True:
+        try:
+            # A guard of its own each time: one that is lost starts nothing any more.
+            async with ProcessGuard() as guard:
+                ended = await _serve(guard, place, data_dir)
+        # No file, no process, no thread, or a guard that is lost.
+        except (OSError, RuntimeError) as error:
+            log.warning("the page cannot be started: %s; tried again in %g s", error, AGAIN_SECONDS)
+        else:
+            log.warning("the page ended: %s", ended or "without a word")
+        await clock.sleep(AGAIN_SECONDS)
+
+
+async def _serve(guard: ProcessGuard, place: PagePlace, data_dir: Path) -> str:
+    """Serve it until it ends; its last words."""
+    process = LoggedProcess(
+        guard, list(_command(place, data_dir)), name="page", cwd=data_dir, says_ready=SERVED
+    )
+    try:
+        if await process.until_ready(float("inf")):
+            file = data_dir / ADDRESS_FILE
+            log.info("%s; the address for the next browser is in %s", SERVED, file)
+        await process.ended.wait()
+    finally:
+        await process.stop()
+    return " ".join(process.log[-TOLD_LINES:])
 
 
 def _command(place: PagePlace, data_dir: Path) -> Iterator[str]:

@@ -134,16 +134,26 @@ class _Server(uvicorn.Server):
 
 async def _renew(config: uvicorn.Config, place: PagePlace, clock: Clock) -> None:
     """Show a certificate that the user put in the place of the one before, without end."""
-    shown = _changed_at(place)
+    shown = refused = _changed_at(place)
     while place.tls is not None:
         await clock.sleep(LOOK_SECONDS)
         now = _changed_at(place)
         if now == shown or config.ssl is None:
             continue
+        pair = place.tls.certificate, place.tls.key
         try:
-            config.ssl.load_cert_chain(place.tls.certificate, place.tls.key)
+            # A context that refuses a key keeps its certificate: the one in use gets only pairs.
+            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(*pair)
+            config.ssl.load_cert_chain(*pair)
         except (OSError, ssl.SSLError) as error:
-            log.warning("%s is not taken up: %s", place.tls.certificate, error)
+            if now != refused:
+                log.warning(
+                    "%s and %s are not taken up, the page goes on with those before: %s; "
+                    "put a certificate there and its key",
+                    *pair,
+                    error,
+                )
+            refused = now
         else:
             shown = now
 

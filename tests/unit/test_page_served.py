@@ -24,12 +24,22 @@ EVERYWHERE = "0.0.0.0"  # noqa: S104 - nobody listens there
 
 @pytest.fixture
 def place(tmp_path):
-    now, key = SystemClock().now().wall_ms, new_key()
-    certificate = Authority.make("own", now).issue(signing_request(key, [NAME]), now)
-    (tmp_path / "page.pem").write_text(certificate)
-    (tmp_path / "page.key").write_text(key)
     files = tmp_path / "page.pem", tmp_path / "page.key"
+    for file, text in zip(files, new_pair(), strict=True):
+        put(file, text)
     return page_place("127.0.0.1", 0, [NAME], *files)
+
+
+def new_pair():
+    """A certificate, and its key."""
+    now, key = SystemClock().now().wall_ms, new_key()
+    return Authority.make("own", now).issue(signing_request(key, [NAME]), now), key
+
+
+def put(file, text):
+    draft = file.with_suffix(".new")
+    draft.write_text(text)
+    draft.replace(file)
 
 
 async def asked(port, path="/", context=None, **headers):
@@ -100,18 +110,47 @@ def test_a_certificate_without_its_key_or_for_other_names_is_refused(place):
     check_page_certificate(place, SystemClock().now().wall_ms)
 
 
+async def test_a_certificate_is_taken_up_with_its_key_and_until_then_the_one_before_is_shown(
+    place, browser, tmp_path, monkeypatch, caplog
+):
+    monkeypatch.setattr("leafcast.ui.serving.LOOK_SECONDS", 0.01)
+    certificate, key = new_pair()
+    wanted = ssl.PEM_cert_to_DER_cert(certificate)
+
+    async def shown():
+        _, writer = await asyncio.open_connection("127.0.0.1", client.port, ssl=browser)
+        try:
+            return writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
+        finally:
+            writer.close()
+
+    async with served(InventedFacts(), place=place) as (_, client):
+        before = await shown()
+        put(tmp_path / "page.pem", certificate)
+        await eventually(lambda: "are not taken up" in caplog.text)
+        assert await shown() == before
+        put(tmp_path / "page.key", key)
+        while await shown() != wanted:
+            await asyncio.sleep(0.02)
+    assert caplog.text.count("are not taken up") == 1, "said at each look"
+
+
 @pytest.mark.slow
 async def test_the_page_of_a_centre_is_started_again_when_it_ends_and_ends_with_it(
-    place, browser, tmp_path, monkeypatch
+    place, browser, tmp_path, monkeypatch, caplog
 ):
-    monkeypatch.setattr("leafcast.ui.page_process.AGAIN_SECONDS", 0.0)
-    file, clock = tmp_path / ADDRESS_FILE, SystemClock()
+    monkeypatch.setattr("leafcast.ui.page_process.AGAIN_SECONDS", 0.01)
+    folder, clock = tmp_path / "data", SystemClock()
+    file = folder / ADDRESS_FILE
 
     def address():
         return file.read_text() if file.exists() else ""
 
     async with asyncio.TaskGroup() as group:
-        keeping = group.create_task(keep_page(place, tmp_path, clock))
+        keeping = group.create_task(keep_page(place, folder, clock))
+        # Where it cannot be started, that is said, and tried again.
+        await eventually(lambda: caplog.text.count("the page cannot be started: ") > 1)
+        folder.mkdir()
         first = await eventually(address)
         assert file.stat().st_mode & 0o077 == 0
         pids = [it for it in Path("/proc").iterdir() if it.name.isdigit()]
