@@ -53,6 +53,7 @@ class Downstream(RoomsPart):
         super().__init__(rooms)
         # Messages refused since the start.
         self.refused = 0
+        self._path = path
         self._intake = ReportIntake(path, self._sent_generation, self._named)
 
     def hello(self, event: HelloArrived) -> HelloTaken:
@@ -84,8 +85,11 @@ class Downstream(RoomsPart):
         return HelloTaken(shown, progressed, tells)
 
     def _running(self, name: str, hello: Hello) -> Running:
-        """Who runs what there; nothing of a child that tells of more nodes than there are."""
-        said = hello.who_runs
+        """Who runs what there; nothing of a child that tells of more nodes than there are.
+
+        Only faults at and below it count: those of other nodes would hide true ones.
+        """
+        said = hello.who_runs.below(self._path.child(name))
         if said == self._releases.of_child(name) or said.nodes <= self._book.nodes_at(name):
             return said
         self._refuse(name, f"it tells of {said.nodes} nodes, and has {self._book.nodes_at(name)}")

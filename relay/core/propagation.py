@@ -7,7 +7,7 @@ from typing import TypeGuard
 
 from relay.core.audience import HERE
 from relay.core.destination.removals import DROPPED
-from relay.core.effects import AddChild, RemoveChild, StoreOwn
+from relay.core.effects import AddChild, CountChanged, RemoveChild, StoreOwn
 from relay.core.link.session import Presence
 from relay.core.link.target import mail_owner
 from relay.core.records.accepted import AcceptedRecord, is_delta
@@ -346,7 +346,9 @@ class Propagation(RoomsPart):
         self._joined.discard(name)
         self._forget_first_session(name)
         self._reports.forget_child(name)
-        self._releases.forget(name)
+        if self._releases.forget(name, self._clock().seconds) and self._path.is_root:
+            # Who steers releases looks again.
+            self._out += map(CountChanged, self._releases.keys())
         self._out.append(RemoveChild(record.path))
         self.child_changed(name)
 

@@ -104,13 +104,19 @@ class Releases:
         if said == self.of_child(child):
             return False
         self._children[child] = said
-        if self.say_at is None:
-            self.say_at = now + GATHER_SECONDS
+        self._say_soon(now)
         return True
 
-    def forget(self, child: str) -> None:
-        """The child is none any more."""
-        self._children.pop(child, None)
+    def forget(self, child: str, now: float) -> bool:
+        """The child is none any more; whether the sum is another without it."""
+        if not self._children.pop(child, Running()).counts:
+            return False
+        self._say_soon(now)
+        return True
+
+    def _say_soon(self, now: float) -> None:
+        if self.say_at is None:
+            self.say_at = now + GATHER_SECONDS
 
     def take_due(self, now: float) -> bool:
         """Whether what changed is to be said now; asked once."""

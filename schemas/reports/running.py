@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from enum import StrEnum
 from typing import Annotated
 
+from schemas.values.identity import NodePath
+from schemas.values.refusals import BadIdentity
 from schemas.values.value import Value
 from schemas.values.wire import Meta, Natural, WireRecord
 
@@ -77,6 +79,10 @@ class Running(Value, frozen=True):
         """How many nodes it is about."""
         return sum(each.count for each in self.counts)
 
+    def below(self, path: NodePath) -> Running:
+        """The same without faults of nodes that do not hang there."""
+        return Running(self.counts, tuple(it for it in self.faults if _hangs_at(path, it.path)))
+
 
 def running_here(
     path: str, version: str, wanted: str, wave: int, state: str, why: str = ""
@@ -86,6 +92,13 @@ def running_here(
     failed = state in FAILED
     fault = (RunningFault(path, wanted, state, why[:WHY_MAX_CHARACTERS]),) if failed else ()
     return Running((count,), fault)
+
+
+def _hangs_at(path: NodePath, said: str) -> bool:
+    try:
+        return path.holds(NodePath.parse(said))
+    except BadIdentity:
+        return False
 
 
 def merged(parts: Iterable[Running]) -> Running:
