@@ -152,6 +152,10 @@ class Dependency(WireRecord, frozen=True):
     generation: Natural
     alternatives: tuple[Alternative, ...]
 
+    def key(self, waiting: Source) -> MailKey:
+        """The key of that placement, for the one that waits."""
+        return mail_key(waiting.api, waiting.space, waiting.namespace, self.name)
+
 
 class DeltaBody(WireRecord, frozen=True):
     """Which content each destination gets: gates in order, and collectors' programs."""

@@ -9,6 +9,7 @@ from controllers.core.ledger.snapshots import (
     INTERVAL_SECONDS,
     RENEWAL_SECONDS,
     SETTLING_SECONDS,
+    WAITED_FOR_SECONDS_MAX,
     LedgerStanding,
     SnapshotIssuer,
     judge_own_ledger,
@@ -115,6 +116,64 @@ def test_what_is_made_again_before_it_was_dropped_stays_listed():
     again = centre.issue(A, 2.0)
     assert centre.sign(5.0).dropped == ()
     assert centre.listed() == {A: again}
+
+
+def test_what_others_come_after_is_dropped_with_the_last_of_them_and_not_before():
+    centre = Centre()
+    for key in (A, B, C):
+        centre.issue(key, 0.0)
+    centre.sign(0.0)
+    centre.issuer.deleted(A, now=10.0)
+    centre.issuer.deleted(B, now=11.0, after=frozenset({A, D}))
+    centre.issuer.deleted(C, now=11.5, after=frozenset({B}))
+    assert centre.sign(12.0).dropped == ()
+    assert centre.issuer.due == 13.0
+    assert centre.sign(13.0).dropped == ()
+    assert centre.issuer.due == 14.0
+    assert set(centre.sign(14.0).dropped) == {A, B, C}
+
+
+def test_what_comes_after_something_may_be_dropped_before_it():
+    centre = Centre()
+    centre.sign(0.0)
+    centre.issuer.deleted(B, now=10.0, after=frozenset({A}))
+    centre.issuer.deleted(A, now=11.0)
+    assert centre.sign(12.0).dropped == (B,)
+    assert centre.sign(13.0).dropped == (A,)
+
+
+def test_of_a_circle_all_are_dropped_at_once():
+    centre = Centre()
+    centre.sign(0.0)
+    centre.issuer.deleted(A, now=10.0, after=frozenset({B}))
+    centre.issuer.deleted(B, now=11.0, after=frozenset({A}))
+    assert centre.sign(12.0).dropped == ()
+    assert centre.sign(13.0).dropped == (A, B)
+
+
+def test_what_came_after_something_and_is_made_again_holds_nothing_up():
+    centre = Centre()
+    centre.sign(0.0)
+    centre.issuer.deleted(A, now=10.0)
+    centre.issuer.deleted(B, now=11.5, after=frozenset({A}))
+    centre.issue(B, 12.5)
+    assert centre.sign(centre.issuer.due).dropped == (A,)
+    # Deleted anew it comes after nothing that it does not name.
+    centre.issuer.deleted(A, now=20.0)
+    centre.issuer.deleted(B, now=21.0)
+    assert centre.sign(22.0).dropped == (A,)
+
+
+def test_what_is_made_and_deleted_again_and_again_holds_others_up_for_a_minute_at_most():
+    centre, now, dropped = Centre(), 10.0, ()
+    centre.sign(0.0)
+    centre.issuer.deleted(A, now=now)
+    while A not in dropped:
+        centre.issuer.deleted(B, now=now, after=frozenset({A}))
+        now += 1.0
+        dropped = centre.sign(now).dropped
+        centre.issue(B, now)
+    assert now == 10.0 + WAITED_FOR_SECONDS_MAX
 
 
 def test_during_a_hold_nothing_is_settled_or_dropped():

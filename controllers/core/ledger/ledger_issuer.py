@@ -24,7 +24,14 @@ from schemas.records.records import (
 )
 from schemas.records.signed_records import SignedRecord
 from schemas.records.signing import Envelope, Signer
-from schemas.records.snapshots import EntryKey, SnapshotRecord, Term, encode, mail_key_of
+from schemas.records.snapshots import (
+    EntryKey,
+    SnapshotRecord,
+    Term,
+    encode,
+    mail_entry_key,
+    mail_key_of,
+)
 from schemas.values.identity import KEYS_KEY, ContentHash, MailKey
 
 
@@ -124,12 +131,21 @@ class LedgerIssuer:
 
     def delete(self, keys: Iterable[MailKey], now: Instant) -> list[Record]:
         """Records are in force no longer; those that were. The store has them until a snapshot."""
+        keys = tuple(keys)
+        after = {key: self._comes_after(key) for key in keys}
         gone = self.ledger.delete(keys)
         for record in gone:
             entry = entry_key_of(record)
             assert entry is not None, "keys are not deleted"
-            self.snapshots.deleted(entry, now=now.seconds)
+            self.snapshots.deleted(entry, now=now.seconds, after=after[record.source.key])
         return gone
+
+    def _comes_after(self, key: MailKey) -> frozenset[EntryKey]:
+        """What goes after a placement if both are deleted: what it waits for."""
+        record, body = self.ledger.records.get(key), self.ledger.bodies.get(key)
+        if record is None or body is None or body.value is None:
+            return frozenset()
+        return frozenset(mail_entry_key(each.key(record.source)) for each in body.value.after)
 
     def raise_above(self, shown: int, now: Instant) -> bool:
         """Someone has a snapshot of this generation: go above it; whether anything lay below it.

@@ -28,6 +28,8 @@ SETTLING_SECONDS = 2.0
 INTERVAL_SECONDS = 1.0
 RENEWAL_SECONDS = 600.0
 HOLD_SECONDS = 60.0
+WAITED_FOR_SECONDS_MAX = 60.0
+"""What was deleted so long ago is dropped, though what comes after it is not settled."""
 EXPIRY_MS = 24 * 3600 * 1000
 
 
@@ -82,6 +84,8 @@ class SnapshotIssuer:
         self._losses: deque[float] = deque([now] if losing else ())
         # When each key was deleted that is still listed.
         self._deleted: dict[EntryKey, float] = {}
+        # What some of these come after.
+        self._after: dict[EntryKey, frozenset[EntryKey]] = {}
         # When each apply that is under way began.
         self._holds: dict[str, float] = {}
         self._signed_at: float | None = None
@@ -94,12 +98,20 @@ class SnapshotIssuer:
         self._unsettled.append((now, generation))
         self._changes[key] = generation
         self._deleted.pop(key, None)
+        self._after.pop(key, None)
         if takes_away:
             self._losses.append(now)
 
-    def deleted(self, key: EntryKey, *, now: float) -> None:
-        """A record is in force no longer. It stays listed until that is settled."""
+    def deleted(
+        self, key: EntryKey, *, now: float, after: frozenset[EntryKey] = frozenset()
+    ) -> None:
+        """A record is in force no longer. It stays listed until that is settled.
+
+        So do those that it comes `after`, if they are deleted, too: for 60 s at most.
+        """
         self._deleted.setdefault(key, now)
+        if after:
+            self._after[key] = after
         self._losses.append(now)
 
     def unlist(self, key: EntryKey) -> None:
@@ -171,6 +183,7 @@ class SnapshotIssuer:
         assert list(self._losses) == sorted(self._losses)
         assert all(generation > self._settled for _, generation in self._unsettled)
         assert self._settled <= self._highest
+        assert self._after.keys() <= self._deleted.keys()
 
     def _know_whole(self, term: Term) -> None:
         known = self._terms.get(term)
@@ -187,11 +200,26 @@ class SnapshotIssuer:
             self._settled = self._unsettled.popleft()[1]
         while self._losses and self._losses[0] + SETTLING_SECONDS <= until:
             self._losses.popleft()
-        dropped = [k for k, at in self._deleted.items() if at + SETTLING_SECONDS <= until]
+        stays = self._unsettled_deletions(until)
+        dropped = tuple(key for key in self._deleted if key not in stays)
         for key in dropped:
             del self._deleted[key]
+            self._after.pop(key, None)
             self._changes[key] = None
-        return tuple(dropped)
+        return dropped
+
+    def _unsettled_deletions(self, until: float) -> set[EntryKey]:
+        """What was deleted and stays listed: what is too young, and what that comes after."""
+        young = [key for key, at in self._deleted.items() if at + SETTLING_SECONDS > until]
+        stays = set(young)
+        while young:
+            for key in self._after.get(young.pop(), frozenset()) - stays:
+                at = self._deleted.get(key)
+                # What waits may be made and deleted again and again.
+                if at is not None and at + WAITED_FOR_SECONDS_MAX > until:
+                    stays.add(key)
+                    young.append(key)
+        return stays
 
     def _settles_at(self, changed: float) -> float:
         """When a change made at that time is settled, if no hold ends till then."""

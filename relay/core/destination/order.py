@@ -12,7 +12,7 @@ from schemas.objects.objects import ObjectKey
 from schemas.records.records import Alternative, DeltaHead, Dependency
 from schemas.reports.reports import Done
 from schemas.reports.upsync import UpsyncClause
-from schemas.values.identity import MailKey, mail_key
+from schemas.values.identity import MailKey
 
 
 class CompleteContent(NamedTuple):
@@ -41,7 +41,7 @@ class DependencyOrder:
     def put(self, key: MailKey, head: DeltaHead, after: Iterable[Dependency]) -> None:
         """Take what a placement in force here says."""
         self._generations[key] = head.generation
-        named = {_key_of(head, each): each for each in after}
+        named = {each.key(head.source): each for each in after}
         if self._after.get(key, {}) != named:
             self.forget(key)
             if named:
@@ -126,8 +126,3 @@ class DependencyOrder:
 def is_meant(alternatives: Iterable[Alternative], who: Candidate) -> bool:
     """Whether one of these selects the destination, by itself or by a Location it belongs to."""
     return who.chosen(alternatives) is not None
-
-
-def _key_of(head: DeltaHead, dependency: Dependency) -> MailKey:
-    source = head.source
-    return mail_key(source.api, source.space, source.namespace, dependency.name)
