@@ -2,10 +2,16 @@
 
 import pytest
 
+from controllers.core.planning.holdings import steered_of
+from controllers.core.rollout import layers
 from controllers.core.rollout.rejection import Wanted
 from controllers.core.rollout.rollouts import Rollouts
-from tests.unit.centre_world import SHOP, condition, config, placement
+from controllers.core.translation.placements import Placements
+from schemas.api.rollout_status import RolloutStatus
+from schemas.records.records import FormerRollout, Gate
+from tests.unit.centre_world import SHOP, condition, config, config_key, placement
 from tests.unit.rollout_world import content
+from tests.unit.test_centre_decisions import keyed
 from tests.unit.test_rollout_controller import (
     ROLLOUT,
     WAVES,
@@ -47,6 +53,79 @@ async def test_a_complete_rollout_that_is_deleted_lets_go_of_its_placement(tmp_p
         obj = await centre.until_status(SHOP, lambda obj: "held" in obj.get("status", {}))
         assert not condition(obj, "RolloutGone")
         assert obj["status"]["held"] == []
+
+
+def decided(seen, number=6):
+    """The ledger takes what is decided of the placement now; that."""
+    works = seen.next(["shop"])
+    seen.issued(works, [work.draft.stamped(number) for work in works if work.draft is not None])
+    seen.settle_former_rollout("shop")
+    return works
+
+
+def placements(*known, value="1"):
+    """The ledger holds what is `known`; then the space shows a Rollout, and another content."""
+    seen = Placements("space", {})
+    seen.listed(keyed(config("a"), *known))
+    decided(seen, 5)
+    for key, obj in keyed(config("a", value=value), placement(), rollout()).items():
+        seen.put(key, obj)
+    return seen
+
+
+def say(seen, phase):
+    """What the status says; who wrote it does not know yet that it is written."""
+    revision = layers.empty(1, seen.workloads.rollouts.target("shop"))
+    below = (revision, layers.base(0, None))
+    state = RolloutStatus(placement="shop", phase=phase, revision=1, layers=below)
+    seen.put(ROLLOUT, {**rollout(), "status": state.to_mapping()})
+
+
+@pytest.mark.parametrize("said", ["AwaitingApproval", ""])
+def test_what_is_new_stays_back_though_its_rollout_goes_before_the_ledger_has_it(said):
+    seen = placements()
+    assert [work.draft for work in decided(seen)] == [None]
+    if said:
+        say(seen, said)
+    seen.deleted(ROLLOUT)
+    # Whatever was under way then is over before anything is decided of it.
+    seen.settle_former_rollout("shop")
+    works = decided(seen)
+    assert [work.translation.gates for work in works] == [(Gate(None),)] * bool(said)
+    assert decided(seen) == []
+    assert seen.gone["shop"].news == "1 object: shop/configmaps/a"
+    assert steered_of(seen, "shop").is_stranded
+    assert seen.settle_former_rollout("shop").deleted
+    seen.workloads.rollouts.let_go.add("shop")
+    (work,) = decided(seen, 7)
+    assert [gate.arm for gate in work.translation.gates] == [work.translation.root]
+    assert decided(seen) == []
+    assert seen.settle_former_rollout("shop") == FormerRollout()
+
+
+def test_a_change_stays_back_though_its_rollout_goes_before_the_ledger_shows_that_it_was_there():
+    seen = placements(placement(), value="2")
+    before = seen.gates("shop")
+    seen.deleted(ROLLOUT)
+    seen.settle_former_rollout("shop")
+    (work,) = decided(seen)
+    assert (work.translation.gates, work.draft.record.is_gated) == (before, True)
+    assert decided(seen) == []
+    assert seen.gone["shop"].news == "1 object: shop/configmaps/a"
+    # The former content is what everyone has: nothing is kept back any more.
+    seen.put(config_key("a"), config("a"))
+    (work,) = decided(seen, 7)
+    assert not work.draft.record.is_gated
+    assert not seen.gone
+
+
+def test_one_that_comes_and_goes_holds_nothing_up_where_nothing_differs():
+    seen = placements(placement())
+    seen.deleted(ROLLOUT)
+    assert decided(seen) == []
+    seen.put(config_key("a"), config("a", value="2"))
+    (work,) = decided(seen)
+    assert [gate.arm for gate in work.translation.gates] == [work.translation.root]
 
 
 async def test_one_that_is_under_way_freezes_and_says_so_until_it_is_let_go(tmp_path):

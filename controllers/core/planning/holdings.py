@@ -46,10 +46,10 @@ def steered_of(placements: Placements, name: str) -> Steered | None:
     """What its Rollout makes of a placement, or made before it was deleted; None if none did."""
     rollouts, rejections = placements.workloads.rollouts, placements.rejections
     gates, rollout = placements.gates(name), rollouts.of(name)
-    if gates is None and rollout is not None:
+    rejected, stranded = rejections.told(name), placements.gone.get(name)
+    if gates is None and (rollout is not None or stranded is not None):
         # Nobody gets anything that the ledger does not have.
         gates = (Gate(None),)
-    rejected, stranded = rejections.told(name), placements.gone.get(name)
     if gates is None or (rollout is None and stranded is None and rejected is None):
         return None
     # One that cannot be read steers nothing, and is there: mended it goes on.

@@ -36,11 +36,15 @@ class FormerRollouts:
         self.deleted: set[str] = set()
         # Those whose annotation counted already.
         self.released: set[str] = set()
+        # Those of `deleted` of which nothing was decided since, and which gates its status said:
+        # the ledger may not say them yet.
+        self.left: dict[str, tuple[Gate, ...]] = {}
 
     def inherit(self, other: FormerRollouts) -> None:
         """Take over what is known, to try a change on."""
         self.deleted |= other.deleted
         self.released |= other.released
+        self.left |= other.left
 
     def restore(self, name: str, known: FormerRollout) -> None:
         """Begin with what the ledger says of one."""
@@ -48,6 +52,11 @@ class FormerRollouts:
             self.deleted.add(name)
         if known.released:
             self.released.add(name)
+
+    def take_up(self, name: str) -> None:
+        """Take it that a Rollout steers one again."""
+        self.deleted.discard(name)
+        self.left.pop(name, None)
 
     def put(self, name: str, placement: Object) -> None:
         """Take the present state of a placement: an annotation that comes again counts again."""
@@ -68,6 +77,9 @@ class FormerRollouts:
         """What the ledger is to say of one, which it has with gates or without, or not at all."""
         if is_gated is None and placement is None:
             self.released.discard(name)
+            self.left.pop(name, None)
+        elif name in self.left:
+            return FormerRollout(name in self.deleted, name in self.released)
         elif says_release(placement) and not is_steered and not is_gated:
             # There is nothing any more that it could let go.
             self.released.add(name)
@@ -114,7 +126,7 @@ class Rollouts:
         assert isinstance(read, Rollout)
         self.specs[name] = read.spec
         self.let_go.discard(read.spec.placement.placement)
-        self.former.deleted.discard(read.spec.placement.placement)
+        self.former.take_up(read.spec.placement.placement)
         if before is not None and before.placement != read.spec.placement:
             # What it said of one placement is nothing for another.
             left = before.placement.placement
@@ -131,7 +143,7 @@ class Rollouts:
 
     def deleted(self, name: str) -> frozenset[str]:
         """Take it that someone deleted one; the placement that it bore on."""
-        state, spec = self.states.get(name), self.specs.get(name)
+        state, spec = self._last_state(name), self.specs.get(name)
         target = self.target(spec.placement.placement) if spec is not None else None
         gone = self.remove(name)
         for placement in gone if spec is not None else ():
@@ -198,7 +210,7 @@ class Rollouts:
         spec = self.specs.get(name)
         if spec is None or self.of(spec.placement.placement) != name:
             return False
-        target, state = self.target(spec.placement.placement), self.states.get(name)
+        target, state = self.target(spec.placement.placement), self._last_state(name)
         return target is not None and (state is None or not gave_everything(state, target))
 
     def state_of(self, placement: str) -> RolloutStatus | None:
@@ -236,13 +248,18 @@ class Rollouts:
     ) -> None:
         """Nobody steers a placement any more, as someone wants it.
 
-        It follows its space again if the Rollout had given everyone all that.
+        It follows its space again if the Rollout had given everyone all that. If it had not, the
+        ledger may not show yet that there was one.
         """
         if self.of(placement) is not None:
             return
         self.former.deleted.add(placement)
         if state is not None and gave_everything(state, target):
             self.let_go.add(placement)
+        elif state is None:
+            self.former.left[placement] = ()
+        elif target is not None or not gave_everything(state, target_of(state)):
+            self.former.left[placement] = layers.gates_of(state)
 
     def ended(self, placement: str) -> str:
         """How what the placement wants now ended, or what it is at; "" if it has not begun."""
@@ -265,6 +282,10 @@ class Rollouts:
         spec = self.specs.get(name)
         ours = spec is not None and state.placement == spec.placement.placement
         return state if sound and ours else None
+
+    def _last_state(self, name: str) -> RolloutStatus | None:
+        """What was written of one: it may be seen before who wrote it says so."""
+        return self.states.get(name) or self.stored_status(name)
 
     def _age(self, name: str) -> tuple[str, str]:
         metadata = self.objects[name].get("metadata") or {}

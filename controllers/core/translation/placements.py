@@ -239,6 +239,7 @@ class Placements:
             record = next(stored)
             assert isinstance(record, DeltaHead)
             self._issued[work.name] = said.issued(record)
+            self.workloads.rollouts.former.left.pop(work.name, None)
             if not record.is_gated:
                 self.workloads.rollouts.let_go.discard(work.name)
         if self.workloads.unseen:
@@ -367,14 +368,16 @@ class Placements:
             return None
         if self.rejections.is_unreadable(name) or self.workloads.frozen(name):
             return None
-        if self._is_stranded(name, placement, before):
-            return None
+        known = self.rejections.known.get(name)
+        if (stays := self._stranded(name, placement, before)) is not None:
+            # Once the ledger says that a Rollout steered it, it stays through a restart.
+            is_told = stays.draft is None or (before is not None and before.head.is_gated)
+            return None if is_told else Work(name, key, stays, self.rejections.of(name), known)
         translation = self._translated(name, placement, before, self._steering(name, before))
         faults = self.workloads.renatured.faults(self.workloads.resolver.selection(name))
         rules = self.workloads.resolver.rules(name)
         self.faults[name] = translation.faults + faults + tuple(secret_faults(rules))
         self.refused[name] = translation.refused
-        known = self.rejections.known.get(name)
         work = Work(name, key, translation, self.rejections.of(name), known)
         if translation.draft is None and not translation.unsent and self._is_wanted(work):
             self.workloads.doubted.discard(name)
@@ -416,24 +419,31 @@ class Placements:
             ),
         )
 
-    def _is_stranded(self, name: str, placement: Placement, before: IssuedDelta | None) -> bool:
-        """Whether the placement stays as it is: the Rollout is gone that steered it."""
-        rollouts = self.workloads.rollouts
-        if before is None or not before.head.is_gated or rollouts.of(name) is not None:
-            return False
-        if name in rollouts.let_go or rollouts.former.lets_go(
-            name, self.workloads.objects.get(name)
-        ):
-            return False
-        steering = Steering(lambda _target: before.gates, target=self._targets.get(name))
+    def _stranded(
+        self, name: str, placement: Placement, before: IssuedDelta | None
+    ) -> Translation | None:
+        """What a placement stays at, as the Rollout is gone that steered it; None if none is."""
+        rollouts, former = self.workloads.rollouts, self.workloads.rollouts.former
+        is_gated = before is not None and before.head.is_gated
+        if rollouts.of(name) is not None or not (is_gated or name in former.left):
+            return None
+        gates = before.gates if before is not None else former.left[name]
+        if is_gated:
+            former.left.pop(name, None)
+        if name in rollouts.let_go or former.lets_go(name, self.workloads.objects.get(name)):
+            former.left.pop(name, None)
+            return None
+        steering = Steering(lambda _target: gates, target=self._targets.get(name))
         stays = self._translated(name, placement, before, steering)
         found = Stranded(stays.root, news_among(before, stays.entries), stays.entries)
-        if name in rollouts.former.deleted and before.knows_all and not found.differing:
+        is_known = before is None or before.knows_all
+        if name in former.deleted and is_known and not found.differing:
             # Someone deleted it, and nothing differs: what comes next is for everyone.
-            return False
+            former.left.pop(name, None)
+            return None
         self.faults[name], self.refused[name] = stays.faults, stays.refused
         self.gone[name] = found
-        return True
+        return stays
 
     def _after(self, name: str, before: IssuedDelta | None) -> tuple[Dependency, ...]:
         """What a placement waits for, of what is there.

@@ -27,10 +27,10 @@ class Stranded(NamedTuple):
         return objects_text(self.differing)
 
 
-def news_among(before: IssuedDelta, wanted: Entries) -> frozenset[ObjectKey]:
+def news_among(before: IssuedDelta | None, wanted: Entries) -> frozenset[ObjectKey]:
     """The objects that someone has otherwise than this, lacks, or has too many."""
-    contents = before.in_force
-    if not contents or any(gate.arm is None for gate in before.gates):
+    contents = before.in_force if before is not None else []
+    if before is None or not contents or any(gate.arm is None for gate in before.gates):
         # Someone has nothing yet: the waves of a new placement begin over nothing.
         contents = [*contents, {}]
     return frozenset[ObjectKey]().union(*(differing(entries, wanted) for entries in contents))

@@ -50,6 +50,5 @@ def outdated_text(work: Work, before: IssuedDelta | None) -> str:
     if said is None:
         news = "the placement would go"
     else:
-        keys = news_among(before, said.entries) if before is not None else said.entries.keys()
-        news = named(keys) or "the placement itself"
+        news = named(news_among(before, said.entries)) or "the placement itself"
     return f"{OUTDATED}: {news}; {OUTDATED_REMEDY.format(name=work.name)}"
