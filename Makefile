@@ -7,7 +7,7 @@ SHELL := /bin/sh
 VENV  := .venv
 BIN   := $(VENV)/bin
 SEEDS ?= 500
-# What `make long` simulates: size and seeds, about a minute of two cores for each.
+# What `make long` simulates: size and seeds, about a minute of one core for each.
 LONG_SEEDS := tiny:1200 small:400 rolling:300 wide:40 deep:25
 SECONDS ?= 20
 CHART_PAGE := deploy/helm/leafcast/README.md
@@ -45,10 +45,7 @@ test: $(VENV)/.installed-dev ## run the test suite but for `make long` (25 min),
 
 long: $(VENV)/.installed-dev ## what takes longest: planted faults, broken trees, many seeds (35 min)
 	@$(call begins,35 minutes)
-	$(BIN)/python -m tests.once_more -n 2 -m long $(ARGS)
-	@for size in $(LONG_SEEDS); do \
-	  $(BIN)/python -m tests.simulation --no-mutants --first 1000 --size $${size%:*} --seeds $${size#*:} || exit 1; \
-	done
+	$(call beside,$(IN_SPARE_TIME) $(LONG_SEEDS),$(BIN)/python -m tests.once_more -n 2 -m long $(ARGS))
 	@$(ends)
 
 check: $(VENV)/.installed-dev ## format, lint, types, import contracts, tidiness, fast tests (3 min)
@@ -107,7 +104,10 @@ bundle: $(VENV)/.installed-dev ## make one file of dist/ to install without a ne
 # Figures are of two cores that have nothing else to do.
 begins = date +%s >$(VENV)/.began-$@; echo 'make $@ takes up to $(1) on two cores.' >&2
 ends = echo "make $@ took $$(( $$(date +%s) - $$(cat $(VENV)/.began-$@) )) s." >&2
-# mypy uses one processor alone. What it says comes after the tests; both have to be content.
+# Seeds need no time of their own: tests of servers wait for most of theirs, and go first.
+IN_SPARE_TIME = nice -n 10 $(BIN)/python -m tests.simulation --jobs 1 --no-mutants --first 1000
+# What runs beside tests uses one processor alone. What it says comes after them; both have to be
+# content.
 beside = $(1) >$(VENV)/beside.said 2>&1 & other=$$!; trap 'kill $$other 2>/dev/null; exit 130' INT TERM; \
 	$(2); tests=$$?; wait $$other; other=$$?; cat $(VENV)/beside.said; [ $$tests -eq 0 ] && [ $$other -eq 0 ]
 COVER = --cov --cov-report=term:skip-covered

@@ -1,4 +1,7 @@
-"""`python -m tests.simulation --seeds N [--seed K]`: run seeds, and say which laws they break."""
+"""`python -m tests.simulation --seeds N [--seed K]`: run seeds, and say which laws they break.
+
+`tiny:80 rolling:25` run so many seeds of each size, also where some of the one before failed.
+"""
 
 from __future__ import annotations
 
@@ -28,6 +31,7 @@ Chunk = tuple[list[Outcome], float]
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="make simulate")
+    parser.add_argument("sizes", nargs="*", type=_size, metavar="SIZE:SEEDS", help="one by one")
     parser.add_argument("--seeds", type=int, default=500, help="how many seeds, from --first on")
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument(
@@ -51,10 +55,21 @@ def main() -> int:
         return _soak(given.soak)
     if given.seeds < 1:
         parser.error(f"argument --seeds: {given.seeds} is less than 1")
-    given.size = given.size or "tiny"
-    failed = _swarm(given, chosen)
+    failed = 0
+    for size, seeds in given.sizes or [(given.size or "tiny", given.seeds)]:
+        given.size, given.seeds = size, seeds
+        failed += _swarm(given, chosen)
     survived = 0 if given.no_mutants else mutants.main()
     return 1 if failed or survived else 0
+
+
+def _size(text: str) -> tuple[str, int]:
+    """A size and its number of seeds, as `tiny:80`."""
+    size, _, seeds = text.partition(":")
+    if size not in SIZES or not seeds.isdecimal() or int(seeds) < 1:
+        sizes = ", ".join(SIZES)
+        raise argparse.ArgumentTypeError(f"{text!r} is no SIZE:SEEDS; sizes are {sizes}")
+    return size, int(seeds)
 
 
 def _one(name: str, chosen: Faults | None) -> int:
