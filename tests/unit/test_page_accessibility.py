@@ -17,6 +17,7 @@ AXE = "axe-core@4.11.0"
 NPM = shutil.which("npm")
 FETCH_SECONDS = 60
 pytestmark = [
+    pytest.mark.asyncio(loop_scope="module"),
     pytest.mark.slow,
     pytest.mark.long,
     pytest.mark.timeout(240),
@@ -41,9 +42,9 @@ def axe(tmp_path_factory):
         return packed.extractfile("package/axe.min.js").read().decode()
 
 
-async def test_axe_finds_nothing_in_any_view(axe):
+async def test_axe_finds_nothing_in_any_view(chromium, axe):
     # The page's own policy lets no other script run.
-    async with opened(troubled_facts(), bypass_csp=True) as (page, _, base):
+    async with opened(chromium, troubled_facts(), bypass_csp=True) as (page, _, base):
         found = {}
         for path in VIEWS:
             await settled(page, base + path)

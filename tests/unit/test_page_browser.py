@@ -18,6 +18,7 @@ from tests.page_client import served
 
 CHROMIUM = shutil.which("chromium")
 pytestmark = [
+    pytest.mark.asyncio(loop_scope="module"),
     pytest.mark.slow,
     pytest.mark.timeout(240),
     pytest.mark.skipif(
@@ -38,22 +39,10 @@ WAIT_MS = 60_000
 
 
 @asynccontextmanager
-async def browser():
-    playwright = pytest.importorskip("playwright.async_api")
-    async with playwright.async_playwright() as driver:
-        started = await driver.chromium.launch(
-            executable_path=CHROMIUM,
-            args=["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"],
-        )
-        yield started
-        await started.close()
-
-
-@asynccontextmanager
-async def opened(facts, acts=None, **settings):
+async def opened(chromium, facts, acts=None, **settings):
     """The page in a browser that was let in; what it complains of; its server's address."""
-    async with browser() as started, served(facts, acts) as (addresses, client):
-        context = await started.new_context(viewport=WIDE, **settings)
+    async with served(facts, acts) as (addresses, client):
+        context = await chromium.new_context(viewport=WIDE, **settings)
         page = await context.new_page()
         page.set_default_timeout(WAIT_MS)
         complaints = []
@@ -61,6 +50,7 @@ async def opened(facts, acts=None, **settings):
         page.on("pageerror", lambda it: complaints.append(str(it)))
         await page.goto(await addresses.get())
         yield page, complaints, client.base
+        await context.close()
 
 
 async def settled(page, address):
@@ -73,8 +63,8 @@ async def settled(page, address):
         await page.wait_for_selector("main table")
 
 
-async def test_each_view_is_whole_in_light_dark_and_narrow():
-    async with opened(troubled_facts()) as (page, complaints, base):
+async def test_each_view_is_whole_in_light_dark_and_narrow(chromium):
+    async with opened(chromium, troubled_facts()) as (page, complaints, base):
         for path in VIEWS:
             await settled(page, base + path)
             for name, scheme, size in LOOKS:
@@ -97,9 +87,9 @@ async def obstacles(page):
 
 
 @pytest.mark.long
-async def test_nothing_of_a_view_keeps_people_from_it_who_see_or_type_otherwise():
+async def test_nothing_of_a_view_keeps_people_from_it_who_see_or_type_otherwise(chromium):
     for facts, views in ((troubled_facts(), VIEWS), (InventedNode(), ("/here",))):
-        async with opened(facts) as (page, complaints, base):
+        async with opened(chromium, facts) as (page, complaints, base):
             for path in views:
                 await settled(page, base + path)
                 for name, scheme, size in LOOKS:
@@ -118,8 +108,8 @@ async def test_nothing_of_a_view_keeps_people_from_it_who_see_or_type_otherwise(
             assert complaints == []
 
 
-async def test_no_text_of_an_edge_becomes_a_script_or_an_element():
-    async with opened(hostile_facts(SCRIPT)) as (page, complaints, base):
+async def test_no_text_of_an_edge_becomes_a_script_or_an_element(chromium):
+    async with opened(chromium, hostile_facts(SCRIPT)) as (page, complaints, base):
         for path in (*VIEWS, "/placements/epl/shop?at=/region-1/site-1", "/tree/region-1"):
             await settled(page, base + path)
             assert await page.locator("main img, main script").count() == 0
@@ -129,8 +119,8 @@ async def test_no_text_of_an_edge_becomes_a_script_or_an_element():
         assert complaints == []
 
 
-async def test_the_page_of_a_node_shows_it_cut_off_and_no_text_becomes_a_script():
-    async with opened(InventedNode()) as (page, complaints, base):
+async def test_the_page_of_a_node_shows_it_cut_off_and_no_text_becomes_a_script(chromium):
+    async with opened(chromium, InventedNode()) as (page, complaints, base):
         for name, scheme, size in LOOKS:
             await page.emulate_media(color_scheme=scheme)
             await page.set_viewport_size(size)
@@ -148,7 +138,7 @@ async def test_the_page_of_a_node_shows_it_cut_off_and_no_text_becomes_a_script(
         await page.goto(f"{base}/tree")
         await page.wait_for_selector("h1:has-text('There is no such page')")
         assert complaints == []
-    async with opened(hostile_node(SCRIPT)) as (page, complaints, base):
+    async with opened(chromium, hostile_node(SCRIPT)) as (page, complaints, base):
         await settled(page, f"{base}/here")
         assert "onerror" in await page.inner_text("main")
         assert await page.locator("main img, main script").count() == 0
@@ -157,9 +147,9 @@ async def test_the_page_of_a_node_shows_it_cut_off_and_no_text_becomes_a_script(
         assert complaints == []
 
 
-async def test_a_tree_that_is_away_is_a_banner_since_when_and_nothing_stays_green():
+async def test_a_tree_that_is_away_is_a_banner_since_when_and_nothing_stays_green(chromium):
     facts = InventedFacts()
-    async with opened(facts) as (page, _, base):
+    async with opened(chromium, facts) as (page, _, base):
         await settled(page, f"{base}/placements")
         assert await page.locator("#banner").is_hidden()
         facts.fails = NotRunning("/var/lib/leafcast")
@@ -173,19 +163,19 @@ async def test_a_tree_that_is_away_is_a_banner_since_when_and_nothing_stays_gree
         assert await page.locator("#banner").is_hidden()
 
 
-async def test_a_page_whose_server_is_gone_says_so():
-    async with browser() as started:
-        page = await started.new_page()
-        page.set_default_timeout(WAIT_MS)
-        async with served(InventedFacts()) as (addresses, _):
-            await page.goto(await addresses.get())
-            await page.wait_for_selector("main[aria-busy='false']")
-        await page.wait_for_selector("body.stale")
-        assert "leafcast ui" in await page.inner_text("#banner")
+async def test_a_page_whose_server_is_gone_says_so(chromium):
+    page = await chromium.new_page()
+    page.set_default_timeout(WAIT_MS)
+    async with served(InventedFacts()) as (addresses, _):
+        await page.goto(await addresses.get())
+        await page.wait_for_selector("main[aria-busy='false']")
+    await page.wait_for_selector("body.stale")
+    assert "leafcast ui" in await page.inner_text("#banner")
+    await page.close()
 
 
-async def test_all_is_reached_by_keyboard():
-    async with opened(troubled_facts()) as (page, complaints, base):
+async def test_all_is_reached_by_keyboard(chromium):
+    async with opened(chromium, troubled_facts()) as (page, complaints, base):
         await settled(page, f"{base}/tree")
         for key in "jjkj":
             await page.keyboard.press(key)
@@ -216,8 +206,8 @@ async def test_all_is_reached_by_keyboard():
         assert complaints == []
 
 
-async def test_what_is_no_date_and_no_address_and_no_single_line_is_told_as_such():
-    async with opened(troubled_facts()) as (page, complaints, base):
+async def test_what_is_no_date_and_no_address_and_no_single_line_is_told_as_such(chromium):
+    async with opened(chromium, troubled_facts()) as (page, complaints, base):
         await page.goto(f"{base}/placements/%")
         await page.wait_for_selector("h1:has-text('There is no such page')")
         said = await page.evaluate(
@@ -242,9 +232,9 @@ class Done:
         return "it goes now"
 
 
-async def test_an_act_shows_its_command_and_is_done_when_a_person_says_yes():
+async def test_an_act_shows_its_command_and_is_done_when_a_person_says_yes(chromium):
     acts = Done()
-    async with opened(troubled_facts(), acts) as (page, complaints, base):
+    async with opened(chromium, troubled_facts(), acts) as (page, complaints, base):
         assert await page.evaluate("location.hash") == ""
         await settled(page, f"{base}/requests")
         row = page.locator("tr", has_text="removal of epl/old-shop")
@@ -261,8 +251,8 @@ async def test_an_act_shows_its_command_and_is_done_when_a_person_says_yes():
         assert complaints == []
 
 
-async def test_a_tree_that_gives_no_answer_is_told_of_though_the_server_is_there():
-    async with opened(troubled_facts()) as (page, complaints, _):
+async def test_a_tree_that_gives_no_answer_is_told_of_though_the_server_is_there(chromium):
+    async with opened(chromium, troubled_facts()) as (page, complaints, _):
         told = await page.evaluate(
             """async () => {
                 const { Live } = await import("/static/live.js");
@@ -290,8 +280,8 @@ async def test_a_tree_that_gives_no_answer_is_told_of_though_the_server_is_there
         assert complaints == []
 
 
-async def test_a_server_that_answers_no_json_is_told_as_one_that_does_not_answer():
-    async with opened(troubled_facts()) as (page, _, base):
+async def test_a_server_that_answers_no_json_is_told_as_one_that_does_not_answer(chromium):
+    async with opened(chromium, troubled_facts()) as (page, _, base):
         await page.route("**/api/v1/**", lambda route: route.fulfill(status=502, body="gone"))
         await page.goto(f"{base}/placements")
         await page.wait_for_selector("#banner:has-text('does not answer')")
