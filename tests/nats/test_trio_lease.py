@@ -192,7 +192,7 @@ async def test_without_a_leader_a_renewal_that_is_wanted_is_not_sent_without_a_p
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("kills", [1, pytest.param(20, marks=pytest.mark.long)])
+@pytest.mark.parametrize("kills", [1, pytest.param(10, marks=pytest.mark.long)])
 async def test_the_end_of_the_server_that_leads_it_elsewhere_costs_no_holder_the_lease(
     tmp_path, kills
 ):
