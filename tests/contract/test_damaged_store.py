@@ -34,6 +34,8 @@ from tests.contract.spaces import SeededDice, config_map, embedded, running_serv
 pytestmark = pytest.mark.nats
 
 NAMES = ("first", "middle", "last")
+HEADER_BYTES = 22
+"""What the server writes before the subject of a message, its length first."""
 GONE_BYTES = 30
 """What the server writes into a block to say that a message is gone."""
 
@@ -57,6 +59,14 @@ def flip(file: Path, after: bytes, distance: int) -> None:
     """Flip one bit so many bytes behind where this text last stands."""
     data = bytearray(file.read_bytes())
     data[data.rindex(after) + len(after) + distance] ^= 0b100
+    file.write_bytes(data)
+
+
+def zero_length(file: Path, subject: bytes) -> None:
+    """Zero what the server says of the length of the last message with this subject."""
+    data = bytearray(file.read_bytes())
+    at = data.rindex(subject) - HEADER_BYTES
+    data[at : at + 4] = bytes(4)
     file.write_bytes(data)
 
 
@@ -123,7 +133,7 @@ async def test_a_stream_with_a_damaged_message_is_read_to_its_end(tmp_path):
     async with asyncio.timeout(60):
         with running_server(tmp_path) as url:
             async with connected(url) as connection:
-                assert await subjects_of(connection, damaged=True) == WHOLE
+                assert await subjects_of(connection, damaged=1) == WHOLE
                 await mend_stream(connection, SystemClock(), "READ")
                 assert await subjects_of(connection) == WHOLE
                 await connection.client.jetstream().publish("read.2", b"again")
@@ -321,7 +331,7 @@ async def connected(url):
         await connection.close()
 
 
-async def subjects_of(connection, *, damaged=False):
+async def subjects_of(connection, *, damaged=0):
     read = []
 
     async def take(stored):
@@ -329,7 +339,7 @@ async def subjects_of(connection, *, damaged=False):
 
     reading = StreamReader(connection, SystemClock(), "READ").read_all(take)
     if damaged:
-        with pytest.raises(StreamDamaged, match="1 of what the stream READ held is damaged"):
+        with pytest.raises(StreamDamaged, match=f"{damaged} of what the stream READ held is dama"):
             await reading
     else:
         await reading
@@ -482,10 +492,53 @@ async def test_what_others_write_hides_no_damage(tmp_path, at, first):
 async def looked_through(connection, subject):
     """Which streams are damaged, found out while somebody writes without a pause."""
     async with asyncio.TaskGroup() as group:
-        looking = group.create_task(
-            damaged_streams(connection, SystemClock(), ["LOG"], others_write=True)
-        )
+        looking = group.create_task(damaged_streams(connection, SystemClock(), ["LOG"]))
         while not looking.done():
             await connection.client.publish(subject, b"v" * 50)
             await connection.client.flush()
     return looking.result()
+
+
+@pytest.mark.parametrize("loaded", [False, True], ids=["first", "later"])
+async def test_what_is_applied_again_is_kept_whoever_read_the_damaged_file_first(
+    tmp_path, clock, loaded
+):
+    """The server cuts it at a damaged length, and goes on to count what it cut off as there."""
+    with running_server(tmp_path) as url:
+        async with embedded(url, clock, "kept") as space:
+            for name in NAMES:
+                await space.apply(config_map(name, a="v" * 50), "me")
+    zero_length(block(tmp_path, "KV_kept"), f"$KV.kept.{path_of(key('middle'))}".encode())
+    names = bucket.stream_of("kept"), bucket.mark_of_loss("kept")
+    with running_server(tmp_path) as url:
+        async with connected(url) as connection:
+            if loaded:
+                await connection.api("STREAM.MSG.GET.KV_kept", seq=1)
+            await mend_if_damaged(connection, SystemClock(), *names, is_made=False)
+        async with embedded(url, clock, "kept") as space:
+            assert (await space.absence([key("middle")])).lost == {key("middle")}
+            made = [await space.apply(config_map(name, a="again"), "me") for name in NAMES]
+    with running_server(tmp_path) as url:
+        async with embedded(url, clock, "kept") as space:
+            assert [await space.get(key(name)) for name in NAMES] == made
+
+
+async def test_who_reads_a_stream_learns_what_was_cut_off_as_another_read_it(tmp_path):
+    with running_server(tmp_path) as url:
+        async with connected(url) as connection:
+            config = {"subjects": ["read.*"], "max_msgs_per_subject": 1}
+            await connection.api("STREAM.CREATE.READ", name="READ", **config)
+            for at in range(5):
+                await connection.client.jetstream().publish(f"read.{at}", b"value")
+    zero_length(block(tmp_path, "READ"), b"read.3")
+    with running_server(tmp_path) as url:
+        async with connected(url) as connection:
+            await connection.api("STREAM.MSG.GET.READ", seq=1)
+            cut = [f"read.{at}" for at in range(3)]
+            assert await subjects_of(connection, damaged=2) == cut
+            await mend_stream(connection, SystemClock(), "READ")
+            assert await subjects_of(connection) == cut
+            await connection.client.jetstream().publish("read.3", b"again")
+    with running_server(tmp_path) as url:
+        async with connected(url) as connection:
+            assert await subjects_of(connection) == [*cut, "read.3"]

@@ -258,7 +258,7 @@ class JetStreamBus:
         copies = await stream_names(self._relay, subjects.children_copies(self.path))
         streams = ("STAT", "DONE", *copies)
         # Children reach their parent's server before its node has begun.
-        for stream in await damaged_streams(self._relay, self._clock, streams, others_write=True):
+        for stream in await damaged_streams(self._relay, self._clock, streams):
             await self._mend(stream)
 
     async def _remember(self, heard: frozenset[str]) -> Remembered:

@@ -4,9 +4,9 @@ The server counts a damaged message for ever: it delivers and erases none. What 
 the same subject later it acknowledges and loses, or keeps and never acknowledges. So the stream is
 copied aside, and back once the copy is whole. Whoever ends amid that goes on at the next start.
 
-What a consumer counts as still to come tells of damage only where nobody writes: at the end of the
-stream the server sets it to nothing, and it forgets what it found lost when somebody wrote before.
-What it counts under each subject includes both.
+What a consumer counts as still to come tells of damage by chance: at the end of the stream, where
+somebody writes, the server sets it to nothing, and it forgets what it found lost when it loaded the
+file before. What it counts under each subject includes both.
 
 A stream that several servers keep is never mended: what is damaged at one is whole at the others.
 """
@@ -76,17 +76,17 @@ async def holds_messages(connection: Connection, stream: str) -> bool:
 
 
 async def damaged_streams(
-    connection: Connection, clock: Clock, streams: Iterable[str], *, others_write: bool = False
+    connection: Connection, clock: Clock, streams: Iterable[str]
 ) -> list[str]:
     """Look through these streams, and say which need to be mended; raises BusBroken.
 
-    With `others_write` somebody may have written to them in this run of the server, or do so now.
+    Others may have written to them in this run of the server, and may do so now.
     """
     damaged: list[str] = []
 
     async def look_through(stream: str) -> None:
         try:
-            await _look_through(connection, clock, stream, others_write=others_write)
+            await _look_through(connection, clock, stream)
         except StreamDamaged as damage:
             logger.error("%s", damage)  # noqa: TRY400 - it says all
             damaged.append(stream)
@@ -100,18 +100,15 @@ async def damaged_streams(
     return damaged
 
 
-async def _look_through(
-    connection: Connection, clock: Clock, stream: str, *, others_write: bool
-) -> None:
+async def _look_through(connection: Connection, clock: Clock, stream: str) -> None:
     """Read a stream to its end; raises StreamDamaged, or BusBroken."""
     found: Counter[str] = Counter()
 
     async def take(stored: Stored) -> None:
-        if others_write:
-            found[stored.subject] += 1
+        found[stored.subject] += 1
 
     await StreamReader(connection, clock, stream, headers_only=True).read_all(take)
-    if others_write and (lost := await _lost_subjects(connection, stream, found)):
+    if lost := await _lost_subjects(connection, stream, found):
         raise StreamDamaged(stream, len(lost))
 
 

@@ -4,7 +4,11 @@ The consumer is ephemeral. It is made anew, after the last message taken, when a
 missing, when its idle heartbeats stay away, and when the server comes back.
 
 A message that is damaged on the disk counts as pending for ever and is never delivered. So who
-waits for more while the server is idle asks whether there is any.
+waits for more while the server is idle asks whether there is any. Where its length is damaged the
+server cuts the file there as it first reads it, and then counts nothing behind the cut as pending:
+whether a consumer learns of it is a matter of chance. Its index goes on to name the subjects that
+were cut off, in later runs of the server, too: what is written under one of them it acknowledges,
+and drops in place of what it believes to be there. So who reads to the end asks for that, too.
 """
 
 from __future__ import annotations
@@ -160,8 +164,16 @@ class StreamReader:
             elif not self._ended() and not self._is_behind and self._next_sequence == before:
                 raise BusBroken(f"the stream {self._stream} does not deliver what it holds")
         await self._delete_consumer()
-        if self._damaged:
-            raise StreamDamaged(self._stream, self._damaged, self._server)
+        damaged = self._damaged or await self._cut_off()
+        if damaged:
+            raise StreamDamaged(self._stream, damaged, self._server)
+
+    async def _cut_off(self) -> int:
+        """Of how many subjects the server has nothing that it goes on to name."""
+        if self._server:
+            return 0  # Other members have it, and fill this one.
+        state = (await self._connection.api(f"STREAM.INFO.{self._stream}"))["state"]
+        return max(0, int(state.get("num_subjects", 0)) - int(state["messages"]))
 
     def _ended(self) -> bool:
         return self._at_end
