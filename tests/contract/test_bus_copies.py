@@ -21,6 +21,8 @@ async def grown(tree):
     first, _ = await tree.sprout("/s1", centre)
     second, _ = await tree.sprout("/s2", centre)
     await centre.open_copies("s1")
+    # Nothing answers a child whose link opens just now.
+    await eventually(first.copies_place)
     return centre, first, second
 
 
@@ -110,11 +112,6 @@ async def test_a_removed_childs_copies_go_along(tree):
     assert await centre.read_copies("s1", 1) == CopiesPage()
     await tree.readmit("/s1", centre)
     await centre.open_copies("s1")
-
-    async def is_back() -> bool:
-        return await first.copies_place() is not None
-
-    await eventually(is_back)
-    after = await first.copies_place()
+    after = await eventually(first.copies_place)
     assert (after.last, after.count) == (0, 0)
     assert after.since != before.since
