@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import logging
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,6 +17,7 @@ from schemas.releases.release_manifest import Piece, digest_of, read_manifest
 from schemas.values.identity import MailKey
 
 PIECES = "pieces"
+log = logging.getLogger("leafcast.upgrades")
 
 
 class PiecesLacking(Exception):
@@ -62,6 +64,15 @@ async def kept_content(
         count, whom = len(content) - before, tuple(platforms[piece.sha256])
         found.append(ReleasePiece(piece.sha256, piece.size, whom, count))
     return ReleaseContent(digest_of(manifest), tuple(content), tuple(found))
+
+
+def remove_pieces(folder: Path, pieces: Iterable[str]) -> None:
+    """Remove what lies there of pieces that no release names any more."""
+    for sha256 in pieces:
+        try:
+            (folder / PIECES / sha256).unlink(missing_ok=True)
+        except OSError as error:
+            log.warning("%s: %s; remove it by hand", error.filename, error.strerror)
 
 
 async def _keep(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import datetime as dt
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
@@ -17,12 +18,16 @@ from controllers.core.rollout.release_steps import (
     release_waves,
     wave_statuses,
 )
-from controllers.core.workloads.releases import ENDED
 from controllers.spaces.status_writing import put_status
 from controllers.work_queue import ALL, WorkQueue
 from controllers.workloads.placement_translator import PlacementTranslator
 from controllers.workloads.queue_reconciler import QueueReconciler
-from controllers.workloads.release_content import PiecesLacking, ReleaseContent, kept_content
+from controllers.workloads.release_content import (
+    PiecesLacking,
+    ReleaseContent,
+    kept_content,
+    remove_pieces,
+)
 from schemas.api.leafcast_release import (
     LeafcastReleaseSpec,
     LeafcastReleaseStatus,
@@ -79,6 +84,9 @@ class ReleaseController(QueueReconciler[str]):
             await self._issuer.delete([self.key])
         for other in [each for each in listed.objects if each != name]:
             is_written = await self._say_of_other(other, name) and is_written
+        lost = listed.unnamed_pieces()
+        if lost and self.folder is not None:
+            await asyncio.to_thread(remove_pieces, self.folder, lost)
         return () if is_written else keys
 
     async def _steer(self, name: str, record: ReleaseRecord | None) -> bool:
@@ -89,19 +97,23 @@ class ReleaseController(QueueReconciler[str]):
         manifest = digest_of(spec.manifest.encode())
         if record is not None and record.release.manifest != manifest:
             record = None
+        # What was good when it went out before says nothing of this time.
+        since = self._good_since(name) if record is not None else None
+        attempt = spec.attempt
         waves = release_waves(spec)
         members = self._members_of(waves)
         before = record.release.waves if record is not None else ()
         running = self._relay.running()
-        step = next_step(spec, members, before, running, self._good_since(name), now.wall_ms)
+        step = next_step(spec, members, before, running, since, now.wall_ms)
         try:
             await self._issue(spec, step, record)
         except (PiecesLacking, OSError) as lacking:
             self._queue.add_later(name, AGAIN_SECONDS)
             step = ReleaseStep((), "Waiting", str(lacking))
+            attempt = listed.tried(name)
         if step.due_seconds is not None:
             self._queue.add_later(name, max(step.due_seconds, LOOK_AGAIN_SECONDS))
-        return await self._write(name, self._status(name, spec, step, members, running))
+        return await self._write(name, self._status(name, attempt, step, members, running))
 
     async def _issue(
         self, spec: LeafcastReleaseSpec, step: ReleaseStep, record: ReleaseRecord | None
@@ -127,11 +139,12 @@ class ReleaseController(QueueReconciler[str]):
     def _status(
         self,
         name: str,
-        spec: LeafcastReleaseSpec,
+        attempt: int,
         step: ReleaseStep,
         members: Sequence[ReleaseMembers],
         running: Running,
     ) -> LeafcastReleaseStatus:
+        spec = self._translator.workloads.releases.values[name].spec
         versions = Counter[str]()
         for each in running.counts:
             versions[each.version] += each.count
@@ -141,6 +154,7 @@ class ReleaseController(QueueReconciler[str]):
             observed_generation=self._generation(name),
             phase=step.phase,
             message=step.message,
+            attempt=attempt,
             wave_name=spec.waves[len(step.waves) - 1].name if step.waves else "",
             good_since=_text_of(step.good_since_ms),
             waves=tuple(wave_statuses(spec, members, step, running)),
@@ -155,12 +169,21 @@ class ReleaseController(QueueReconciler[str]):
         message = f"{going_out} goes out first: one release goes out at a time"
         if errors := listed.invalid.get(name):
             phase, message = "Refused", "; ".join(errors)
-        elif listed.phase(name) in ENDED:
+        elif listed.has_ended(name):
             return True
         elif listed.values[name].spec.aborted:
             phase, message = "Aborted", ABORTED
-        generation = self._generation(name)
-        status = LeafcastReleaseStatus(observed_generation=generation, phase=phase, message=message)
+        elif (newer := listed.passed_by(name)) and not listed.is_asked(name):
+            version = listed.values[name].spec.version
+            message = (
+                f"{newer} went out, which is newer; `leafcast upgrade start {version}` goes back"
+            )
+        status = LeafcastReleaseStatus(
+            observed_generation=self._generation(name),
+            phase=phase,
+            message=message,
+            attempt=listed.tried(name),
+        )
         return await self._write(name, status)
 
     async def _write(self, name: str, status: LeafcastReleaseStatus) -> bool:

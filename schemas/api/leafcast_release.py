@@ -11,8 +11,9 @@ from pydantic import Field, model_validator
 from schemas.api.placement import Int32
 from schemas.api.rollout_spec import Failures, Offline, Success, Wave, Windows, wave_faults
 from schemas.api.shared import ApiValue, CountField, ListOf, NamedObject, check_sent
-from schemas.records.release_body import version_fault
 from schemas.releases.release_folder import ATTEMPTS_MAX
+from schemas.releases.release_refused import ReleaseRefused
+from schemas.releases.release_version import check_version
 from schemas.values.faults import Fault, Faulty
 from schemas.values.identity import NodePath
 from schemas.values.refusals import BadIdentity
@@ -49,7 +50,8 @@ class LeafcastReleaseSpec(ApiValue):
     aborted: bool = False
     """Whether it goes out no further. Who runs it already goes on with it."""
     attempt: Annotated[int, Field(ge=0, le=ATTEMPTS_MAX)] = 0
-    """Who went back or refused the release tries it once more when this is another number."""
+    """Who went back or refused the release tries it once more when this is another number. One that
+    is complete or aborted begins anew when it is above that of the status, also as a way back."""
 
     @model_validator(mode="after")
     def _can_go_out(self) -> LeafcastReleaseSpec:
@@ -65,8 +67,10 @@ class LeafcastReleaseSpec(ApiValue):
         return self
 
     def _faults(self) -> Iterator[Fault]:
-        if fault := version_fault(self.version):
-            yield Fault("version", fault, "write it as in 0.3.0")
+        try:
+            check_version(self.version, "version")
+        except ReleaseRefused as refused:
+            yield Fault("version", refused.why, refused.remedy)
         try:
             NodePath.parse(self.path)
         except BadIdentity:
@@ -78,6 +82,9 @@ class LeafcastReleaseSpec(ApiValue):
         if not is_object or len(self.manifest) > MANIFEST_MAX_CHARACTERS:
             remedy = "write what the publisher's manifest file holds, all of it"
             yield Fault("manifest", "it is no JSON object", remedy)
+        if self.success.of != "healthy":
+            said = f"{self.success.of} is nothing that a release is counted by"
+            yield Fault("success.of", said, "write healthy, or leave it out")
 
 
 class ReleaseWaveStatus(ApiValue):
@@ -117,6 +124,8 @@ class LeafcastReleaseStatus(ApiValue):
     """What it does now."""
     message: str = ""
     """What it waits for, or what is wrong."""
+    attempt: CountField = 0
+    """The spec.attempt with which it went out last."""
     wave_name: str = ""
     """The wave that is under way."""
     good_since: str | None = None

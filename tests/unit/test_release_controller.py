@@ -102,3 +102,28 @@ async def test_a_release_whose_pieces_are_not_at_the_centre_or_that_lies_says_so
         await tree.workloads.apply(other, MANAGER)
         obj = await until_object(tree.workloads, key("9.2.0"), phase("Refused"))
         assert "it is of 9.1.0, and spec.version is 9.2.0" in obj["status"]["message"]
+
+
+async def test_a_complete_release_goes_out_again_when_it_is_asked_for_and_only_then(tmp_path):
+    async with asyncio.timeout(SECONDS), upgraded_tree(tmp_path, ["/s1"]) as (tree, places):
+        put_pieces(tree, tmp_path / "centre")
+        places.launcher("/s1")
+        await tree.workloads.apply(leafcast_release("9.1.0"), MANAGER)
+        await places.until_wanted("/s1", "9.1.0")
+        healthy(places, "/s1", "9.1.0")
+        await until_object(tree.workloads, key("9.1.0"), phase("Complete"))
+        await tree.workloads.apply(leafcast_release("9.0.0"), MANAGER)
+        said = await until_object(tree.workloads, key("9.0.0"), phase("Waiting"))
+        assert "9.1.0 went out, which is newer" in said["status"]["message"]
+        await tree.workloads.apply(leafcast_release("9.0.0", attempt=1), MANAGER)
+        await places.until_wanted("/s1", "9.0.0")
+        manifest = sha256(signed_manifest("9.0.0").encode())
+        places.launcher("/s1", "9.0.0", manifest=manifest, attempt=1)
+        said = await until_object(tree.workloads, key("9.0.0"), phase("Complete"))
+        assert said["status"]["attempt"] == 1
+        pieces = tmp_path / "centre" / "pieces"
+        assert len([*pieces.iterdir()]) == len(PIECES)
+        for version in ("9.0.0", "9.1.0"):
+            await tree.workloads.delete(key(version))
+        while [*pieces.iterdir()]:
+            await asyncio.sleep(0.02)

@@ -4,13 +4,16 @@ import pytest
 
 from controllers.core.rollout.release_steps import next_step, release_members, release_waves
 from controllers.core.workloads.releases import LeafcastReleases
+from leafcast.cli.commands.upgrade import attempt_to_begin
 from schemas.api.leafcast_release import LeafcastReleaseSpec
 from schemas.api.parsing import parse_wish
 from schemas.records.records import NodeRecord, Profile, Source
 from schemas.reports.running import Running, RunningCount, merged
 from schemas.values.faults import InvalidObject
 from schemas.values.identity import DestinationId, NodePath
-from tests.unit.releases_world import leafcast_release
+from tests.unit.releases_world import PIECES, leafcast_release, sha256, signed_manifest
+
+OTHER = {"linux-amd64": b"another wheel"}
 
 EDGES = ("/emea/de/s1", "/emea/s2", "/apac/s3")
 RELAYS = ("/emea", "/emea/de", "/apac")
@@ -118,12 +121,67 @@ def test_one_release_goes_out_at_a_time_and_an_older_one_first():
     assert listed.going_out("9.0.0") == "9.1.0"
 
 
+def release_of(version, created, phase="", attempt=0, tried=0):
+    obj = leafcast_release(version, attempt=attempt)
+    obj["metadata"]["creationTimestamp"] = created
+    obj["status"] = {"phase": phase, "attempt": tried, "waves": [{}] if phase else []}
+    return obj
+
+
+def listed_of(*objects):
+    listed = LeafcastReleases()
+    for obj in objects:
+        listed.put(obj["metadata"]["name"], obj)
+    return listed
+
+
+@pytest.mark.parametrize("phase", ["Complete", "Aborted"])
+def test_what_would_take_nodes_back_goes_out_only_when_a_person_asks(phase):
+    newer = release_of("9.10.0", "2026-01-02", phase)
+    for created in ("2026-01-01", "2026-01-03"):
+        older = release_of("9.9.0", created)
+        listed = listed_of(newer, older)
+        assert (listed.going_out("9.10.0"), listed.going_out("")) == ("9.10.0", None)
+        assert listed.passed_by("9.9.0") == "9.10.0"
+        attempt = attempt_to_begin("9.9.0", [newer, older])
+        listed = listed_of(newer, release_of("9.9.0", created, attempt=attempt))
+        assert listed.going_out("9.10.0") == "9.9.0"
+        # It began, and goes on to its end; then nothing follows by itself.
+        listed = listed_of(newer, release_of("9.9.0", created, "Progressing", attempt, attempt))
+        assert listed.going_out("9.9.0") == "9.9.0"
+        listed = listed_of(newer, release_of("9.9.0", created, "Complete", attempt, attempt))
+        assert listed.going_out("9.9.0") == "9.9.0"
+
+
+def test_a_release_that_ended_begins_anew_when_it_is_started_again_and_not_by_itself():
+    former, newer = release_of("9.0.0", "1", "Complete"), release_of("9.1.0", "2", "Complete")
+    assert listed_of(former, newer).going_out("9.1.0") == "9.1.0"
+    attempt = attempt_to_begin("9.0.0", [former, newer])
+    again = release_of("9.0.0", "1", "Complete", attempt)
+    assert listed_of(again, newer).going_out("9.1.0") == "9.0.0"
+    # Not before the one that is under way, which a person may abort.
+    assert listed_of(again, release_of("9.1.0", "2", "Failed")).going_out("9.1.0") == "9.1.0"
+    assert attempt_to_begin("9.0.0", [again, newer]) == attempt, "asked once"
+    assert attempt_to_begin("9.2.0", [former, newer]) == 0
+
+
+def test_pieces_that_no_release_names_any_more_are_named_once():
+    listed = listed_of(leafcast_release("9.0.0"))
+    pieces = frozenset(map(sha256, PIECES.values()))
+    assert listed.unnamed_pieces() == frozenset()
+    listed.put("9.1.0", leafcast_release("9.1.0", manifest=signed_manifest("9.1.0", OTHER)))
+    listed.remove("9.0.0")
+    assert listed.unnamed_pieces() == pieces
+    assert listed.unnamed_pieces() == frozenset()
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [
         ({"manifest": "{not json"}, "spec.manifest: it is no JSON object"),
         ({"manifset": "{}"}, "spec.manifset"),
         ({"version": "nine point 0"}, "spec.version: 'nine point 0' is no version"),
+        ({"success": {"of": "synced"}}, "spec.success.of: synced is nothing"),
         ({"path": "emea//"}, 'spec.path: "emea//" is not a path'),
         (
             {"waves": [{"name": "a", "percent": 100, "rate": {"perMinute": 1}}]},

@@ -3,54 +3,98 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from controllers.core.workloads.read_objects import ReadObjects
 from schemas.api.leafcast_release import LeafcastRelease
 from schemas.api.parsing import parse_wish
 from schemas.objects.objects import Object
 from schemas.releases.release_manifest import read_manifest
+from schemas.releases.release_phases import has_ended, takes_back
 from schemas.releases.release_refused import ReleaseRefused
+from schemas.releases.release_version import version_order
 from schemas.values.faults import Fault, InvalidObject
-
-ENDED = frozenset({"Complete", "Aborted"})
 
 
 class LeafcastReleases(ReadObjects[LeafcastRelease, str]):
     """What releases there are; a change of one touches no placement."""
 
-    def phase(self, name: str) -> str:
-        """How far one is, as its status says."""
-        status = self.objects[name].get("status")
-        return str(status.get("phase", "")) if isinstance(status, Mapping) else ""
+    def __init__(self) -> None:
+        super().__init__()
+        # The pieces of each, as its manifest was read last, and all that were named in this run.
+        self._pieces: dict[str, frozenset[str]] = {}
+        self._named: frozenset[str] = frozenset()
+
+    def unnamed_pieces(self) -> frozenset[str]:
+        """The pieces that some release named since this was asked last, and none does now."""
+        self._pieces = {name: it for name, it in self._pieces.items() if name in self.objects}
+        named = frozenset[str]().union(*self._pieces.values())
+        lost, self._named = self._named - named, named
+        return lost
 
     def going_out(self, version: str) -> str | None:
         """The one that goes out now, or went out last; `version` is that in force, "" if none is.
 
-        One that is under way goes on to its end. Then the newest that has not ended is next.
+        One that is under way goes on to its end. Then the newest that has not ended is next, unless
+        that would take nodes back: only a person's word does, and goes before.
         """
         current = min(
             (n for n, it in self.values.items() if it.spec.version == version), default=""
         )
-        if current and not self.values[current].spec.aborted and self.phase(current) not in ENDED:
+        if current and self._goes_on(current):
             return current
         waiting = [
             name
             for name, it in self.values.items()
-            if it.spec.version != version and self._may_begin(name, it)
+            if it.spec.version != version and self._may_begin(name)
         ]
-        return max(waiting, key=self._age, default=current or None)
+        return max(waiting, key=self._order, default=current or None)
 
-    def _may_begin(self, name: str, release: LeafcastRelease) -> bool:
-        return not release.spec.aborted and self.phase(name) not in ENDED
+    def passed_by(self, name: str) -> str:
+        """The newest release that went out and that this one would take nodes back from; or ""."""
+        own = self.values[name].spec.version
+        newer = [
+            other.spec.version
+            for each, other in self.values.items()
+            if takes_back(own, other.spec.version, self._status(each))
+        ]
+        return max(newer, key=version_order, default="")
 
-    def _age(self, name: str) -> tuple[str, str]:
-        return str(self.objects[name]["metadata"].get("creationTimestamp", "")), name
+    def tried(self, name: str) -> int:
+        """The attempt that its status speaks of; 0 if it never went out."""
+        said = self._status(name).get("attempt", 0)
+        return said if isinstance(said, int) else 0
+
+    def is_asked(self, name: str) -> bool:
+        """Whether a person asked for it, and it did not begin since."""
+        return self.values[name].spec.attempt > self.tried(name)
+
+    def has_ended(self, name: str) -> bool:
+        """Whether it goes out no further, and nobody asked for it since."""
+        return has_ended(self._status(name)) and not self.is_asked(name)
+
+    def _goes_on(self, name: str) -> bool:
+        return not self.values[name].spec.aborted and not self.has_ended(name)
+
+    def _may_begin(self, name: str) -> bool:
+        return self._goes_on(name) and (self.is_asked(name) or not self.passed_by(name))
+
+    def _order(self, name: str) -> tuple[bool | str | int, ...]:
+        created = str(self.objects[name]["metadata"].get("creationTimestamp", ""))
+        version = version_order(self.values[name].spec.version)
+        return self.is_asked(name), created, *version, name
+
+    def _status(self, name: str) -> Mapping[str, Any]:
+        status = self.objects[name].get("status")
+        return status if isinstance(status, Mapping) else {}
 
     def _read(self, name: str, obj: Object) -> LeafcastRelease:
         parsed = parse_wish(obj)
         assert isinstance(parsed, LeafcastRelease)
         if faults := manifest_faults(parsed):
             raise InvalidObject("LeafcastRelease", name, faults)
+        self._pieces[name] = frozenset(read_manifest(parsed.spec.manifest.encode()).all_pieces)
+        self._named |= self._pieces[name]
         return parsed
 
     def _touched(

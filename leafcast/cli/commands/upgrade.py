@@ -27,6 +27,7 @@ from schemas.objects.manifest_files import LoadedObject
 from schemas.releases.release_folder import PIECES
 from schemas.releases.release_folder import RELEASES as FOLDER
 from schemas.releases.release_manifest import ReleaseManifest, read_manifest
+from schemas.releases.release_phases import has_ended, takes_back
 from schemas.releases.release_refused import ReleaseRefused
 from schemas.values.groups import RELEASES
 
@@ -93,7 +94,10 @@ def start(
     soak: str | None,
     data_dir: Path | None,
 ) -> None:
-    """Let a release out: relays before the edges below them, wave by wave."""
+    """Let a release out: relays before the edges below them, wave by wave.
+
+    One that went out before begins anew, also if that takes nodes back from a newer one.
+    """
     data = manifest.read_bytes()
     try:
         said = read_manifest(data)
@@ -101,6 +105,8 @@ def start(
         raise click.ClickException(f"{manifest}: {refused}") from refused
     listed = [{**wave, "soak": soak} if soak else wave for wave in read_waves(waves)]
     spec = {"version": version, "manifest": data.decode(), "path": path, "waves": listed}
+    if attempt := attempt_to_begin(said.version, in_session(data_dir, releases)):
+        spec["attempt"] = attempt
     give_pieces(said, pieces, DataDir.at(data_dir).folder / FOLDER / PIECES)
     _apply(data_dir, {"metadata": {"name": name_of(version)}, "spec": spec})
 
@@ -157,6 +163,20 @@ async def release_named(session: Session, version: str) -> Any:
     known = ", ".join(str(obj["spec"]["version"]) for obj in listed)
     remedy = f"there are: {known}" if known else "let one out: leafcast upgrade start VERSION"
     raise CallFailed("upgrade", "NotFound", f"no release {version} goes out", remedy)
+
+
+def attempt_to_begin(version: str, listed: Sequence[Any]) -> int:
+    """The `spec.attempt` with which a release goes out, though it, or a newer one, did before."""
+    former: Mapping[str, Any] = next(
+        (obj for obj in listed if obj["metadata"]["name"] == name_of(version)), {}
+    )
+    status = former.get("status") or {}
+    attempt = int(former.get("spec", {}).get("attempt", 0))
+    is_back = any(
+        takes_back(version, obj["spec"]["version"], obj.get("status") or {}) for obj in listed
+    )
+    is_new = attempt > status.get("attempt", 0)
+    return attempt + 1 if (is_back or has_ended(status)) and not is_new else attempt
 
 
 def read_waves(text: str) -> list[dict[str, Any]]:

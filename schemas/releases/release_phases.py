@@ -1,0 +1,21 @@
+"""How far a LeafcastRelease has come, by its status as any program finds it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from schemas.releases.release_version import version_order
+
+ENDED = frozenset({"Complete", "Aborted"})
+
+
+def has_ended(status: Mapping[str, Any]) -> bool:
+    """Whether it goes out no further."""
+    return status.get("phase") in ENDED
+
+
+def takes_back(version: str, other: str, status: Mapping[str, Any]) -> bool:
+    """Whether this version would take nodes back from another one, which has that status."""
+    went_out = has_ended(status) and bool(status.get("waves"))
+    return went_out and version_order(other) > version_order(version)
