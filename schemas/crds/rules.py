@@ -12,7 +12,7 @@ from schemas.api.leafcast_release import MANIFEST_MAX_CHARACTERS
 from schemas.api.rollout_spec import WAVES_MAX
 from schemas.api.shared import CLAUSES_MAX, LISTED_MAX, REQUIREMENTS_MAX, SELECTORS_MAX
 from schemas.objects.json_paths import EXPRESSION_MAX
-from schemas.records.release_body import VERSION_MAX_CHARACTERS
+from schemas.releases.release_version import VERSION_MAX
 from schemas.reports.collectors import EXPRESSION_MAX_BYTES, QUANTILE_PATTERN
 from schemas.values import names
 
@@ -235,7 +235,7 @@ RULES: Mapping[str, Mapping[str, Form]] = {
     "RolloutSpec": {"waves": {"maxItems": WAVES_MAX}, "windows": {"maxItems": WAVES_MAX}},
     "LeafcastReleaseSpec": {
         "manifest": {"maxLength": MANIFEST_MAX_CHARACTERS},
-        "version": {"maxLength": VERSION_MAX_CHARACTERS},
+        "version": {"maxLength": VERSION_MAX},
         "waves": {"maxItems": WAVES_MAX},
         "windows": {"maxItems": WAVES_MAX},
     },

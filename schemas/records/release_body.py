@@ -8,6 +8,8 @@ from typing import Annotated
 from schemas.content.blobs import Reference
 from schemas.objects.selectors import LabelSelector
 from schemas.records.windows import Window
+from schemas.releases.release_folder import ATTEMPTS_MAX
+from schemas.releases.release_version import check_version
 from schemas.values.identity import NodePath
 from schemas.values.wire import Meta, Natural, WireRecord, encode
 
@@ -21,8 +23,6 @@ RELEASE_MAX_BYTES = 1024 * 1024 * 1024
 WAVES_MAX = 20
 RELAYS_ALL = 255
 """Deeper than any path goes."""
-VERSION_MAX_CHARACTERS = 64
-_VERSION = re.compile(r"[0-9A-Za-z][0-9A-Za-z.+!_-]{0,63}\Z")
 _SHA256 = re.compile(r"[0-9a-f]{64}\Z")
 _ALL = 10_000
 
@@ -72,11 +72,10 @@ class ReleaseBody(WireRecord, frozen=True):
     pieces: Annotated[tuple[ReleasePiece, ...], Meta(max_length=PIECES_MAX)]
     waves: Annotated[tuple[ReleaseWave, ...], Meta(max_length=WAVES_MAX)] = ()
     # Who could not take it tries once more when this is another number.
-    attempt: Natural = 0
+    attempt: Annotated[int, Meta(ge=0, le=ATTEMPTS_MAX)] = 0
 
     def __post_init__(self) -> None:
-        if fault := version_fault(self.version):
-            raise ValueError(fault)
+        check_version(self.version, "version")
         if not _SHA256.match(self.manifest):
             raise ValueError("the SHA-256 of its manifest is not 64 hex digits")
         if len(self.content) != 1 + sum(piece.stretches for piece in self.pieces):
@@ -95,8 +94,3 @@ class ReleaseBody(WireRecord, frozen=True):
                 found.append((piece, self.content[at : at + piece.stretches]))
             at += piece.stretches
         return found
-
-
-def version_fault(version: str) -> str | None:
-    """Why a text is no version."""
-    return None if _VERSION.match(version) else f"{version[:64]!r} is no version"

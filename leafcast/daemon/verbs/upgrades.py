@@ -40,7 +40,7 @@ class UpgradeVerbs:
         )
         from schemas.api.leafcast_release import LeafcastReleaseSpec  # noqa: PLC0415
 
-        form = {"version": "0", "manifest": "{}", "waves": list(waves), "path": path}
+        form = {"version": "0.0.0", "manifest": "{}", "waves": list(waves), "path": path}
         spec = LeafcastReleaseSpec.model_validate(form, by_alias=True)
         records = self._centre.issuer().records.values()
         members = release_members(release_waves(spec), records)
