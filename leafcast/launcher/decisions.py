@@ -1,10 +1,14 @@
 """What the launcher does next, by what it wrote down and what it sees: no clock, no process here.
 
     installing --> starting --> soaking --> healthy
-        |             |            |
-        v             +-----+------+
-     refused                v
-                       rolled-back
+     |      ^         |            |
+     v      |         +-----+------+
+  refused   |               v
+            +-- in doubt -> rolled-back
+
+A release that ends by itself is taken back. One that is not in session may not be at fault: the
+former one runs instead, and once that is in session, it was. While that is not either, nobody says
+that the release failed: it is tried again later. What was refused for a passing reason is, too.
 
 Whatever ends it between two steps, the note is what it goes on by: it is on the disk before
 anything that it says is done.
@@ -13,8 +17,9 @@ anything that it says is done.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import inf
 
-from schemas.releases.release_folder import LaunchNote, LaunchState, WantedRelease
+from schemas.releases.release_folder import ATTEMPTS_MAX, LaunchNote, LaunchState, WantedRelease
 
 WHY_CHARACTERS = 400
 
@@ -28,6 +33,10 @@ class LaunchLimits:
     soak_seconds: float = 600.0
     # For one that is not in session now: that one is not replaced sooner.
     patience_seconds: float = 600.0
+    # In which the former one is in session, if a release that was not is at fault.
+    judge_seconds: float = 60.0
+    # Each try without a verdict doubles how long it is waited for the next, up to so long.
+    undecided_max_seconds: float = 86_400.0
     # Whatever ended the machine or the launcher meanwhile.
     starts_max: int = 3
 
@@ -38,6 +47,8 @@ class InstallResult:
 
     wish: WantedRelease
     refused: str = ""
+    # Whether it may be put there later, as it is.
+    is_passing: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +74,8 @@ class Seen:
     unready_why: str = ""
     installing: WantedRelease | None = None
     installed: InstallResult | None = None
+    # From when on what was refused is tried again.
+    install_again_at: float = inf
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,14 +106,15 @@ class Tidy:
 
 Step = Install | Stop | Start | Tidy
 ON_TRIAL = frozenset({LaunchState.STARTING, LaunchState.SOAKING})
+_DECIDED = frozenset({LaunchState.HEALTHY, LaunchState.ROLLED_BACK})
 
 
 def decide(note: LaunchNote, seen: Seen, limits: LaunchLimits) -> tuple[LaunchNote, list[Step]]:
     """The note to be written first, and what is to be done then."""
+    if note.state is LaunchState.REFUSED and seen.now >= seen.install_again_at:
+        note, seen = replace(note, state=LaunchState.INSTALLING), replace(seen, installed=None)
     after = _judged(_about_what_is_wanted(_about_what_is_there(note, seen), seen), seen, limits)
     steps: list[Step] = []
-    if note.state in ON_TRIAL and after.state not in ON_TRIAL:
-        steps.append(Tidy(frozenset({after.running, after.former} - {""})))
     if after.state is LaunchState.INSTALLING and not _is_asked(after, seen):
         assert seen.wish is not None
         steps.append(Install(seen.wish))
@@ -111,13 +125,17 @@ def decide(note: LaunchNote, seen: Seen, limits: LaunchLimits) -> tuple[LaunchNo
         steps.append(Start(after.running))
     elif not seen.child and (seen.now >= seen.again_at or after.running != note.running):
         steps.append(Start(after.running))
+    if (note.state in ON_TRIAL or note.doubt) and after.state in _DECIDED:
+        tidy = Tidy(frozenset({after.running, after.former} - {""}))
+        # What is to end needs its files until it has.
+        steps = [*steps, tidy] if Stop() in steps else [tidy, *steps]
     return after, steps
 
 
 def _about_what_is_there(note: LaunchNote, seen: Seen) -> LaunchNote:
     if note.running in seen.startable:
         return note
-    former = note.former if note.former in seen.startable else seen.base
+    former = _former(note, seen)
     why = f"what was installed of {note.running} is gone, or its Python is"
     back = _back(note, former, why)
     # What was good once may be installed anew; what is on trial did not stand it.
@@ -130,7 +148,7 @@ def _about_what_is_wanted(note: LaunchNote, seen: Seen) -> LaunchNote:
     if note.state in ON_TRIAL:
         return note
     if wish is None:
-        settled = replace(note, state=LaunchState.HEALTHY, why="", manifest="", attempt=0)
+        settled = LaunchNote(note.running, note.former, since=note.since)
         return settled if note.state is LaunchState.INSTALLING else note
     if (wish.manifest, wish.attempt) == (note.manifest, note.attempt):
         return note
@@ -141,6 +159,8 @@ def _about_what_is_wanted(note: LaunchNote, seen: Seen) -> LaunchNote:
         manifest=wish.manifest,
         attempt=wish.attempt,
         starts=0,
+        doubt="",
+        undecided=0,
     )
 
 
@@ -157,6 +177,8 @@ def _judged(note: LaunchNote, seen: Seen, limits: LaunchLimits) -> LaunchNote:
 
 
 def _installing(note: LaunchNote, seen: Seen, limits: LaunchLimits) -> LaunchNote:
+    if note.doubt:
+        return _doubted(note, seen, limits)
     done = seen.installed
     if done is None or seen.wish is None or done.wish != seen.wish:
         return note
@@ -165,9 +187,9 @@ def _installing(note: LaunchNote, seen: Seen, limits: LaunchLimits) -> LaunchNot
         return replace(note, state=LaunchState.REFUSED, why=why)
     if done.wish.version == note.running:
         return replace(note, state=LaunchState.HEALTHY, why="")
-    # A place without its parent would only learn that the new one has none either.
-    if not seen.is_ready and seen.now - seen.unready_since < limits.patience_seconds:
-        return replace(note, why=f"it waits until {note.running} is in session with its parent")
+    if not _is_time(note, seen, limits):
+        waits = f"it waits until {note.running} is in session with its parent"
+        return replace(note, why=f"{waits} for a while" if note.undecided else waits)
     return replace(
         note,
         running=done.wish.version,
@@ -178,13 +200,38 @@ def _installing(note: LaunchNote, seen: Seen, limits: LaunchLimits) -> LaunchNot
     )
 
 
+def _is_time(note: LaunchNote, seen: Seen, limits: LaunchLimits) -> bool:
+    """Whether it is tried now: a place without its parent would only learn that it has none.
+
+    One that is away for long is not mended by waiting; nor is it stopped again and again.
+    """
+    more = 1 << min(note.undecided, 32)
+    if not seen.is_ready:
+        waits = min(limits.patience_seconds * more, limits.undecided_max_seconds)
+        return seen.now - seen.unready_since >= waits
+    if not note.undecided:
+        return True
+    waits = min(limits.judge_seconds * more, limits.undecided_max_seconds)
+    return seen.first_ready is not None and seen.now - seen.first_ready >= waits
+
+
+def _doubted(note: LaunchNote, seen: Seen, limits: LaunchLimits) -> LaunchNote:
+    """The former one runs instead of a release that was not in session."""
+    if seen.child == note.running and seen.is_ready:
+        return _back(note, note.running, note.doubt)
+    is_away = seen.child == note.running and seen.now - seen.child_since >= limits.judge_seconds
+    if is_away or (not seen.child and seen.ended):
+        return replace(note, doubt="", undecided=min(note.undecided + 1, ATTEMPTS_MAX))
+    return note
+
+
 def _starting(note: LaunchNote, seen: Seen, limits: LaunchLimits) -> LaunchNote:
     if seen.child == note.running:
         if seen.is_ready:
             return replace(note, state=LaunchState.SOAKING)
         if seen.now - seen.child_since >= limits.start_seconds:
             why = f"was not in session with its parent in {limits.start_seconds:.0f} s"
-            return _rolled_back(note, seen, f"{why}: {seen.unready_why}")
+            return _set_back(note, seen, f"{why}: {seen.unready_why}")
     elif not seen.child and seen.ended:
         return _rolled_back(note, seen, f"ended before it was in session: {seen.ended}")
     elif not seen.child and note.starts >= limits.starts_max:
@@ -200,16 +247,33 @@ def _soaking(note: LaunchNote, seen: Seen, limits: LaunchLimits) -> LaunchNote:
         return _starting(replace(note, state=LaunchState.STARTING), seen, limits)
     if not seen.is_ready and seen.now - seen.unready_since >= limits.start_seconds:
         why = f"lost its parent for {limits.start_seconds:.0f} s while it was tried"
-        return _rolled_back(note, seen, f"{why}: {seen.unready_why}")
+        return _set_back(note, seen, f"{why}: {seen.unready_why}")
     since = seen.first_ready
     if seen.is_ready and since is not None and seen.now - since >= limits.soak_seconds:
-        return replace(note, state=LaunchState.HEALTHY, why="", starts=0)
+        return replace(note, state=LaunchState.HEALTHY, why="", starts=0, undecided=0)
     return note
 
 
 def _rolled_back(note: LaunchNote, seen: Seen, why: str) -> LaunchNote:
-    former = note.former if note.former in seen.startable else seen.base
-    return _back(note, former, f"{note.running} {why}")
+    return _back(note, _former(note, seen), f"{note.running} {why}")
+
+
+def _set_back(note: LaunchNote, seen: Seen, why: str) -> LaunchNote:
+    former = _former(note, seen)
+    doubt = f"{note.running} {why}"[:WHY_CHARACTERS]
+    return replace(
+        note,
+        running=former,
+        former="",
+        state=LaunchState.INSTALLING,
+        why=f"it is looked whether {former} is in session: {doubt}"[:WHY_CHARACTERS],
+        starts=0,
+        doubt=doubt,
+    )
+
+
+def _former(note: LaunchNote, seen: Seen) -> str:
+    return note.former if note.former in seen.startable else seen.base
 
 
 def _back(note: LaunchNote, former: str, why: str) -> LaunchNote:
@@ -220,10 +284,14 @@ def _back(note: LaunchNote, former: str, why: str) -> LaunchNote:
         state=LaunchState.ROLLED_BACK,
         why=why[:WHY_CHARACTERS],
         starts=0,
+        doubt="",
+        undecided=0,
     )
 
 
 def _is_asked(note: LaunchNote, seen: Seen) -> bool:
-    """Whether what is wanted is being installed, or was."""
+    """Whether what is wanted is being installed, or was; or is there, and in doubt."""
     done = seen.installed.wish if seen.installed else None
-    return note.manifest == "" or seen.wish is None or seen.wish in (seen.installing, done)
+    if note.doubt or note.manifest == "" or seen.wish is None:
+        return True
+    return seen.wish in (seen.installing, done)

@@ -24,12 +24,18 @@ from installer import install
 from installer.destinations import SchemeDictionaryDestination
 from installer.sources import WheelFile
 
-from leafcast.launcher.launch_folder import MANIFEST, SITE, LaunchFolder, remove
+from leafcast.launcher.launch_folder import (
+    AGAIN_BY_ITSELF,
+    MANIFEST,
+    SITE,
+    LaunchFolder,
+    remove,
+)
 from relay.atomic_file import atomic_write_bytes, sync_folder
 from schemas.releases.publisher_roots import ROOT_MAX_BYTES, PublisherRoots
 from schemas.releases.release_folder import NO_PUBLISHER, WantedRelease, read_wanted
 from schemas.releases.release_manifest import Piece, ReleaseManifest, read_manifest
-from schemas.releases.release_refused import ReleaseRefused
+from schemas.releases.release_refused import RefusedNow, ReleaseRefused
 from schemas.releases.release_version import version_order
 from schemas.releases.wheel_names import WheelName, platform_of
 
@@ -64,16 +70,15 @@ def put_there(folder: LaunchFolder, wish: WantedRelease, running: str, host: Hos
     target = folder.installed / manifest.version
     if manifest.version == running:
         return
+    if _is_there(folder, manifest, pieces, host):
+        return
     if target.exists():
-        if read_manifest((target / MANIFEST).read_bytes()).of(host.platform) == pieces:
-            return
-        why = f"another {manifest.version} is installed, with other pieces"
-        raise ReleaseRefused("version", why, "have it published under a version of its own")
+        remove(target)
     unpacked = sum(_unpacked_bytes(folder.piece(piece)) for piece in pieces)
     if host.free_bytes < SPACE_FACTOR * unpacked:
         need = f"it needs {SPACE_FACTOR * unpacked // 1_000_000 + 1} MB"
         why = f"{host.free_bytes // 1_000_000} MB are free, and {need}"
-        raise ReleaseRefused("disk", why, f"make room at {folder.folder}, then choose it again")
+        raise RefusedNow("disk", why, f"make room at {folder.folder}: {AGAIN_BY_ITSELF}")
     draft = target.with_name(f"{target.name}.new")
     shutil.rmtree(draft, ignore_errors=True)
     try:
@@ -88,6 +93,30 @@ def put_there(folder: LaunchFolder, wish: WantedRelease, running: str, host: Hos
     os.sync()
     draft.rename(target)
     sync_folder(folder.installed)
+
+
+def _is_there(
+    folder: LaunchFolder, manifest: ReleaseManifest, pieces: Sequence[Piece], host: HostFit
+) -> bool:
+    """Whether it was put there before, and still starts; raises ReleaseRefused.
+
+    What was damaged since is put there anew.
+    """
+    version, target = manifest.version, folder.installed / manifest.version
+    if not folder.is_installed(version):
+        return False
+    try:
+        former = read_manifest((target / MANIFEST).read_bytes()).of(host.platform)
+    except (OSError, ReleaseRefused):
+        return False
+    if former != pieces:
+        why = f"another {version} is installed, with other pieces"
+        raise ReleaseRefused("version", why, "have it published under a version of its own")
+    try:
+        _try(target, version)
+    except (OSError, ReleaseRefused):
+        return False
+    return True
 
 
 def verified(
@@ -204,15 +233,16 @@ def main() -> None:
     # One that a launcher left behind is done first.
     lock = os.open(folder.folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     fcntl.flock(lock, fcntl.LOCK_EX)
-    refused = ""
+    refused, is_passing = "", False
     try:
         wish = read_wanted(wanted.encode())
         put_there(folder, wish, running, HostFit.here(folder.folder))
     except ReleaseRefused as error:
-        refused = str(error)
+        refused, is_passing = str(error), isinstance(error, RefusedNow)
     except OSError as error:
-        refused = f"disk: {error.filename or place}: {error.strerror}; make room, or mend it"
-    sys.stdout.write(json.dumps({"refused": refused}))
+        what = f"disk: {error.filename or place}: {error.strerror}"
+        refused, is_passing = f"{what}; make room, or mend it: {AGAIN_BY_ITSELF}", True
+    sys.stdout.write(json.dumps({"refused": refused, "passing": is_passing}))
 
 
 if __name__ == "__main__":

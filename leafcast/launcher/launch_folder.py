@@ -25,11 +25,12 @@ from schemas.releases.release_folder import (
     read_wanted,
 )
 from schemas.releases.release_manifest import MANIFEST_MAX_BYTES, Piece, digest_of
-from schemas.releases.release_refused import ReleaseRefused
+from schemas.releases.release_refused import FETCH_ANEW, RefusedNow, ReleaseRefused
 from schemas.releases.release_version import check_version
 
 MANIFEST = "release.json"
 """In what is installed: the file of its release."""
+AGAIN_BY_ITSELF = "it is tried again by itself"
 SITE = Path("lib", f"python3.{sys.version_info.minor}", "site-packages")
 
 
@@ -69,7 +70,7 @@ class LaunchFolder:
         """The file of a release, by its hash; raises ReleaseRefused."""
         data = self._arrived(Path(MANIFESTS, f"{digest}.json"), "manifest", MANIFEST_MAX_BYTES)
         if digest_of(data) != digest:
-            raise ReleaseRefused("manifest", f"it is not {digest[:12]}", "have it fetched again")
+            raise RefusedNow("manifest", f"it is not {digest[:12]}", FETCH_ANEW)
         return data
 
     def piece(self, piece: Piece) -> bytes:
@@ -77,6 +78,10 @@ class LaunchFolder:
         data = self._arrived(Path(PIECES, piece.sha256), piece.name, piece.size)
         piece.check(data)
         return data
+
+    def is_installed(self, version: str) -> bool:
+        """Whether one was put there, and is there whole, with a Python that is there."""
+        return _is_whole(self.installed / version)
 
     def startable(self) -> frozenset[str]:
         """The versions that are there whole, with a Python that is there."""
@@ -112,12 +117,15 @@ class LaunchFolder:
             return _bytes(self.folder / name, bytes_max)
         except OSError as error:
             why = f"{name} cannot be read: {error.strerror}"
-            raise ReleaseRefused(what, why, "have the node fetch it again") from error
+            remedy = f"the node fetches it again, and {AGAIN_BY_ITSELF}"
+            raise RefusedNow(what, why, remedy) from error
 
 
 def remove(place: Path) -> None:
     """Remove a folder; first its name goes, so that half of it is never taken for all."""
     draft = place.with_name(f"{place.name.removesuffix('.gone')}.gone")
+    if place != draft:
+        shutil.rmtree(draft, ignore_errors=True)
     with suppress(OSError):
         place.rename(draft)
     shutil.rmtree(draft, ignore_errors=True)

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
+from math import inf
 from pathlib import Path
 from time import monotonic, time_ns
 from typing import TextIO
@@ -32,7 +33,7 @@ from leafcast.launcher.decisions import (
     Tidy,
     decide,
 )
-from leafcast.launcher.launch_folder import LaunchFolder
+from leafcast.launcher.launch_folder import AGAIN_BY_ITSELF, LaunchFolder
 from leafcast.launcher.launched_node import SIGNALS, LaunchedNode, as_child, hold_child_lock
 from leafcast.service.watchdog import manager
 from schemas.releases.release_folder import LaunchNote, LaunchState, WantedRelease
@@ -42,6 +43,8 @@ AGAIN_SECONDS, AGAIN_SECONDS_MAX = 5.0, 60.0
 SILENT_SECONDS = 60.0
 """A child that answered and does so no more is ended after this, and started again."""
 INSTALL_SECONDS = 1_800.0
+INSTALL_AGAIN_SECONDS, INSTALL_AGAIN_SECONDS_MAX = 60.0, 3_600.0
+"""After so long what was refused for a passing reason is tried again, then after twice that."""
 IDLE_FACTOR = 5
 
 
@@ -88,6 +91,9 @@ class Launcher:
         self._worker_wish: WantedRelease | None = None
         self._worker_since = 0.0
         self._installed: InstallResult | None = None
+        # Why a launcher before this one was refused something may have passed, too.
+        self._install_again_seconds = INSTALL_AGAIN_SECONDS
+        self._install_again_at = monotonic() + INSTALL_AGAIN_SECONDS
         self._child_lock = -1
 
     def run(self) -> None:
@@ -148,6 +154,7 @@ class Launcher:
             unready_why=health.why,
             installing=self._worker_wish,
             installed=self._installed,
+            install_again_at=self._install_again_at,
         )
 
     def _look_at_node(self) -> None:
@@ -186,11 +193,21 @@ class Launcher:
             worker.kill()
         said, trouble = worker.communicate()
         try:
-            refused = str(json.loads(said)["refused"])
+            form = json.loads(said)
+            refused, is_passing = str(form["refused"]), bool(form["passing"])
         except (ValueError, KeyError, TypeError):
             last = (trouble.strip() or f"code {worker.returncode}").splitlines()[-1]
-            refused = f"installing: it ended before it was done ({last}); choose it again"
-        self._installed, self._worker, self._worker_wish = InstallResult(wish, refused), None, None
+            refused = f"installing: it ended before it was done ({last}); {AGAIN_BY_ITSELF}"
+            is_passing = True
+        if is_passing:
+            self._install_again_at = monotonic() + self._install_again_seconds
+            self._install_again_seconds = min(
+                2 * self._install_again_seconds, INSTALL_AGAIN_SECONDS_MAX
+            )
+        else:
+            self._install_again_seconds = INSTALL_AGAIN_SECONDS
+        self._installed = InstallResult(wish, refused, is_passing)
+        self._worker = self._worker_wish = None
 
     def _keep(self, note: LaunchNote) -> None:
         """Write it down, unless it says nothing new; then have `current` lead there."""
@@ -242,6 +259,7 @@ class Launcher:
             preexec_fn=partial(as_child, signal.SIGKILL),  # noqa: PLW1509 - there is one thread
         )
         self._worker_wish, self._worker_since, self._installed = wish, monotonic(), None
+        self._install_again_at = inf
 
     def _start(self, version: str) -> None:
         now = monotonic()

@@ -8,7 +8,7 @@ verifies all that it installs by `pinned.json`, and the node only reports.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from enum import StrEnum
 from typing import Any
 
@@ -68,7 +68,9 @@ class LaunchNote:
     """What runs, what ran before and is there to go back to, and how far what is wanted has come.
 
     `manifest` and `attempt` are of the wish that `state` is about; "" if there was none yet.
-    `starts` counts how often a release on trial was started; `since` is for people.
+    `starts` counts how often a release on trial was started; `since` is for people. `doubt` says
+    why the former one runs instead, until that is in session; `undecided` counts the tries in which
+    neither was.
     """
 
     running: str
@@ -79,17 +81,19 @@ class LaunchNote:
     attempt: int = 0
     starts: int = 0
     since: str = ""
+    doubt: str = ""
+    undecided: int = 0
 
     def __post_init__(self) -> None:
         check_version(self.running, "running")
         if self.former:
             check_version(self.former, "former")
-        counts = self.attempt, self.starts
+        counts = self.attempt, self.starts, self.undecided
         if not all(_is_count(it) for it in counts) or not (
             self.manifest == "" or is_sha256(self.manifest)
         ):
             raise ReleaseRefused("launcher.json", "its manifest or its counts are none", _ANEW)
-        texts = self.why, self.since
+        texts = self.why, self.since, self.doubt
         if not all(_is_text(it) for it in texts):
             raise ReleaseRefused("launcher.json", "its texts are too long", _ANEW)
 
@@ -109,7 +113,7 @@ def read_wanted(data: bytes) -> WantedRelease:
 
 def read_launch_note(data: bytes) -> LaunchNote:
     """What `launcher.json` says; raises ReleaseRefused."""
-    more = {"former", "state", "why", "manifest", "attempt", "starts", "since"}
+    more = {it.name for it in fields(LaunchNote)} - {"running"}
     form = _form(data, LAUNCHER, {"running"}, more)
     try:
         state = LaunchState(form.get("state", LaunchState.HEALTHY))

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from schemas.releases.release_refused import ReleaseRefused
+from schemas.releases.release_refused import FETCH_ANEW, ReleaseRefused
 from schemas.releases.release_version import check_version
 
 PLATFORMS = ("linux-amd64", "linux-arm64")
@@ -54,7 +54,7 @@ class Piece:
         """Raise ReleaseRefused unless these are its bytes."""
         if len(data) != self.size or hashlib.sha256(data).hexdigest() != self.sha256:
             reason = f"{self.name}: the bytes are not those that the release names"
-            raise ReleaseRefused("pieces", reason, "have it fetched again")
+            raise ReleaseRefused("pieces", reason, FETCH_ANEW)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from schemas.values.refusals import WireRefused
 
+FETCH_ANEW = "have it fetched anew: leafcast upgrade retry VERSION, at the centre"
+
 
 class ReleaseRefused(WireRefused):
     """It is not taken; `field` says which part of it, `why` what is wrong, `remedy` what helps."""
@@ -13,3 +15,7 @@ class ReleaseRefused(WireRefused):
         self.field = field
         self.why = why
         self.remedy = remedy
+
+
+class RefusedNow(ReleaseRefused):
+    """It is not taken now, for a reason that may pass: as it is, it may be taken later."""

@@ -2,6 +2,7 @@
 
 import random
 from dataclasses import dataclass, field, replace
+from math import inf
 
 import pytest
 
@@ -19,7 +20,7 @@ from schemas.releases.release_folder import LaunchNote, LaunchState, WantedRelea
 
 OLD, NEW = "0.1.0", "0.3.0"
 WISH = WantedRelease(NEW, "a" * 64)
-LIMITS = LaunchLimits(start_seconds=30, soak_seconds=60, patience_seconds=100)
+LIMITS = LaunchLimits(start_seconds=30, soak_seconds=60, patience_seconds=100, judge_seconds=20)
 RUNNING = LaunchNote(OLD)
 TRIED = LaunchNote(NEW, OLD, LaunchState.STARTING, manifest=WISH.manifest, starts=1)
 SOAKING = replace(TRIED, state=LaunchState.SOAKING)
@@ -80,10 +81,9 @@ def test_a_place_without_its_parent_waits_before_it_changes():
     ("note", "sight", "why"),
     [
         (TRIED, seen(ended="code 3"), "0.3.0 ended before it was in session: code 3"),
-        (TRIED, apart(NEW, 30), "0.3.0 was not in session with its parent in 30 s: far"),
         (replace(TRIED, starts=3), seen(), "0.3.0 was started 3 times, and the machine or the"),
         (SOAKING, seen(ended="signal 11"), "0.3.0 ended while it was tried: signal 11"),
-        (SOAKING, apart(NEW, 30, first_ready=10.0), "0.3.0 lost its parent for 30 s while"),
+        (SOAKING, up(NEW, startable=frozenset({OLD})), "what was installed of 0.3.0 is gone"),
         (TRIED, seen(startable=frozenset({OLD})), "what was installed of 0.3.0 is gone"),
     ],
 )
@@ -91,10 +91,56 @@ def test_what_does_not_stand_its_trial_gives_way_to_the_former(note, sight, why)
     after, steps = decide(note, sight, LIMITS)
     assert (after.running, after.state) == (OLD, LaunchState.ROLLED_BACK)
     assert after.why.startswith(why)
-    assert steps[0] == Tidy(frozenset({OLD}))
-    assert steps[1:] == ([Stop()] if sight.child else [Start(OLD)])
+    # What runs has its files until it ended.
+    tidy = Tidy(frozenset({OLD}))
+    assert steps == ([Stop(), tidy] if sight.child else [tidy, Start(OLD)])
     # And it is not tried again by itself.
     assert decide(after, up(OLD), LIMITS) == (after, [])
+
+
+@pytest.mark.parametrize(
+    ("note", "sight", "why"),
+    [
+        (TRIED, apart(NEW, 30), "0.3.0 was not in session with its parent in 30 s: far"),
+        (SOAKING, apart(NEW, 30, first_ready=10.0), "0.3.0 lost its parent for 30 s while"),
+    ],
+)
+def test_what_is_not_in_session_is_at_fault_only_if_the_former_one_is(note, sight, why):
+    doubted, steps = decide(note, sight, LIMITS)
+    assert (doubted.running, doubted.state, steps) == (OLD, LaunchState.INSTALLING, [Stop()])
+    assert doubted.why.startswith(f"it is looked whether 0.1.0 is in session: {why}")
+    done = InstallResult(WISH)
+    assert decide(doubted, apart(OLD, 10, installed=done), LIMITS) == (doubted, [])
+    after, steps = decide(doubted, up(OLD, installed=done), LIMITS)
+    assert (after.running, after.state, steps) == (OLD, LaunchState.ROLLED_BACK, [Tidy({OLD})])
+    assert after.why.startswith(why)
+    assert (after.doubt, decide(after, up(OLD), LIMITS)) == ("", (after, []))
+    # The parent is away: nobody says that it failed, and it waits.
+    away, steps = decide(doubted, apart(OLD, 20, installed=done), LIMITS)
+    assert (away.running, away.state, away.undecided) == (OLD, LaunchState.INSTALLING, 1)
+    assert steps == []
+    waits, steps = decide(away, apart(OLD, 199, installed=done), LIMITS)
+    assert (waits.running, steps) == (OLD, [])
+    assert decide(away, apart(OLD, 200, installed=done), LIMITS)[0].running == NEW
+    assert decide(away, up(OLD, installed=done), LIMITS)[0].running == OLD
+    again, _ = decide(away, up(OLD, installed=done, first_ready=960.0), LIMITS)
+    assert (again.running, again.state) == (NEW, LaunchState.STARTING)
+    # One that is chosen meanwhile begins without a doubt.
+    other = WantedRelease("0.4.0", "b" * 64)
+    note, steps = decide(doubted, up(OLD, wish=other), LIMITS)
+    assert (note.doubt, steps) == ("", [Install(other)])
+
+
+def test_what_was_refused_for_a_passing_reason_is_tried_again_by_itself():
+    full = InstallResult(WISH, "disk: full", is_passing=True)
+    note, _ = decide(RUNNING, up(OLD), LIMITS)
+    note, steps = decide(note, up(OLD, installed=full, install_again_at=1060.0), LIMITS)
+    assert (note.state, note.why, steps) == (LaunchState.REFUSED, "disk: full", [])
+    due = up(OLD, now=1060.0, installed=full, install_again_at=1060.0)
+    note, steps = decide(note, due, LIMITS)
+    assert (note.state, note.why, steps) == (LaunchState.INSTALLING, "disk: full", [Install(WISH)])
+    after, _ = decide(note, up(OLD, installed=InstallResult(WISH)), LIMITS)
+    assert (after.running, after.state) == (NEW, LaunchState.STARTING)
 
 
 def test_what_stands_its_trial_is_healthy():
@@ -148,11 +194,17 @@ class World:
     ended: str = ""
     result: InstallResult | None = None
     installing: WantedRelease | None = None
+    install_again_at: float = inf
+    is_ready: bool = False
+    unready_since: float = 0.0
+    # From when on the parent is away, and until when.
+    away: tuple[float, float] = (inf, inf)
     ran: list[str] = field(default_factory=list)
 
     def power_cut(self):
         self.child, self.ended, self.first_ready = "", "", None
         self.result = self.installing = None
+        self.install_again_at = self.now + 10
 
     def live(self):
         """What goes on without the launcher."""
@@ -163,11 +215,20 @@ class World:
         ):
             self.child, self.ended = "", "code 3"
         joins = self.child == OLD or (self.child == NEW and self.behaves != "apart")
-        if joins and self.first_ready is None and age > 3:
+        was_ready = self.is_ready
+        is_there = not self.away[0] <= self.now < self.away[1]
+        self.is_ready = bool(self.child) and joins and is_there and age > 3
+        if self.is_ready and self.first_ready is None:
             self.first_ready = self.now
+        if was_ready and not self.is_ready:
+            self.unready_since = self.now
         if self.installing and self.dice.random() < 0.5:
-            self.installed.add(NEW)
-            self.result, self.installing = InstallResult(self.installing), None
+            is_full = self.dice.random() < 0.3
+            self.result = InstallResult(self.installing, "full" if is_full else "", is_full)
+            self.install_again_at = self.now + 10 if is_full else inf
+            self.installing = None
+            if not is_full:
+                self.installed.add(NEW)
 
     def look(self):
         sight = Seen(
@@ -179,13 +240,15 @@ class World:
             child_since=self.since,
             ended=self.ended if self.note.running == NEW else "",
             first_ready=self.first_ready,
-            is_ready=bool(self.child) and self.first_ready is not None,
-            unready_since=self.since,
+            is_ready=self.is_ready,
+            unready_since=self.unready_since,
             installing=self.installing,
             installed=self.result,
+            install_again_at=self.install_again_at,
         )
         note, steps = decide(self.note, sight, LIMITS)
-        cut = self.dice.randrange(len(steps) + 2) if self.dice.random() < 0.1 else None
+        is_cut = self.away[0] == inf and self.dice.random() < 0.1
+        cut = self.dice.randrange(len(steps) + 2) if is_cut else None
         if cut == 0:
             return self.power_cut()
         self.note = note
@@ -194,7 +257,7 @@ class World:
                 return self.power_cut()
             match step:
                 case Install(wanted):
-                    self.installing, self.result = wanted, None
+                    self.installing, self.result, self.install_again_at = wanted, None, inf
                 case Stop():
                     self.child, self.ended = "", ""
                 case Start(version):
@@ -205,9 +268,11 @@ class World:
                         None,
                         "",
                     )
+                    self.is_ready, self.unready_since = False, self.now
                     self.ran.append(version)
                 case Tidy(keep):
                     assert OLD in keep
+                    assert self.child in {"", *keep}, "its files are needed until it ended"
                     self.installed &= keep
         return None
 
@@ -229,3 +294,20 @@ def test_wherever_the_power_is_cut_one_of_the_two_runs_in_the_end(behaves):
         if world.note.running != ends[behaves]:
             assert "was started 3 times" in world.note.why, seed
         assert world.ran.count(NEW) <= LIMITS.starts_max, seed
+
+
+@pytest.mark.parametrize("behaves", ["good", "ends"])
+def test_a_parent_that_is_away_makes_no_release_fail_and_one_that_ends_does(behaves):
+    for seed in range(75):
+        world = World(random.Random(f"away {behaves} {seed}"), behaves)
+        begins = world.now + world.dice.randrange(150)
+        world.away = begins, begins + 1000
+        for _ in range(800):
+            world.live()
+            world.look()
+            if world.note.state in (LaunchState.HEALTHY, LaunchState.ROLLED_BACK) and world.child:
+                break
+        good = (NEW, LaunchState.HEALTHY)
+        wanted = good if behaves == "good" else (OLD, LaunchState.ROLLED_BACK)
+        assert (world.note.running, world.note.state) == wanted, (seed, world.note)
+        assert world.ran.count(NEW) <= 4, seed

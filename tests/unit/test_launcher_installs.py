@@ -1,14 +1,15 @@
 """What the launcher puts beside a node: whole, signed by the pinned publisher, or not at all."""
 
+import shutil
 import subprocess
 from dataclasses import replace
 
 import pytest
 
 from leafcast.launcher.installation import pinned_at, put_there
-from leafcast.launcher.launch_folder import LaunchFolder
+from leafcast.launcher.launch_folder import SITE, LaunchFolder
 from schemas.releases.release_folder import PIECES, PINNED, LaunchNote
-from schemas.releases.release_refused import ReleaseRefused
+from schemas.releases.release_refused import RefusedNow, ReleaseRefused
 from tests.launched import BASE, KEY, ROOT_KEY, ROOTS, STRANGER, Arrived
 from tests.publishing import root_after, wish
 
@@ -62,7 +63,7 @@ def test_a_centre_with_all_its_keys_makes_no_edge_run_a_byte_of_its_own(place):
         file.write_bytes(data[:-1] + b"!")
         refused(place, good, "pieces: .*: the bytes are not those that the release names")
         file.unlink()
-        refused(place, good, "cannot be read: No such file.*; have the node fetch it again")
+        refused(place, good, "cannot be read: No such file.*; the node fetches it again, and it")
         file.write_bytes(data)
     (place.folder.folder / PINNED).unlink()
     refused(place, good, "publisher: this machine pins no publisher; pin one here")
@@ -118,6 +119,29 @@ def test_what_was_begun_is_never_taken_for_whole(place):
     assert not draft.exists()
     (place.folder.python_of("0.3.0")).unlink()
     assert place.folder.startable() == {BASE}
+
+
+def test_what_was_damaged_since_is_put_there_anew(place):
+    wanted = place.release("0.3.0")
+    target = place.folder.installed / "0.3.0"
+    for broken in ("bin/python", "release.json", SITE / "leafcast"):
+        put(place, wanted)
+        inside = target / broken
+        if inside.is_dir():
+            shutil.rmtree(inside)
+        else:
+            inside.unlink()
+        put(place, wanted)
+        python = place.folder.python_of("0.3.0")
+        said = subprocess.check_output([python, "-I", "-m", "leafcast", "--version"], text=True)
+        assert (said, (target / "release.json").exists()) == ("leafcast 0.3.0\n", True)
+
+
+def test_a_refusal_says_whether_its_reason_may_pass(place):
+    for change, is_passing in (({"free_bytes": 99}, True), ({"running": "0.0.1"}, False)):
+        with pytest.raises(ReleaseRefused) as said:
+            put(place, place.release("0.3.0"), **change)
+        assert isinstance(said.value, RefusedNow) == is_passing
 
 
 def test_current_leads_to_what_runs(place):
