@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
-from leafcast.upgrades.release_folder import ChosenRelease, LauncherSaid, ReleaseFolder, here
+from leafcast.upgrades.release_folder import ReleaseFolder, here, wanted_by
 from leafcast.upgrades.standing import Choice, ReleaseStanding, standing_of
 from relay.core.events import RunningStated
 from relay.core.release_waves import may_begin
@@ -17,6 +18,7 @@ from relay.shell.driver import Driver
 from schemas.content.blobs import Reference
 from schemas.records.records import ReleaseRecord
 from schemas.records.release_body import ReleaseBody, ReleasePiece, ReleaseWave
+from schemas.releases.release_folder import LaunchNote
 from schemas.reports.running import ReleaseState, running_here
 
 LOOK_SECONDS = 1.0
@@ -84,6 +86,12 @@ class ReleaseKeeper:
         noted = folder.wanted() if folder is not None else None
         is_pinned = folder is not None and folder.is_pinned
         standing = standing_of(choice, launcher, noted, is_pinned=is_pinned)
+        if (
+            choice is not None
+            and choice.may_begin
+            and await self._is_lost(folder, record, standing)
+        ):
+            standing = replace(standing, fetches=True)
         if not standing.fetches:
             self._refused, self._pause, self._fetch_at = "", FETCH_AGAIN_SECONDS, 0.0
         elif self._refused:
@@ -94,12 +102,23 @@ class ReleaseKeeper:
             await self._fetch(driver, folder, record.release)
         return launcher is not None
 
+    async def _is_lost(
+        self, folder: ReleaseFolder | None, record: ReleaseRecord | None, standing: ReleaseStanding
+    ) -> bool:
+        """Whether the launcher could not have it, as files are gone that were here."""
+        if folder is None or record is None or standing.state is not ReleaseState.REFUSED:
+            return False
+        try:
+            return await asyncio.to_thread(folder.lacks, record.release, self._platform)
+        except OSError:
+            return False
+
     def _choice(self, driver: Driver, record: ReleaseRecord | None) -> Choice | None:
         wave, now = self._wave(driver.node), self._clock.now()
         if record is None or wave is None or driver.config.path.is_root:
             # A centre is upgraded by a person: it goes on with what it began.
             return None
-        wanted = ChosenRelease.of(record.release)
+        wanted = wanted_by(record.release)
         begins = may_begin(wave, driver.node.profile, now.wall_ms)
         return Choice(wanted, wave.number, may_begin=begins)
 
@@ -115,7 +134,7 @@ class ReleaseKeeper:
         self,
         driver: Driver,
         choice: Choice | None,
-        launcher: LauncherSaid | None,
+        launcher: LaunchNote | None,
         standing: ReleaseStanding,
     ) -> None:
         version = launcher.running if launcher is not None and launcher.running else self._version
@@ -131,7 +150,7 @@ class ReleaseKeeper:
         """
         try:
             await self._fetch_all(driver, folder, body)
-            await asyncio.to_thread(folder.want, ChosenRelease.of(body))
+            await asyncio.to_thread(folder.want, wanted_by(body))
         except _NotHere as lacking:
             log.info("release %s is not here yet: %s", body.version, lacking)
         except OSError as error:

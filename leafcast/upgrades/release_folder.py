@@ -7,26 +7,33 @@ publisher that its owner pinned: nothing here is believed because the node wrote
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import platform
 import shutil
-from dataclasses import asdict, dataclass
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from relay.atomic_file import DRAFT, atomic_write, atomic_write_bytes, make_folder, move_file
 from schemas.records.release_body import ReleaseBody, ReleasePiece
 from schemas.releases.release_folder import (
     LAUNCHER,
     MANIFESTS,
-    NOTE_MAX_BYTES,
     PIECES,
     PINNED,
     WANTED,
+    LaunchNote,
+    LaunchState,
+    WantedRelease,
+    read_launch_note,
+    read_wanted,
 )
+from schemas.releases.release_manifest import MANIFEST_MAX_BYTES, read_manifest
+from schemas.releases.release_refused import ReleaseRefused
 from schemas.releases.wheel_names import platform_of
-from schemas.reports.running import WHY_MAX_CHARACTERS, WORD_MAX_CHARACTERS
-from schemas.values.codec import from_json
+
+T = TypeVar("T")
 
 
 def here() -> str:
@@ -34,29 +41,9 @@ def here() -> str:
     return platform_of(platform.system(), platform.machine().lower())
 
 
-@dataclass(frozen=True, slots=True)
-class ChosenRelease:
-    """What the tree chose: a version, the SHA-256 of its manifest, and which try it is."""
-
-    version: str
-    manifest: str
-    attempt: int = 0
-
-    @classmethod
-    def of(cls, body: ReleaseBody) -> ChosenRelease:
-        return cls(body.version, body.manifest, body.attempt)
-
-
-@dataclass(frozen=True, slots=True)
-class LauncherSaid:
-    """What the launcher says: what runs, and how it went with what was wanted last."""
-
-    running: str
-    state: str
-    why: str
-    # Of which manifest that is said, "" of none yet, and of which try.
-    about: str
-    attempt: int = 0
+def wanted_by(body: ReleaseBody) -> WantedRelease:
+    """What the tree chose by a record, as launchers are told."""
+    return WantedRelease(body.version, body.manifest, body.attempt)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,41 +57,50 @@ class ReleaseFolder:
         """Whether the owner of this place named a publisher."""
         return (self.path / PINNED).is_file()
 
-    def launcher(self) -> LauncherSaid | None:
+    def launcher(self) -> LaunchNote | None:
         """What the launcher said last; None if none runs this node, or it cannot be read."""
-        form = _read(self.path / LAUNCHER)
-        said = [form.get(name, "") for name in ("running", "state", "why", "manifest")]
-        if not form or not all(isinstance(it, str) for it in said):
-            return None
-        running, state, why, about = map(str, said)
-        word, attempt = WORD_MAX_CHARACTERS, _attempt(form)
-        return LauncherSaid(running[:word], state[:word], why[:WHY_MAX_CHARACTERS], about, attempt)
+        return _read(self.path / LAUNCHER, read_launch_note)
 
-    def wanted(self) -> ChosenRelease | None:
+    def wanted(self) -> WantedRelease | None:
         """What was written down last as wanted."""
-        form = _read(self.path / WANTED)
-        version, manifest = form.get("version"), form.get("manifest")
-        if isinstance(version, str) and isinstance(manifest, str):
-            return ChosenRelease(version, manifest, _attempt(form))
-        return None
+        return _read(self.path / WANTED, read_wanted)
 
-    def want(self, wanted: ChosenRelease) -> None:
+    def want(self, wanted: WantedRelease) -> None:
         """Write down what the tree chose, once all of it is here; raises OSError."""
-        atomic_write(self.path / WANTED, json.dumps(asdict(wanted)) + "\n")
+        atomic_write(self.path / WANTED, wanted.text)
 
     def begin(self, body: ReleaseBody) -> None:
         """Make room: what neither this release names nor the one wanted now goes.
 
-        Raises OSError.
+        Of that one the manifest stays, and the pieces until it is installed. Raises OSError.
         """
         wanted = self.wanted()
         manifests = {f"{it}.json" for it in (body.manifest, wanted.manifest if wanted else "")}
-        pieces = {piece.sha256 for piece in body.pieces}
+        pieces = {piece.sha256 for piece in body.pieces} | self._wanted_pieces(wanted)
         for folder, kept in ((MANIFESTS, manifests), (PIECES, pieces)):
             make_folder(self.path / folder)
             for file in (self.path / folder).iterdir():
                 if file.name.removesuffix(DRAFT) not in kept:
                     file.unlink(missing_ok=True)
+
+    def _wanted_pieces(self, wanted: WantedRelease | None) -> frozenset[str]:
+        """The pieces that the launcher may still read."""
+        note = self.launcher()
+        if wanted is None or (
+            note is not None
+            and note.state is not LaunchState.INSTALLING
+            and (note.manifest, note.attempt) == (wanted.manifest, wanted.attempt)
+        ):
+            return frozenset()
+        manifest = _read(self.path / MANIFESTS / f"{wanted.manifest}.json", read_manifest)
+        return frozenset(manifest.all_pieces) if manifest is not None else frozenset()
+
+    def lacks(self, body: ReleaseBody, platform: str) -> bool:
+        """Whether a file of a release is not here, or of another size; raises OSError."""
+        files = {self._manifest(body): body.content[0].size}
+        for piece, _ in body.pieces_of(platform):
+            files[self.path / PIECES / piece.sha256] = piece.size
+        return any(not it.is_file() or it.stat().st_size != size for it, size in files.items())
 
     def lacks_room(self, size: int) -> str:
         """Why so many bytes find no room here; "" if they do. Raises OSError."""
@@ -163,16 +159,10 @@ def _sha256(file: Path) -> str:
         return ""
 
 
-def _attempt(form: dict[str, object]) -> int:
-    attempt = form.get("attempt", 0)
-    return attempt if isinstance(attempt, int) else 0
-
-
-def _read(file: Path) -> dict[str, object]:
-    """What a small file says in JSON; nothing of one that is not there, or says something else."""
+def _read(file: Path, reader: Callable[[bytes], T]) -> T | None:
+    """What a small file says; None of one that is not there, or says something else."""
     try:
         with file.open("rb") as read:
-            form = from_json(read.read(NOTE_MAX_BYTES))
-    except (OSError, ValueError):
-        return {}
-    return form if isinstance(form, dict) else {}
+            return reader(read.read(MANIFEST_MAX_BYTES + 1))
+    except (OSError, ReleaseRefused):
+        return None

@@ -4,26 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from leafcast.upgrades.release_folder import ChosenRelease, LauncherSaid
+from schemas.releases.release_folder import LaunchNote, LaunchState, WantedRelease
 from schemas.reports.running import ReleaseState
-
-_OF_LAUNCHER = {
-    it.value: it
-    for it in (
-        ReleaseState.INSTALLING,
-        ReleaseState.STARTING,
-        ReleaseState.SOAKING,
-        ReleaseState.ROLLED_BACK,
-        ReleaseState.REFUSED,
-    )
-}
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
     """What the tree wants here: the release, in which wave, and whether it may begin now."""
 
-    wanted: ChosenRelease
+    wanted: WantedRelease
     wave: int
     may_begin: bool
 
@@ -39,8 +28,8 @@ class ReleaseStanding:
 
 def standing_of(
     choice: Choice | None,
-    launcher: LauncherSaid | None,
-    noted: ChosenRelease | None,
+    launcher: LaunchNote | None,
+    noted: WantedRelease | None,
     *,
     is_pinned: bool,
 ) -> ReleaseStanding:
@@ -58,19 +47,22 @@ def standing_of(
     return ReleaseStanding(ReleaseState.FETCHING, fetches=True)
 
 
-def _is_told(wanted: ChosenRelease, noted: ChosenRelease, launcher: LauncherSaid) -> bool:
+def _is_told(wanted: WantedRelease, noted: WantedRelease, launcher: LaunchNote) -> bool:
     """Whether the launcher has nothing to do: it was told, or runs what others try once more."""
     if noted == wanted:
         return True
-    is_healthy = launcher.running == wanted.version and launcher.state == ReleaseState.HEALTHY
-    return is_healthy and replace(noted, attempt=wanted.attempt) == wanted
+    return _runs(wanted, launcher) and replace(noted, attempt=wanted.attempt) == wanted
 
 
-def _told(wanted: ChosenRelease, launcher: LauncherSaid) -> ReleaseStanding:
+def _told(wanted: WantedRelease, launcher: LaunchNote) -> ReleaseStanding:
     """What the launcher made of it; what it says of another try is not its answer yet."""
-    state, about = _OF_LAUNCHER.get(launcher.state), (launcher.about, launcher.attempt)
-    if state is not None and about == (wanted.manifest, wanted.attempt):
-        return ReleaseStanding(state, launcher.why)
-    if launcher.running == wanted.version and launcher.state == ReleaseState.HEALTHY:
-        return ReleaseStanding(ReleaseState.HEALTHY)
-    return ReleaseStanding(ReleaseState.INSTALLING)
+    about = launcher.manifest, launcher.attempt
+    if launcher.state is not LaunchState.HEALTHY and about == (wanted.manifest, wanted.attempt):
+        return ReleaseStanding(ReleaseState(launcher.state.value), launcher.why)
+    return ReleaseStanding(
+        ReleaseState.HEALTHY if _runs(wanted, launcher) else ReleaseState.INSTALLING
+    )
+
+
+def _runs(wanted: WantedRelease, launcher: LaunchNote) -> bool:
+    return launcher.running == wanted.version and launcher.state is LaunchState.HEALTHY

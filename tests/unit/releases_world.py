@@ -57,7 +57,7 @@ class Places:
         folder = self.of(path)
         folder.mkdir(parents=True, exist_ok=True)
         (folder / PINNED).write_text("{}")
-        said = {"running": running, "former": "", "state": state, "why": "", "since": 0, **more}
+        said = {"running": running, "former": "", "state": state, "why": "", "since": "", **more}
         draft = folder / "launcher.new"
         draft.write_text(json.dumps(said))
         draft.replace(folder / LAUNCHER)

@@ -4,11 +4,13 @@ import asyncio
 
 import pytest
 
+from leafcast.upgrades.release_folder import ReleaseFolder
 from relay.core.events import RunningStated
 from relay.core.release_waves import wave_of_edge, wave_of_relay
 from schemas.objects.selectors import LabelSelector, Requirement
 from schemas.records.records import Profile, Source
 from schemas.records.release_body import ReleaseWave
+from schemas.releases.release_folder import LAUNCHER, LaunchNote, WantedRelease
 from schemas.reports.running import Running, RunningCount
 from schemas.values.identity import DestinationId, NodePath
 from tests.unit.releases_world import (
@@ -18,6 +20,7 @@ from tests.unit.releases_world import (
     draft,
     release,
     sha256,
+    signed_manifest,
     told,
     until_told,
     upgraded_tree,
@@ -132,3 +135,34 @@ def profile_of():
         return Profile(source, 1, "", "", DestinationId(name), path, {"id": name}, {}, {})
 
     return made
+
+
+async def test_files_that_are_gone_are_fetched_again_for_a_launcher_that_lacked_them(tmp_path):
+    async with asyncio.timeout(SECONDS), upgraded_tree(tmp_path, ["/s1"]) as (tree, places):
+        places.launcher("/s1")
+        await issue(tree, *release("9.0.0", ReleaseWave(1)))
+        await places.until_wanted("/s1", "9.0.0")
+        piece = places.of("/s1") / "pieces" / sha256(PIECES[PLATFORM])
+        piece.unlink()
+        places.launcher("/s1", "1.0.0", "refused", why="lacks", manifest=sha256(MANIFEST))
+        while not piece.exists():
+            await asyncio.sleep(0.02)
+        assert piece.read_bytes() == PIECES[PLATFORM]
+
+
+def test_the_next_release_leaves_the_launcher_what_it_installs_now(tmp_path):
+    folder = ReleaseFolder(tmp_path)
+    data = signed_manifest("9.0.0").encode()
+    for name in ("manifests", "pieces"):
+        (tmp_path / name).mkdir()
+    for each in (*PIECES.values(), b"of another"):
+        (tmp_path / "pieces" / sha256(each)).write_bytes(each)
+    (tmp_path / "manifests" / f"{sha256(data)}.json").write_bytes(data)
+    folder.want(WantedRelease("9.0.0", sha256(data)))
+    following, _ = release("9.1.0", pieces={PLATFORM: b"wheel of the next" * 1000})
+    folder.begin(following)
+    assert {it.read_bytes() for it in (tmp_path / "pieces").iterdir()} == {*PIECES.values()}
+    (tmp_path / LAUNCHER).write_text(LaunchNote("9.0.0", manifest=sha256(data)).text)
+    folder.begin(following)
+    assert [*(tmp_path / "pieces").iterdir()] == []
+    assert [it.read_bytes() for it in (tmp_path / "manifests").iterdir()] == [data]

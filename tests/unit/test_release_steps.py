@@ -4,7 +4,8 @@ import pytest
 
 from controllers.core.rollout.release_steps import next_step, release_members, release_waves
 from controllers.core.workloads.releases import LeafcastReleases
-from leafcast.cli.commands.upgrade import attempt_to_begin
+from leafcast.ask.session import CallFailed
+from leafcast.cli.commands.upgrade import attempt_to_begin, check_takes_nobody_back
 from schemas.api.leafcast_release import LeafcastReleaseSpec
 from schemas.api.parsing import parse_wish
 from schemas.records.records import NodeRecord, Profile, Source
@@ -163,6 +164,10 @@ def test_a_release_that_ended_begins_anew_when_it_is_started_again_and_not_by_it
     assert listed_of(again, release_of("9.1.0", "2", "Failed")).going_out("9.1.0") == "9.1.0"
     assert attempt_to_begin("9.0.0", [again, newer]) == attempt, "asked once"
     assert attempt_to_begin("9.2.0", [former, newer]) == 0
+    # To try once more takes nobody back.
+    check_takes_nobody_back(newer, [former, newer])
+    with pytest.raises(CallFailed, match=r"9.1.0 went out.*leafcast upgrade start 9.0.0"):
+        check_takes_nobody_back(former, [former, newer])
 
 
 def test_pieces_that_no_release_names_any_more_are_named_once():

@@ -104,9 +104,9 @@ def start(
     except ReleaseRefused as refused:
         raise click.ClickException(f"{manifest}: {refused}") from refused
     listed = [{**wave, "soak": soak} if soak else wave for wave in read_waves(waves)]
-    spec = {"version": version, "manifest": data.decode(), "path": path, "waves": listed}
-    if attempt := attempt_to_begin(said.version, in_session(data_dir, releases)):
-        spec["attempt"] = attempt
+    attempt = attempt_to_begin(said.version, in_session(data_dir, releases))
+    spec: dict[str, Any] = {"version": version, "manifest": data.decode()}
+    spec |= {"path": path, "waves": listed, **({"attempt": attempt} if attempt else {})}
     give_pieces(said, pieces, DataDir.at(data_dir).folder / FOLDER / PIECES)
     _apply(data_dir, {"metadata": {"name": name_of(version)}, "spec": spec})
 
@@ -142,7 +142,9 @@ def retry(version: str, data_dir: Path | None) -> None:
     """Have who went back or refused it try a release once more, as far as its waves are open."""
 
     async def found(session: Session) -> Any:
-        return await release_named(session, version)
+        obj = await release_named(session, version)
+        check_takes_nobody_back(obj, await releases(session))
+        return obj
 
     obj = in_session(data_dir, found)
     _apply_spec(data_dir, obj, {"attempt": obj["spec"].get("attempt", 0) + 1})
@@ -163,6 +165,19 @@ async def release_named(session: Session, version: str) -> Any:
     known = ", ".join(str(obj["spec"]["version"]) for obj in listed)
     remedy = f"there are: {known}" if known else "let one out: leafcast upgrade start VERSION"
     raise CallFailed("upgrade", "NotFound", f"no release {version} goes out", remedy)
+
+
+def check_takes_nobody_back(obj: Any, listed: Sequence[Any]) -> None:
+    """Raise CallFailed if to try a release once more would take the tree back to it."""
+    version = obj["spec"]["version"]
+    if not has_ended(obj.get("status") or {}):
+        return
+    for other in listed:
+        newer = other["spec"]["version"]
+        if takes_back(version, newer, other.get("status") or {}):
+            remedy = f"to go back: leafcast upgrade start {version}"
+            said = f"{version} has ended, and {newer} went out after it"
+            raise CallFailed("upgrade", "Ended", said, remedy)
 
 
 def attempt_to_begin(version: str, listed: Sequence[Any]) -> int:
