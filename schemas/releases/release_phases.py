@@ -8,6 +8,7 @@ from typing import Any
 from schemas.releases.release_version import version_order
 
 ENDED = frozenset({"Complete", "Aborted"})
+UNDER_WAY = frozenset({"Progressing", "Soaking", "Paused", "Failed"})
 
 
 def has_ended(status: Mapping[str, Any]) -> bool:

@@ -166,8 +166,11 @@ def test_a_release_that_ended_begins_anew_when_it_is_started_again_and_not_by_it
     assert attempt_to_begin("9.2.0", [former, newer]) == 0
     # To try once more takes nobody back.
     check_takes_nobody_back(newer, [former, newer])
-    with pytest.raises(CallFailed, match=r"9.1.0 went out.*leafcast upgrade start 9.0.0"):
-        check_takes_nobody_back(former, [former, newer])
+    for phase in ("Complete", "Waiting"):
+        former = release_of("9.0.0", "1", phase)
+        with pytest.raises(CallFailed, match=r"9.1.0 did.*leafcast upgrade start 9.0.0"):
+            check_takes_nobody_back(former, [former, newer])
+    check_takes_nobody_back(release_of("9.0.0", "1", "Failed", 1, 1), [newer])
 
 
 def test_pieces_that_no_release_names_any_more_are_named_once():

@@ -27,7 +27,7 @@ from schemas.objects.manifest_files import LoadedObject
 from schemas.releases.release_folder import PIECES
 from schemas.releases.release_folder import RELEASES as FOLDER
 from schemas.releases.release_manifest import ReleaseManifest, read_manifest
-from schemas.releases.release_phases import has_ended, takes_back
+from schemas.releases.release_phases import UNDER_WAY, has_ended, takes_back
 from schemas.releases.release_refused import ReleaseRefused
 from schemas.values.groups import RELEASES
 
@@ -170,13 +170,13 @@ async def release_named(session: Session, version: str) -> Any:
 def check_takes_nobody_back(obj: Any, listed: Sequence[Any]) -> None:
     """Raise CallFailed if to try a release once more would take the tree back to it."""
     version = obj["spec"]["version"]
-    if not has_ended(obj.get("status") or {}):
+    if (obj.get("status") or {}).get("phase") in UNDER_WAY:
         return
     for other in listed:
         newer = other["spec"]["version"]
         if takes_back(version, newer, other.get("status") or {}):
             remedy = f"to go back: leafcast upgrade start {version}"
-            said = f"{version} has ended, and {newer} went out after it"
+            said = f"{version} does not go out now, and {newer} did, which is newer"
             raise CallFailed("upgrade", "Ended", said, remedy)
 
 
