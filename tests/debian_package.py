@@ -15,6 +15,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import tomllib
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -47,7 +48,7 @@ _PARTS_LEFT_OUT = ("ensurepip", "lib2to3", "idlelib", "pydoc_data", "sqlite3", "
 _PLATFORMS = (*(f"manylinux_2_{minor}" for minor in range(36, 4, -1)), "manylinux2014")
 # Pure Python that is published as a source package only.
 _SOURCES = ("nkeys",)
-_PROGRAMS = ("leafcast", "kubectl-leafcast")
+_PROGRAMS = tuple(tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"])
 _COMPLETIONS = {
     "bash-completion/completions": "bash-completion/completions",
     "zsh/site-functions": "zsh/vendor-completions",

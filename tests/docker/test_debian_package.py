@@ -25,6 +25,7 @@ leafcast up --regions 1 --sites 1
 leafcast tree
 leafcast down
 kubectl-leafcast --version
+leafcast-launcher --help
 test -f /usr/lib/systemd/system/leafcast-edge.service
 test -f /usr/share/man/man1/leafcast-join.1.gz
 # What runs writes nothing to where the program lies.
