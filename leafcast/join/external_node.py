@@ -20,6 +20,7 @@ from leafcast.node.runtime import NodeRuntime
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.server.guard import ProcessGuard
 from relay.claims.edge_claim import UNCLAIMED
+from schemas.releases.release_folder import RELEASES
 
 log = logging.getLogger("leafcast")
 
@@ -45,7 +46,7 @@ async def run_node(
         setting = attachment(config.cluster.seen_from(folder))
         runtime = NodeRuntime(
             world,
-            NodeIdentity(path, folder, config.home),
+            NodeIdentity(path, folder, config.home, releases=folder / RELEASES),
             ParentAccess(link, partial(keep_seed, folder, path)),
             EdgeCluster(setting, take_over) if config.edge else None,
             config.server_place(folder),

@@ -51,6 +51,12 @@ NO_NODES_HERE = (0, 0, 3)
 @take_over_option(
     "Work on the hub, or the cluster, though another tree or edge that is gone still claims it."
 )
+@click.option(
+    "--publisher",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="The root of who may sign releases for this machine; as `leafcast release pin` does. "
+    "leafcast-launcher, which runs this command, then installs what the tree chooses.",
+)
 @log_format_option
 @health_options
 @served_page_options
@@ -59,6 +65,7 @@ def run(
     role: str,
     file: Path,
     take_over: bool,
+    publisher: Path | None,
     log_format: str,
     health: HealthAddress | None,
     page: PagePlace | None,
@@ -78,6 +85,9 @@ def run(
     if page is not None and (role != "center" or file.name == MEMBER_FILE):
         said = "--ui is of a centre on one machine; elsewhere run `leafcast ui` beside the node"
         raise click.UsageError(said)
+    if publisher is not None and (role == "center" or file.name == MEMBER_FILE):
+        said = "--publisher is of a relay or an edge on one machine: a person upgrades the others"
+        raise click.UsageError(said)
     if file.name == MEMBER_FILE:
         _run_member(file, role, log_format, health)
         return
@@ -88,6 +98,11 @@ def run(
     _check_certificate(config, folder)
     os.umask(OTHERS)
     make_private(folder)
+    if publisher is not None:
+        # Here, as it loads what verifies signatures.
+        from leafcast.publisher.pinning import pin_publisher  # noqa: PLC0415
+
+        pin_publisher(folder, publisher)
     asked = health or (config.health.address if config.health else None)
     try:
         if role == "center":

@@ -1,0 +1,57 @@
+"""`leafcast run --publisher`: who may sign releases for a node on a server of someone else."""
+
+import pytest
+from click.testing import CliRunner
+
+from leafcast.cli.main import cli
+from leafcast.join import external_node
+from leafcast.members.settings import FILE as MEMBER_FILE
+from leafcast.publisher.pinning import pinned_publisher
+from schemas.releases.release_folder import RELEASES
+from tests.launched import ROOTS
+
+
+class Started(Exception):
+    """The node would run now."""
+
+
+@pytest.fixture
+def laid_out(tmp_path):
+    """A tree's folders, and the publisher's root."""
+    (tmp_path / "root.json").write_bytes(ROOTS.data)
+    done = leafcast("layout", tmp_path / "tree", "--regions=1", "--sites=1")
+    assert done.exit_code == 0, done.output
+    return tmp_path / "tree"
+
+
+def leafcast(*words):
+    return CliRunner().invoke(cli, [*map(str, words)])
+
+
+@pytest.mark.parametrize("role", ["relay", "edge"])
+def test_a_node_pins_the_publisher_and_shares_that_folder_with_its_launcher(
+    laid_out, monkeypatch, role
+):
+    started = []
+
+    def runtime(_world, identity, *_rest):
+        started.append(identity)
+        raise Started
+
+    monkeypatch.setattr(external_node, "NodeRuntime", runtime)
+    name = "region-1" if role == "relay" else "region-1_site-1"
+    (file,) = (it for it in laid_out.glob("*/node.yaml") if it.parent.name.endswith(name))
+    leafcast("run", role, "--config", file, "--publisher", laid_out.parent / "root.json")
+    (identity,) = started
+    assert identity.releases == file.parent / RELEASES
+    assert pinned_publisher(file.parent).data == ROOTS.data
+
+
+def test_what_a_person_upgrades_pins_no_publisher(laid_out):
+    root = laid_out.parent / "root.json"
+    for role, file in (("center", "node.yaml"), ("relay", MEMBER_FILE)):
+        place = laid_out / "centre" / file
+        done = leafcast("run", role, "--config", place, "--publisher", root)
+        assert done.exit_code == 2
+        assert "--publisher is of a relay or an edge on one machine" in done.output
+        assert not (place.parent / RELEASES).exists()
