@@ -33,6 +33,7 @@ from schemas.content.sealing import SealingKey
 from schemas.records.asks import AskFault
 from schemas.records.records import AskRecord
 from schemas.records.signed_answers import signed
+from schemas.records.signing import WIRE_VERSION
 from schemas.reports.reports import Count
 from schemas.values.groups import API_PLACEMENT
 from schemas.values.identity import MailKey, NodePath, mail_key, random_id
@@ -71,6 +72,8 @@ class MemoryTree:
     askers: dict[NodePath, Asker] = field(default_factory=dict)
     homes: dict[NodePath, str] = field(default_factory=dict)
     seeds: dict[NodePath, str] = field(default_factory=dict)
+    # Which version of the wire a node's program speaks, if it is another than this one's.
+    wires: dict[NodePath, int] = field(default_factory=dict)
     running: dict[NodePath, list[asyncio.Task[None]]] = field(default_factory=dict)
     # What the controllers say that no status can.
     noted: list[tuple[str, str, str]] = field(default_factory=list)
@@ -115,19 +118,19 @@ class MemoryTree:
         former: tuple[NodePath, ...] = (),
     ) -> Driver:
         bus = self.make_bus(self.network, path)
-        roots = self.keys.roots
         run = random_id(self.dice.entropy(16))
         home = self.homes.setdefault(path, random_id(self.dice.entropy(16)))
         config = NodeConfig(
             path,
             self.keys.tree,
-            roots,
+            self.keys.roots,
             run,
             attached,
             home,
             former,
             customize=customized_address,
             private_keys=lambda: (private_key(self.seeds[path]),) if path in self.seeds else (),
+            wire=self.wires.get(path, WIRE_VERSION),
         )
         syncer: Syncer | None = None
         tasks = self.running[path] = []

@@ -13,6 +13,7 @@ from controllers.core.rollout.release_steps import (
     ABORTED,
     ReleaseMembers,
     ReleaseStep,
+    needed_wire,
     next_step,
     release_members,
     release_waves,
@@ -45,7 +46,8 @@ from schemas.records.records import (
     Source,
 )
 from schemas.records.release_body import ReleaseBody, ReleaseWave
-from schemas.releases.release_manifest import digest_of
+from schemas.records.signing import WIRE_VERSION
+from schemas.releases.release_manifest import digest_of, read_manifest
 from schemas.reports.running import Running
 from schemas.values.groups import RELEASES
 
@@ -131,10 +133,17 @@ class ReleaseController(QueueReconciler[str]):
             loaded.pieces,
             step.waves,
             spec.attempt,
+            self._needed_wire(manifest, step),
         )
         if record is None or record.release != body:
             await self._issuer.issue([Draft("delta", ReleaseRecord(self._source, 0, "", "", body))])
             await self._relay.keep_history(key, ())
+
+    def _needed_wire(self, manifest: bytes, step: ReleaseStep) -> int:
+        former, is_complete = self._in_force(), step.phase == "Complete"
+        lowest = read_manifest(manifest).wire_lowest if is_complete else 0
+        before = former.release.needs if former is not None else 0
+        return needed_wire(before, lowest, WIRE_VERSION, is_complete=is_complete)
 
     def _status(
         self,

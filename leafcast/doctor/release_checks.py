@@ -28,6 +28,8 @@ def release_checks(facts: DoctorFacts) -> Iterator[Check]:
     """Who runs another release than was chosen, and why; nothing while none is chosen."""
     running = facts.running
     chosen = [each for each in running.counts if each.wanted]
+    failed = [it for it in running.faults if it.state in FAILED]
+    yield from map(_held_back, (it for it in running.faults if it.state not in FAILED))
     if not chosen:
         return
     total, current = sum(it.count for it in chosen), 0
@@ -38,7 +40,7 @@ def release_checks(facts: DoctorFacts) -> Iterator[Check]:
         elif each.state in _NOT_THROUGH_THE_TREE:
             elsewhere[each.state, each.wanted] += each.count
     yield Check(GROUP, "ok", f"{current} of {many(total, 'node')} run what was chosen for them")
-    yield from map(_could_not, running.faults)
+    yield from map(_could_not, failed)
     if unnamed := _unnamed(running):
         yield _others(unnamed)
     for (state, wanted), count in sorted(elsewhere.items()):
@@ -59,6 +61,15 @@ def _could_not(fault: RunningFault) -> Check:
     )
 
 
+def _held_back(fault: RunningFault) -> Check:
+    return _warning(
+        f"{fault.path} gets no placement before it is upgraded",
+        fault.why,
+        "upgrade it where it runs, or let the tree do it; then what waits for it comes",
+        fault.path,
+    )
+
+
 def _others(count: int) -> Check:
     return _warning(
         f"{many(count, 'more node')} went back from what was chosen, or refused it",
@@ -70,4 +81,4 @@ def _others(count: int) -> Check:
 def _unnamed(running: Running) -> int:
     """How many could not take a release beyond those that are named."""
     failed = sum(each.count for each in running.counts if each.wanted and each.state in FAILED)
-    return max(0, failed - len(running.faults))
+    return max(0, failed - sum(it.state in FAILED for it in running.faults))

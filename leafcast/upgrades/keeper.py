@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
+from leafcast.upgrades.held_back import why_held_back
 from leafcast.upgrades.release_folder import ReleaseFolder, here, wanted_by
 from leafcast.upgrades.standing import Choice, ReleaseStanding, standing_of
 from relay.core.events import RunningStated
@@ -62,6 +63,7 @@ class ReleaseKeeper:
         self._own_wave: ReleaseWave | None = None
         self._looked: _Seen = (0, 0)
         self._look_at = 0.0
+        self._told_why = ""
 
     async def run(self, driver: Driver) -> None:
         """Look whenever the tree chose something else, and at what the launcher says."""
@@ -140,7 +142,11 @@ class ReleaseKeeper:
         version = launcher.running if launcher is not None and launcher.running else self._version
         wanted, wave = (choice.wanted.version, choice.wave) if choice is not None else ("", 0)
         path = str(driver.config.path)
-        said = running_here(path, version, wanted, wave, standing.state, standing.why)
+        why = standing.why or why_held_back(standing.state, driver.node.lacks_wire)
+        if why and why != self._told_why:
+            log.warning("%s: %s", path, why)
+        self._told_why = why
+        said = running_here(path, version, wanted, wave, standing.state, why)
         await driver.observe(RunningStated(said))
 
     async def _fetch(self, driver: Driver, folder: ReleaseFolder, body: ReleaseBody) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from relay.core.content.destination_keys import PrivateKeys
 from relay.core.destination.customized_forms import Customize, customizes_nothing
 from schemas.records.roots import Roots
+from schemas.records.signing import WIRE_VERSION
 from schemas.reports.link import told_addresses
 from schemas.values.identity import NodePath, TreeId
 
@@ -35,6 +36,8 @@ class NodeConfig:
     leaf_urls: tuple[str, ...] = ()
     # What opens the boxes of its profiles.
     private_keys: PrivateKeys = tuple
+    # The version of the wire that this program speaks.
+    wire: int = WIRE_VERSION
 
     @property
     def told_addresses(self) -> tuple[str, ...]:

@@ -23,7 +23,7 @@ from schemas.records.maintenance import maintenance_of
 from schemas.records.records import DeltaHead, Gate, LocationRecord, Profile
 from schemas.reports.link import Hello, Progress
 from schemas.reports.reports import PART_MAX_BYTES, Report, ReportPart
-from schemas.reports.running import Running
+from schemas.reports.running import Running, held_back
 from schemas.values.identity import MailKey, NodePath
 from schemas.values.refusals import RecordRefused
 from schemas.values.wire import decode, replace
@@ -90,6 +90,11 @@ class Downstream(RoomsPart):
         Only faults at and below it count: those of other nodes would hide true ones.
         """
         said = hello.who_runs.below(self._path.child(name))
+        if not said.counts and self._children.by_name[name].mailbox.holds_back:
+            # It knows no releases, and so cannot say why it gets nothing.
+            why = f"it gets no placement: it speaks wire {hello.wire}, and what is issued needs"
+            why = f"{why} wire {self._releases.needs}; install a newer release there"
+            return held_back(str(self._path.child(name)), why)
         if said == self._releases.of_child(name) or said.nodes <= self._book.nodes_at(name):
             return said
         self._refuse(name, f"it tells of {said.nodes} nodes, and has {self._book.nodes_at(name)}")

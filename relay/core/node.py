@@ -149,7 +149,7 @@ class Node(RoomsPart):
             ChildReports(self._place, self._facts, collected, book.levels_below),
             collected,
             ReportSender(config.incarnation, out),
-            Releases(content, passes_on=not (config.attached or path.is_root)),
+            Releases(content, passes_on=not (config.attached or path.is_root), wire=config.wire),
             destination,
             set(remembered.heard),
             notes.first_sessions,

@@ -8,8 +8,10 @@ from typing import TypeGuard
 from relay.core.audience import HERE
 from relay.core.destination.removals import DROPPED
 from relay.core.effects import AddChild, CountChanged, RemoveChild, StoreOwn
+from relay.core.link.old_wires import sort_out
 from relay.core.link.session import Presence
 from relay.core.link.target import mail_owner
+from relay.core.link.writer import NO_CAUSE
 from relay.core.records.accepted import AcceptedRecord, is_delta
 from relay.core.rooms import Rooms, RoomsPart
 from schemas.records.records import (
@@ -37,6 +39,8 @@ class Propagation(RoomsPart):
         self._put: dict[MailKey, int] = {}
         self._cause = 0
         self._is_clean = True
+        # Whether releases ever said which wire is needed.
+        self._holds_back = False
 
     def put(self, accepted: AcceptedRecord, cause: int) -> None:
         """Put a record in force; `cause` is its place in the own mail. `spread` follows."""
@@ -129,6 +133,7 @@ class Propagation(RoomsPart):
 
         Once for a batch: a placement that comes is both, for the same children.
         """
+        self._sort_out_old_wires()
         if self._is_clean:
             return
         put, self._put = self._put, {}
@@ -140,6 +145,14 @@ class Propagation(RoomsPart):
                 names.pop(HERE, None)
                 self._mark_delta(names, key, cause)
         self._spread_changes(changed, self._cause)
+
+    def _sort_out_old_wires(self) -> None:
+        needs = self._releases.needs
+        if needs or self._holds_back:
+            for name in sort_out(self._children.by_name.values(), needs):
+                self._mark_child(name, NO_CAUSE)
+                self.child_changed(name)
+            self._holds_back = bool(needs)
 
     def _note(self, cause: int) -> None:
         self._cause = cause if self._is_clean else min(self._cause, cause)
@@ -332,7 +345,8 @@ class Propagation(RoomsPart):
         if self._book.get(KEYS_KEY) is not None:
             self._children.mark(name, KEYS_KEY, cause)
         concerning = self._audience.placements_concerning(name)
-        for key in (*self._book.through(name), *concerning, *self._book.releases()):
+        # A release first: it may bring the child up to what follows.
+        for key in (*self._book.releases(), *self._book.through(name), *concerning):
             self._children.mark(name, key, cause)
         for accepted in self._book.deltas():
             if accepted.opaque:

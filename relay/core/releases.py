@@ -19,9 +19,13 @@ _OWNER = ContentOwner(OwnerKind.RELEASE)
 class Releases:
     """What is known of releases at one node."""
 
-    def __init__(self, content: Content, *, passes_on: bool) -> None:
-        """An edge passes nothing on; the centre has all content before the record."""
+    def __init__(self, content: Content, *, passes_on: bool, wire: int) -> None:
+        """An edge passes nothing on; the centre has all content before the record.
+
+        `wire` is the version that this program speaks.
+        """
         self._content = content
+        self.wire = wire
         self._passes_on = passes_on
         self._records: dict[MailKey, ReleaseRecord] = {}
         # How many of the references are here.
@@ -35,6 +39,16 @@ class Releases:
     def newest(self) -> ReleaseRecord | None:
         """The release that was chosen last."""
         return max(self._records.values(), key=lambda it: it.generation, default=None)
+
+    @property
+    def needs(self) -> int:
+        """The version of the wire that records in force need, as far as releases say; 0 is any."""
+        return max((it.release.needs for it in self._records.values()), default=0)
+
+    @property
+    def lacks(self) -> int:
+        """The same, if this program speaks an older one; else 0."""
+        return self.needs if self.wire < self.needs else 0
 
     def keys(self) -> tuple[MailKey, ...]:
         """Under which keys releases are in force."""
@@ -109,7 +123,7 @@ class Releases:
 
     def forget(self, child: str, now: float) -> bool:
         """The child is none any more; whether the sum is another without it."""
-        if not self._children.pop(child, Running()).counts:
+        if self._children.pop(child, Running()) == Running():
             return False
         self._say_soon(now)
         return True

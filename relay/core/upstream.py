@@ -552,6 +552,7 @@ class Upstream(RoomsPart):
             progress=self._sender.sent_progress if self.welcomed else None,
             newest=own[0],
             running=self._releases.running(),
+            wire=self._releases.wire,
         )
         self._out.append(SendHello(encode(hello)))
 

@@ -297,6 +297,11 @@ class NodeView(RoomsPart):
         profiles = [it for it in below if isinstance(it, Profile)]
         return wave_of_relay(waves, self._path, profiles)
 
+    @property
+    def lacks_wire(self) -> int:
+        """The version of the wire that records in force need, if this program lacks it; else 0."""
+        return self._releases.lacks
+
     def running(self) -> Running:
         """Who runs what at and below this node, as it was said last."""
         return self._releases.running()

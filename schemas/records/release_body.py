@@ -73,6 +73,8 @@ class ReleaseBody(WireRecord, frozen=True):
     waves: Annotated[tuple[ReleaseWave, ...], Meta(max_length=WAVES_MAX)] = ()
     # Who could not take it tries once more when this is another number.
     attempt: Annotated[int, Meta(ge=0, le=ATTEMPTS_MAX)] = 0
+    # Who speaks an older version of the wire is to run the release before it gets other records.
+    needs: Natural = 0
 
     def __post_init__(self) -> None:
         check_version(self.version, "version")

@@ -15,6 +15,8 @@ from schemas.values.identity import MailKey
 from schemas.values.wire import Meta, Natural, WireRecord
 
 WANTS_MAX = 1000
+WIRE_UNSAID = 2
+"""The version of the wire of whoever says none: the only one when programs began to say it."""
 ADDRESSES_MAX = 8
 ADDRESS_MAX_CHARACTERS = 255
 
@@ -80,6 +82,8 @@ class Hello(WireRecord, frozen=True):
     # How many nodes at and below it run what, and some that could not do what was wanted.
     running: Annotated[tuple[RunningCount, ...], Meta(max_length=COUNTS_MAX)] = ()
     faults: Annotated[tuple[RunningFault, ...], Meta(max_length=FAULTS_MAX)] = ()
+    # The version of the wire that it speaks.
+    wire: Natural = WIRE_UNSAID
 
     @property
     def who_runs(self) -> Running:

@@ -44,6 +44,8 @@ class ReleaseState(StrEnum):
 
 FAILED = frozenset({ReleaseState.ROLLED_BACK, ReleaseState.REFUSED})
 UNMANAGED = frozenset({ReleaseState.ELSEWHERE, ReleaseState.UNPINNED})
+NOT_BEGUN = UNMANAGED | {ReleaseState.IDLE, ReleaseState.WINDOW}
+"""Who is in one of these says why only if it gets no placement before it is upgraded."""
 
 
 class RunningCount(WireRecord, frozen=True):
@@ -59,7 +61,7 @@ class RunningCount(WireRecord, frozen=True):
 
 
 class RunningFault(WireRecord, frozen=True):
-    """A node that could not take what was wanted."""
+    """A node that could not take what was wanted, or gets nothing before it does."""
 
     path: str
     wanted: _Word
@@ -89,8 +91,8 @@ def running_here(
 ) -> Running:
     """What one node says of itself."""
     count = RunningCount(version[:WORD_MAX_CHARACTERS], wanted, wave, state, 1)
-    failed = state in FAILED
-    fault = (RunningFault(path, wanted, state, why[:WHY_MAX_CHARACTERS]),) if failed else ()
+    is_told = state in FAILED or (why and state in NOT_BEGUN)
+    fault = (RunningFault(path, wanted, state, why[:WHY_MAX_CHARACTERS]),) if is_told else ()
     return Running((count,), fault)
 
 
@@ -99,6 +101,12 @@ def _hangs_at(path: NodePath, said: str) -> bool:
         return path.holds(NodePath.parse(said))
     except BadIdentity:
         return False
+
+
+def held_back(path: str, why: str) -> Running:
+    """What a parent says in the place of a child that knows no releases, and gets nothing."""
+    why = why[:WHY_MAX_CHARACTERS]
+    return Running((), (RunningFault(path, "", ReleaseState.ELSEWHERE, why),))
 
 
 def merged(parts: Iterable[Running]) -> Running:

@@ -12,7 +12,7 @@ from tests.unit.test_wire_golden import NODES, UNSIGNED
 
 ADDED = {
     "Cursor": ["snapshot_reign", "reached_reign"],
-    "Hello": ["newest_reign", "held", "running", "faults"],
+    "Hello": ["newest_reign", "held", "running", "faults", "wire"],
     "SnapshotRecord": ["reign"],
     "SpaceMark": ["fell_back"],
     "Welcome": ["addresses"],

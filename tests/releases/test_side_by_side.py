@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 import yaml
 
+from schemas.releases.release_folder import MANIFESTS, PIECES, RELEASES
 from tests.awaiting import until
 from tests.e2e.join_tree import Site, Tree
+from tests.launched import Arrived
 
 pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -136,3 +138,17 @@ def test_who_was_away_reads_what_changed_meanwhile(tree):
         tree.sites.append(again)
         again.until("in session with its parent")
     _is_everywhere(tree, "blue", 3)
+
+
+@pytest.mark.parametrize("tree", ["edge"], indirect=True)
+def test_an_edge_that_knows_no_releases_goes_on_while_one_is_in_force(tree, tmp_path):
+    made = Arrived(tmp_path)
+    chosen = made.release("900.0.0")
+    manifest = tmp_path / RELEASES / MANIFESTS / f"{chosen.manifest}.json"
+    pieces = tmp_path / RELEASES / PIECES
+    files = ("--manifest", manifest, "--pieces", pieces)
+    tree.run("upgrade", "start", chosen.version, *files, "--waves", "100%")
+    _apply(tree, "red", 2)
+    _is_everywhere(tree, "red", 2)
+    # It says no wire, and speaks the one that is needed.
+    assert "gets no placement" not in tree.run("upgrade", "status")

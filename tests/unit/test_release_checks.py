@@ -50,3 +50,14 @@ def test_who_is_not_upgraded_through_the_tree_is_counted_with_the_way_there():
     assert "leafcast-launcher" in elsewhere.remedy
     assert unpinned.said.startswith("1 node did not take 0.3.0")
     assert "leafcast release pin" in unpinned.remedy
+
+
+def test_who_gets_no_placement_before_it_is_upgraded_is_named_also_if_nothing_is_chosen_there():
+    why = "it gets no placement: what is issued needs wire 3, which it does not speak"
+    fault = RunningFault("/emea/s1", "", "managed-elsewhere", why)
+    (check,) = found(("0.1.0", "", 0, "managed-elsewhere", 1), faults=[fault])
+    assert check.said == "/emea/s1 gets no placement before it is upgraded"
+    assert (check.state, check.cause) == ("warning", why)
+    counts = [("0.2.0", "0.3.0", 1, "rolled-back", 1)]
+    others = [check for check in found(*counts, faults=[fault]) if "more node" in check.said]
+    assert [it.said[:7] for it in others] == ["1 more "]

@@ -155,6 +155,7 @@ HELLO = link.Hello(
     held=bytes(range(16, 32)),
     running=(RunningCount("0.1.0", "0.2.0", 1, "healthy", 3),),
     faults=(RunningFault("/emea/s1", "0.2.0", "refused", "why"),),
+    wire=3,
 )
 UNSIGNED = {
     "report": reports.Report(KEY, 0, "r", 4, 7, False, 1, SUMMARY),
@@ -282,11 +283,11 @@ GOLDEN: dict[str, str] = {
         "919694a0aa636f6e6669676d617073a473686f70a16101a8696e762d6d622d75c40180c4000090"
     ),
     "hello": (
-        "dc0014a172a168a3696e630cc4100000000000000000000000000000000009c4067369676e656491"
+        "dc0015a172a168a3696e630cc4100000000000000000000000000000000009c4067369676e656491"
         "d92069636a666d70646b31363176653732766f38376e6b76736d3571733273633537010203c3020c"
         "c410000102030405060708090a0b0c0d0e0f0a01c410101112131415161718191a1b1c1d1e1f9195"
         "a5302e312e30a5302e322e3001a76865616c746879039194a82f656d65612f7331a5302e322e30a7"
-        "72656675736564a3776879"
+        "72656675736564a377687903"
     ),
     "welcome": "96a3696e63a1720cc4067369676e6564a47265616491ac746c733a2f2f613a37343232",
     "greeting": "96a3696e63a000c400a46e6f6e6590",
@@ -482,7 +483,7 @@ def test_a_snapshot_without_a_reign_is_of_the_first():
 
 
 def test_a_hello_and_a_welcome_of_before_lack_their_last_fields_alone():
-    for name, field in (("hello", {"faults": ()}), ("welcome", {"addresses": ()})):
+    for name, field in (("hello", {"wire": 2}), ("welcome", {"addresses": ()})):
         fields = msgspec.msgpack.decode(encode(UNSIGNED[name]))[:-1]
         read = decode(type(UNSIGNED[name]), msgspec.msgpack.encode(fields))
         assert read == replace(UNSIGNED[name], **field)

@@ -17,6 +17,7 @@ from schemas.api.rollout_spec import seconds_of
 from schemas.records.records import BUCKETS, NodeRecord, Profile, Record
 from schemas.records.release_body import ReleaseWave
 from schemas.records.shares import at_most, share_of
+from schemas.reports.link import WIRE_UNSAID
 from schemas.reports.running import FAILED, UNMANAGED, ReleaseState, Running
 from schemas.values.identity import NodePath
 from schemas.values.wire import replace
@@ -186,6 +187,15 @@ def _passed(
     if following is None:
         return ReleaseStep(opened, "Complete", "all waves are through", since)
     return ReleaseStep(following, "Progressing", "the next begin", None, 0.0)
+
+
+def needed_wire(before: int, lowest: int, own: int, *, is_complete: bool) -> int:
+    """The wire that who joins is to speak: the release's lowest, once all have it; 0 is any.
+
+    The centre issues nothing newer than its `own` program speaks. What was needed `before` stays.
+    """
+    needed = min(lowest, own) if is_complete else 0
+    return max(before, needed if needed > WIRE_UNSAID else 0)
 
 
 def wave_statuses(

@@ -20,7 +20,7 @@ from relay.core.link.writer import Comparison, MailboxWriter
 from relay.core.records.accepted import AcceptedRecord, Version
 from relay.core.records.judge import VerifiedSnapshot
 from schemas.records.snapshots import SnapshotRank
-from schemas.reports.link import Hello, Repair
+from schemas.reports.link import WIRE_UNSAID, Hello, Repair
 from schemas.values.identity import SNAPSHOT_KEY, MailKey
 
 REACH_SECONDS = 60.0
@@ -86,6 +86,8 @@ class ChildLink:
     has_copies: bool = field(init=False, default=False)
     # Where the last of its reports lay that was taken.
     said_at: int = field(init=False, default=0)
+    # The version of the wire that it spoke last.
+    wire: int = field(init=False, default=WIRE_UNSAID)
 
     def figures(self, now: Instant) -> ChildFigures:
         """What is known of it."""

@@ -191,7 +191,7 @@ class Children:
         else:
             child.session.former_ms = former_ms
             self.heard(name, now)
-        child.levels = hello.levels
+        child.levels, child.wire = hello.levels, hello.wire
         self._note_wants(name, child, hello.wants)
         repair = Repair.NONE
         if former_ms is None:

@@ -8,7 +8,15 @@ from collections.abc import Iterable
 from relay.core.link.reader import MailboxReader
 from relay.core.link.session import ParentSession, SessionEvent, SessionState
 from schemas.records.snapshots import NO_SNAPSHOT, SnapshotRank
-from schemas.reports.link import WANTS_MAX, Cursor, Hello, Progress, Repair, Welcome
+from schemas.reports.link import (
+    WANTS_MAX,
+    WIRE_UNSAID,
+    Cursor,
+    Hello,
+    Progress,
+    Repair,
+    Welcome,
+)
 from schemas.reports.running import Running
 from schemas.values.identity import MailKey
 
@@ -92,6 +100,7 @@ class ParentLink:
         progress: Progress | None = None,
         newest: SnapshotRank = NO_SNAPSHOT,
         running: Running = NOTHING_RUNS,
+        wire: int = WIRE_UNSAID,
     ) -> Hello:
         """What to say now; `shown` is the newest snapshot seen here or below, with its rank."""
         reader = self.reader
@@ -119,6 +128,7 @@ class ParentLink:
             held=b"" if self.session.welcomed else reader.held,
             running=running.counts,
             faults=running.faults,
+            wire=wire,
         )
 
     def _by_turns(self, wants: Iterable[MailKey]) -> tuple[MailKey, ...]:

@@ -16,7 +16,7 @@ from typing import Protocol
 from relay.core.effects import ClearMail, Effect, WriteMail
 from relay.core.events import MailSlot
 from relay.core.link.digest import MailDigest
-from relay.core.records.accepted import AcceptedRecord, Version
+from relay.core.records.accepted import AcceptedRecord, Version, awaits_upgrade
 from relay.core.records.judge import VerifiedSnapshot
 from schemas.records.records import slot_term
 from schemas.records.snapshots import SnapshotRank
@@ -106,6 +106,8 @@ class MailboxWriter:
         self.slots: dict[MailKey, Slot] = {}
         # Where the mailbox ends.
         self.last_sequence = 0
+        # Whether the child speaks an older wire: what it may not read stays as the slots have it.
+        self.holds_back = False
         # Heads of deltas: slots that the child may be done with.
         self.heads: dict[MailKey, None] = {}
         # Where the last message lies that is there; None: to be looked for.
@@ -204,13 +206,13 @@ class MailboxWriter:
         if not self._awaiting:
             # An empty table keeps the room of what was in it.
             self._awaiting.clear()
-        self._dirty.setdefault(key, _NO_CAUSE)
+        self._dirty.setdefault(key, NO_CAUSE)
         return True
 
     def want(self, key: MailKey) -> None:
         """Have the child get a head of the key, at least."""
         self._wanted[key] = None
-        self.mark(key, _NO_CAUSE)
+        self.mark(key, NO_CAUSE)
 
     def flush(self, now: float) -> None:
         """Write what differs from the target, then the snapshot if the mailbox is ready for it."""
@@ -223,7 +225,7 @@ class MailboxWriter:
         for key, cause in dirty.items():
             if keys_wait or key in in_flight:
                 waiting[key] = cause
-            elif key != SNAPSHOT_KEY:
+            elif key != SNAPSHOT_KEY and not self._is_held_back(key):
                 self._make_equal(key, cause)
         self._dirty = waiting
         self._write_snapshot()
@@ -236,7 +238,7 @@ class MailboxWriter:
         if slot is not None:
             self.slots[key] = Slot(sequence, slot.version)
             self._end = None if self._end is None else max(self._end, sequence)
-        _, cause = self._in_flight.pop(key, (0, _NO_CAUSE))
+        _, cause = self._in_flight.pop(key, (0, NO_CAUSE))
         if self._lacked:
             self._lacked.discard(key)
         if not self._in_flight:
@@ -263,7 +265,7 @@ class MailboxWriter:
         for key, slot in self.slots.items():
             self.slots[key] = Slot(slot.sequence, _LOST if slot.version.full else _LOST_HEAD)
             if key != SNAPSHOT_KEY:
-                self.mark(key, _NO_CAUSE)
+                self.mark(key, NO_CAUSE)
         self._snapshot_due = True
         self._digest, self._left = MailDigest(), None
         self._checkpoints.clear()
@@ -304,6 +306,9 @@ class MailboxWriter:
         if snapshot.rank <= written or not (self._snapshot_due or covers):
             return
         if not self.snapshot:
+            if self.holds_back:
+                # To who has no memory it would say that nothing else is meant for it.
+                return
             if self._lacked is None:
                 self._lacked = {*self._in_flight, *self._awaiting, *self._dirty}
             if not all(map(self.is_written, self._lacked)):
@@ -325,7 +330,7 @@ class MailboxWriter:
                 expected=self._sequence(SNAPSHOT_KEY),
             ),
             snapshot.version,
-            _NO_CAUSE,
+            NO_CAUSE,
         )
         self._snapshot_reign = snapshot.record.reign
         excluded = self._still_in_full(self._excluded)
@@ -431,6 +436,10 @@ class MailboxWriter:
 
     # One slot.
 
+    def _is_held_back(self, key: MailKey) -> bool:
+        record = self._target.record(key) if self.holds_back else None
+        return record is not None and awaits_upgrade(record)
+
     def _make_equal(self, key: MailKey, cause: int) -> None:
         record, slot = self._target.record(key), self.slots.get(key)
         wish = SlotForm.NOTHING
@@ -462,7 +471,7 @@ class MailboxWriter:
         if record.last_loss > before or (wish is SlotForm.HEAD and record.kind == "delta"):
             self._take(record.last_loss or record.generation)
         # A delta holds up nobody's progress: until it is answered it counts as pending.
-        self._write(key, record, wish, _NO_CAUSE if full and record.kind == "delta" else cause)
+        self._write(key, record, wish, NO_CAUSE if full and record.kind == "delta" else cause)
 
     def _has(self, key: MailKey) -> SlotForm:
         """What the slot holds; a head also if the child only asks for it."""
@@ -542,5 +551,5 @@ class MailboxWriter:
 
 _LOST, _LOST_HEAD = Version(-1, 0, full=True), Version(-1, 0, full=False)
 """In a slot that is to be written again whatever it holds; in no digest."""
-_NO_CAUSE = 1 << 62
+NO_CAUSE = 1 << 62
 """Of what follows from no message of the own mailbox, or holds up nobody's progress."""

@@ -174,3 +174,9 @@ def is_delta(accepted: AcceptedRecord | None) -> TypeGuard[AcceptedRecord]:
         and accepted.kind == "delta"
         and not isinstance(accepted.record, ReleaseHead | ReleaseRecord)
     )
+
+
+def awaits_upgrade(accepted: AcceptedRecord) -> bool:
+    """Whether it is kept from who speaks an older wire; what brings a node up never is."""
+    is_release = isinstance(accepted.record, ReleaseHead | ReleaseRecord)
+    return accepted.kind in {"delta", "location"} and not is_release
