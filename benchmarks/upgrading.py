@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from statistics import median
 
@@ -25,14 +26,19 @@ from relay.core.effects import WriteMail
 from relay.core.events import BlobArrived, MailWritten
 from schemas.content.blobs import Reference
 from schemas.objects.objects import ObjectKey
+from schemas.releases.release_folder import (
+    LAUNCHER,
+    PINNED,
+    WANTED,
+    LaunchNote,
+    read_wanted,
+)
 from schemas.releases.release_manifest import digest_of
 from schemas.values.groups import RELEASES
 from schemas.values.identity import NodePath
-from tests.awaiting import until_object
 from tests.doubles.memory.bus import MemoryBus
 from tests.leaping_time import LeapingLoop
 from tests.memory_tree import MANAGER, MemoryTree, memory_tree
-from tests.unit.releases_world import Places
 
 RELAYS, EDGES = 10, 19
 PLATFORMS = ("linux-amd64", "linux-arm64")
@@ -122,19 +128,24 @@ class Published:
 class Launched:
     """A node of the tree with what stands for its launcher."""
 
-    def __init__(self, tree: MemoryTree, places: Places, path: NodePath, *, edge: bool) -> None:
-        self._tree, self._places, self._path, self._edge = tree, places, path, edge
-        self._keeper = self._keep("1.0.0")
+    def __init__(self, tree: MemoryTree, folder: Path, path: NodePath, *, edge: bool) -> None:
+        self._tree, self._folder, self._path, self._edge = tree, folder, path, edge
+        folder.mkdir(parents=True)
+        (folder / PINNED).write_text("{}")
+        self._keeper = self._keep(LaunchNote("1.0.0"))
 
-    def _keep(self, running: str, **more: str) -> asyncio.Task[None]:
-        self._places.launcher(str(self._path), running, **more)
-        folder = self._places.of(str(self._path))
-        keeper = ReleaseKeeper(folder, running, self._tree.clock, platform=HERE)
+    def _keep(self, note: LaunchNote) -> asyncio.Task[None]:
+        (self._folder / LAUNCHER).write_text(note.text)
+        keeper = ReleaseKeeper(self._folder, note.running, self._tree.clock, platform=HERE)
         return self._tree.group.create_task(keeper.run(self._tree.drivers[self._path]))
+
+    def _has(self, release: Published) -> bool:
+        file = self._folder / WANTED
+        return file.exists() and read_wanted(file.read_bytes()).version == release.version
 
     async def take(self, release: Published, start_seconds: float) -> float:
         """Take the release once all of it is here; how long the node was away from its parent."""
-        while self._places.wanted(str(self._path)) != release.version:
+        while not self._has(release):
             await asyncio.sleep(1)
         self._keeper.cancel()
         began = self._tree.clock.now().seconds
@@ -144,7 +155,7 @@ class Launched:
         await driver.until(lambda node: node.ready and bool(node.session))
         away = self._tree.clock.now().seconds - began
         manifest = digest_of(release.manifest.encode())
-        self._keeper = self._keep(release.version, manifest=manifest)
+        self._keeper = self._keep(LaunchNote(release.version, manifest=manifest))
         return away
 
     def end(self) -> None:
@@ -157,9 +168,8 @@ async def measured(folder: Path, start_seconds: float) -> tuple[Counter[NodePath
     edges = [relay.child(f"e{number}") for relay in relays for number in range(EDGES)]
     paths = [*relays, *edges]
     async with memory_tree(folder / "tree", map(str, paths), make_bus=CountedBus) as tree:
-        places = Places(folder / "places")
         tree.controllers.releases.folder = folder / "centre"
-        nodes = [Launched(tree, places, it, edge=it in edges) for it in paths]
+        nodes = [Launched(tree, folder / it.domain, it, edge=it in edges) for it in paths]
         away: list[float] = []
         for release in (Published(OLD), Published(NEW)):
             release.put(folder / "centre" / "pieces")
@@ -167,14 +177,15 @@ async def measured(folder: Path, start_seconds: float) -> tuple[Counter[NodePath
             await tree.workloads.apply(release.wish(), MANAGER)
             away = await asyncio.gather(*(it.take(release, start_seconds) for it in nodes))
             key = ObjectKey(*RELEASES, "", release.version)
-            await until_object(tree.workloads, key, _is_complete)
+            while not _is_complete(await tree.workloads.get(key)):
+                await asyncio.sleep(1)
         for node in nodes:
             node.end()
         return Counter(_crossed), away
 
 
-def _is_complete(obj: dict[str, object]) -> bool:
-    status = obj.get("status")
+def _is_complete(obj: Mapping[str, object] | None) -> bool:
+    status = (obj or {}).get("status")
     return isinstance(status, dict) and status.get("phase") == "Complete"
 
 
