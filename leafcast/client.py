@@ -18,6 +18,7 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from leafcast.ask.asked_space import key_form
@@ -27,6 +28,7 @@ from leafcast.ask.failures import BadAnswer
 from leafcast.ask.object_readers import NotFound, reader_of
 from leafcast.ask.resource_names import ResourceKind, ResourceKinds, UnknownKind
 from leafcast.ask.session import CallFailed, NotRunning, Session, open_session
+from leafcast.ask.trace import asked_trace
 from leafcast.ask.upsynced import (
     CopiesWanted,
     Unreached,
@@ -38,23 +40,32 @@ from leafcast.ask.wait_goals import Goal
 from leafcast.ask.waits import SLICE_SECONDS, Wait, asked_to_wait
 from leafcast.ask.why import asked_why
 from leafcast.changes.asked_batches import PlannedBatch, judged
-from leafcast.changes.asked_plans import losses
+from leafcast.changes.asked_plans import losses, planned_writes
 from leafcast.changes.forms import ApplyBatch, Placing
 from leafcast.changes.removals import Removals, changes_that_may_remove
+from leafcast.client_plans import ChangePlan, CopyChange
 from leafcast.client_values import (
     Applied,
     Cause,
+    ChangeTrace,
     CopyStop,
     DestinationOutcome,
+    Difference,
     NotApplied,
     PlacementCounts,
     RemovalsUnconfirmed,
     TimeUp,
+    TraceStep,
     Watched,
 )
 from leafcast.data_dir import DataDirUnusable
+from leafcast.doctor.asking import asked_facts
+from leafcast.doctor.checks import checks
+from leafcast.doctor.findings import Check
+from leafcast.doctor.space_checks import look_at_spaces
 from leafcast.manifest_sources import BadManifests, read_manifests
 from leafcast.show.causes import causes
+from relay.adapters.clock import SystemDice
 from relay.objects.upsynced_form import version_of
 from relay.space_errors import SpaceError
 from relay.space_port import Interest, Interests, Object, ObjectChange, ObjectsListed, SpaceEvent
@@ -71,10 +82,15 @@ __all__ = [
     "BadManifests",
     "CallFailed",
     "Cause",
+    "ChangePlan",
+    "ChangeTrace",
+    "Check",
     "CombinedRows",
+    "CopyChange",
     "CopyStop",
     "DataDirUnusable",
     "DestinationOutcome",
+    "Difference",
     "LabelSelector",
     "NotApplied",
     "NotFound",
@@ -85,6 +101,7 @@ __all__ = [
     "RemovalsUnconfirmed",
     "SpaceError",
     "TimeUp",
+    "TraceStep",
     "Tree",
     "UnknownKind",
     "Unreached",
@@ -145,6 +162,37 @@ class Tree:
             if refused:
                 raise NotApplied(made, refused, len(batch.writes))
             return made
+
+    async def diff(
+        self,
+        *manifests: Path | Object,
+        namespace: str | None = None,
+        create_namespaces: bool = False,
+    ) -> list[Difference]:
+        """What `apply` would change at the centre; [] if nothing. Raises BadManifests."""
+        asked = ApplyBatch(_loaded(manifests), namespace, create_namespaces=create_namespaces)
+        async with judged(self._session, asked) as batch:
+            return [Difference.of(it) for it in batch.writes if it.verb != "unchanged"]
+
+    @asynccontextmanager
+    async def plan(
+        self,
+        *manifests: Path | Object,
+        namespace: str | None = None,
+        placing: Placing | None = None,
+        create_namespaces: bool = False,
+    ) -> AsyncIterator[ChangePlan]:
+        """What `apply` of these would do at every destination: `async with tree.plan(...) as plan`.
+
+        Raises BadManifests.
+        """
+        asked = ApplyBatch(
+            _loaded(manifests), namespace, placing=placing, create_namespaces=create_namespaces
+        )
+        async with judged(self._session, asked) as batch:
+            writes = batch.writes
+        async with planned_writes(self._session, writes) as made:
+            yield ChangePlan(made, writes)
 
     async def wait(
         self,
@@ -208,6 +256,20 @@ class Tree:
             key = (await self._resource(resource)).key(namespace, name)
             answer = await asked_why(self._session, at, object=key_form(key))
         return list(map(CopyStop.of, answer["explanations"]))
+
+    async def trace(self, placement: str, *, generation: int = 0, at: str = "") -> ChangeTrace:
+        """Where the time of a change of a placement went, the newest unless a generation is named.
+
+        On the way to the node `at`, or on the slowest way.
+        """
+        return ChangeTrace.of(await asked_trace(self._session, placement, generation, at))
+
+    async def doctor(self) -> list[Check]:
+        """What is well with the tree, and what is wrong, why, and what to do."""
+        facts = await asked_facts(self._session.call, self._session.data_dir)
+        spaces = self._session.data_dir.spaces()
+        seen = await look_at_spaces(spaces, self._session.clock, SystemDice())
+        return checks(replace(facts, spaces=seen))
 
     async def get(
         self,

@@ -13,6 +13,7 @@ from typing import Any, Literal
 from leafcast.changes.removals import Removals
 from leafcast.changes.wishes import PlannedWrite
 from leafcast.show.stages import CopyStage
+from relay.objects.merge import wish_of
 from relay.space_port import Object
 from schemas.objects.objects import ObjectKey
 from schemas.records.placements import short_title
@@ -161,6 +162,69 @@ class Cause:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What applying would make of an object at the centre; None before if it is not there yet.
+
+    Both are what people say of it, without status. Values of Secrets are in it.
+    """
+
+    key: ObjectKey
+    # created, configured or unchanged.
+    verb: str
+    before: Object | None
+    after: Object
+
+    @classmethod
+    def of(cls, write: PlannedWrite) -> Difference:
+        before = wish_of(write.before) if write.before is not None else None
+        return cls(write.wish.key, write.verb, before, wish_of(write.after))
+
+
+@dataclass(frozen=True, slots=True)
+class TraceStep:
+    """A stage of a change at a node, by the clock of the centre as far as that can be told."""
+
+    path: NodePath
+    stage: str
+    start: dt.datetime
+    end: dt.datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeTrace:
+    """Where the time of a change went, on its way to the node `at` and back as a count."""
+
+    placement: str
+    generation: int
+    # As spans of OpenTelemetry have it.
+    trace_id: str
+    at: NodePath
+    # Down the tree, of each node in the order of time.
+    steps: Sequence[TraceStep]
+    # By node: the stage that has not come yet.
+    waits: Mapping[NodePath, str]
+    # By node: why nothing, or not all, is known of it.
+    gaps: Mapping[NodePath, str]
+
+    @classmethod
+    def of(cls, form: Form) -> ChangeTrace:
+        nodes = [(NodePath.parse(node["path"]), node) for node in form["nodes"]]
+        return cls(
+            placement=short_title(form["placement"]),
+            generation=form["generation"],
+            trace_id=form["traceId"],
+            at=NodePath.parse(form["path"]),
+            steps=tuple(
+                TraceStep(path, it["stage"], _moment(it["startMs"]), _moment(it["endMs"]))
+                for path, node in nodes
+                for it in node["spans"]
+            ),
+            waits={path: node["waits"] for path, node in nodes if node["waits"]},
+            gaps={path: node["gap"] for path, node in nodes if node["gap"]},
+        )
+
+
 class RemovalsUnconfirmed(Exception):
     """A batch would take much off edges, so nothing was written. `removals` says what.
 
@@ -205,4 +269,8 @@ class TimeUp(Exception):
 
 def moment(ms: int | None) -> dt.datetime | None:
     """The moment of milliseconds since 1970, in UTC."""
-    return dt.datetime.fromtimestamp(ms / 1000, dt.UTC) if ms is not None else None
+    return _moment(ms) if ms is not None else None
+
+
+def _moment(ms: int) -> dt.datetime:
+    return dt.datetime.fromtimestamp(ms / 1000, dt.UTC)

@@ -9,6 +9,7 @@ from typing import Any
 
 from leafcast.ask.session import CallFailed, Session
 from leafcast.changes.forms import Written, pack_change
+from leafcast.changes.wishes import PlannedWrite
 from schemas.objects.objects import ObjectKey
 
 PLAN_SECONDS = 600.0
@@ -62,6 +63,17 @@ async def planned(
     finally:
         with suppress(CallFailed):
             await session.call("plan-end", plan=number)
+
+
+@asynccontextmanager
+async def planned_writes(
+    session: Session, writes: Iterable[PlannedWrite]
+) -> AsyncIterator[PlannedChange]:
+    """The same of what a batch would write."""
+    asked = list(writes)
+    news = {write.wish.key: write.after for write in asked if write.verb != "unchanged"}
+    async with planned(session, news, dict.fromkeys(write.wish.key for write in asked)) as made:
+        yield made
 
 
 async def losses(session: Session, written: Written) -> list[Form]:

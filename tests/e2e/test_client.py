@@ -140,3 +140,36 @@ def test_what_cannot_be_done_is_told_by_an_error_of_its_own_and_changes_nothing(
             assert len(await it.objects("cm", namespace="many", at=HERE)) == len(many)
 
     asyncio.run(tried())
+
+
+def test_what_a_change_would_do_and_what_became_of_one_are_values(applied, tree):
+    changed = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "settings", "namespace": "shop"},
+        "data": {"colour": "red"},
+    }
+
+    async def asked():
+        async with leafcast.connect(tree.place.folder) as it:
+            (one,) = await it.diff(changed)
+            assert (one.verb, one.key.name) == ("configured", "settings")
+            assert (one.before["data"], one.after["data"]) == ({"colour": "green"}, changed["data"])
+            async with it.plan(changed) as plan:
+                assert (plan.placements, plan.destinations, plan.counts["update"]) == (1, 2, 2)
+                assert plan.differences == (one,)
+                copies = [copy async for copy in plan.copies() if copy.action == "update"]
+            assert {(str(copy.path), copy.key) for copy in copies} == {(p, one.key) for p in EDGES}
+            assert not await it.diff({**changed, "data": one.before["data"]}), "it was written"
+            trace = await it.trace("shop", at=HERE)
+            assert (trace.placement, str(trace.at), len(trace.trace_id)) == ("epl/shop", HERE, 32)
+            stages = {(str(step.path), step.stage) for step in trace.steps}
+            assert {("/", "signed"), (HERE, "applied")} <= stages
+            assert all(step.start <= step.end for step in trace.steps)
+            with pytest.raises(leafcast.CallFailed, match="nothing"):
+                await it.trace("nothing")
+            found = await it.doctor()
+            assert "ok" in {check.state for check in found}
+            assert all(check.remedy for check in found if check.state == "failure")
+
+    asyncio.run(asked())

@@ -6,7 +6,7 @@ from typing import Any
 
 from leafcast.ask.session import CallFailed, Session
 from leafcast.changes.asked_batches import judged
-from leafcast.changes.asked_plans import planned
+from leafcast.changes.asked_plans import planned_writes
 from leafcast.changes.forms import ApplyBatch
 from leafcast.cli.apply.warnings import warnings
 from leafcast.manifest_sources import BadManifests
@@ -34,10 +34,8 @@ async def planned_text(session: Session, text: str) -> Form:
             changes = batch.writes
     except BadManifests as error:
         raise CallFailed("plan", "Invalid", "\n".join(error.faults), REMEDY) from error
-    news = {change.wish.key: change.after for change in changes if change.verb != "unchanged"}
-    named = list(dict.fromkeys(change.wish.key for change in changes))
     warned = await warnings(session, changes, dry=True, placing=None)
-    async with planned(session, news, named) as made:
+    async with planned_writes(session, changes) as made:
         summary = made.summary
     verbs = {change.wish.key: change.verb for change in changes}
     centre = at_the_centre(verbs.values())
