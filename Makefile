@@ -23,8 +23,8 @@ BENCHES := cost latency fanout durable forwarding restart reduction snapshot aud
   flipping child_flood singletons plan removal rollout commands kubefleet tls keys sealing enrolment \
   reconnect claims change observed backup trios trio_region upgrading page soak
 
-# What `make check` runs of the suite: everything that needs no server, with fewer examples.
-FAST = --hypothesis-profile brief -m 'not nats and not slow and not docker and not long' $(FAST_TESTS)
+# What `make check` runs of the suite, with fewer examples: everything that needs no server.
+FAST = -m 'not nats and not slow and not docker and not long' $(FAST_TESTS)
 FAST_TESTS := $(wildcard tests/unit tests/property tests/contract tests/conformance)
 
 .PHONY: help setup demo test long check coverage simulate fuzz bench kube docs site dist deb bundle
@@ -53,12 +53,12 @@ check: $(VENV)/.installed-dev ## format, lint, types, import contracts, tidiness
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports
-	$(call beside,$(BIN)/mypy,$(BIN)/python -m pytest -q -n 2 $(if $(COVERAGE),$(COVER)) $(FAST))
+	$(call beside,$(BIN)/mypy,$(BIN)/python -m pytest -q -n 2 --hypothesis-profile brief $(FAST))
 	@$(ends)
 
 coverage: $(VENV)/.installed-dev ## which lines the fast tests of `make check` run, by file (5 min)
 	@$(call begins,5 minutes)
-	$(BIN)/python -m pytest -q -n 2 $(COVER) $(FAST)
+	$(BIN)/python -m pytest -q -n 2 --hypothesis-profile few $(COVER) $(FAST)
 	@$(ends)
 
 simulate: $(VENV)/.installed-dev ## run the seeded simulation and kill its mutants, SEEDS=500, SIZE=tiny, SEED=small:17

@@ -22,6 +22,8 @@ settings.register_profile(
 )
 # `make check` tries fewer examples, also where a test says a number (`tests/property/examples.py`).
 settings.register_profile("brief", settings.get_profile("unhurried"), max_examples=30)
+# `make coverage` asks which lines are met: few examples meet them, and a tracer makes each slow.
+settings.register_profile("few", settings.get_profile("unhurried"), max_examples=10)
 settings.load_profile("unhurried")
 
 # Asserts of their helpers say what they compared. Those of the simulation are met too often.
