@@ -23,6 +23,7 @@ from relay.adapters.jetstream.fenced_streams import FencedStreams
 from relay.adapters.jetstream.lease_stream import LeaseKeeper, LeaseStream
 from relay.adapters.jetstream.member_presence import (
     ACTIVE,
+    CAME,
     HEARD,
     LOOK_SECONDS,
     ROLE,
@@ -122,8 +123,13 @@ class Presence(MemberPresence):
         trio = self._of.trio
         there = [it for it in trio.members.values() if it is self._of or trio.reach(self._of, it)]
         all_there = len(there) == len(trio.members)
-        await asyncio.sleep(min(trio.delay(), LOOK_SECONDS) if all_there else LOOK_SECONDS)
-        return {it.name: it.presence.own() for it in there}
+        delay = min(trio.delay(), LOOK_SECONDS)
+        await asyncio.sleep(delay)
+        came = {CAME: self._of.host.instant().seconds}
+        found: dict[str, Facts] = {it.name: {**it.presence.own(), **came} for it in there}
+        if not all_there:
+            await asyncio.sleep(LOOK_SECONDS - delay)
+        return found
 
     def clock_trouble(self) -> str:
         return self._of.ports.clock_trouble(super().clock_trouble())

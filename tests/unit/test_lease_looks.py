@@ -1,7 +1,11 @@
-"""Who waits for the lease amid an election is soon there once it has ended."""
+"""Who waits for the lease takes it soon: amid an election once it has ended, and once it may."""
 
+import json
 from types import SimpleNamespace
 
+import pytest
+
+from relay.adapters.jetstream import member_presence
 from relay.adapters.jetstream.connection import NO_STREAM, JetStreamRefused
 from relay.adapters.jetstream.jetstream_leader import until_led
 from relay.adapters.jetstream.lease_stream import (
@@ -10,8 +14,17 @@ from relay.adapters.jetstream.lease_stream import (
     PATIENT_LOOKS,
     LeaseKeeper,
 )
+from relay.adapters.jetstream.member_presence import (
+    CAME,
+    HEARD,
+    MEMBER,
+    ROLE,
+    STANDBY,
+    MemberPresence,
+)
 from relay.members.lease import GONE_SECONDS, LeaseNote, LeaseSeen, MemberLease
 from relay.ports import BusBroken
+from schemas.values.identity import NodePath
 
 LOST = LeaseSeen(7, LeaseNote("m1", "run", 3, "mark"))
 
@@ -64,6 +77,43 @@ async def test_the_lease_of_a_lost_member_is_taken_soon_after_an_election():
     waits = [ELECTION_ANSWER_SECONDS] * PATIENT_LOOKS
     waits[0] = ANSWER_SECONDS
     assert stream.waited[:PATIENT_LOOKS] == waits
+
+
+async def test_that_who_is_gone_was_waited_for_is_no_sign_of_a_holder():
+    clock = Seconds()
+    stream = ElectingStream(clock, 0.0)
+
+    async def one_in_time():
+        said = {ROLE: STANDBY, HEARD: clock.passed, CAME: clock.passed}
+        await clock.sleep(0.5)
+        return [said]
+
+    presence = SimpleNamespace(look_at_others=one_in_time, clock_trouble=lambda: "")
+    await LeaseKeeper(stream, MemberLease("m2", "other"), clock, presence).take()
+    assert stream.taken_at == pytest.approx(GONE_SECONDS, abs=0.3)
+
+
+async def test_of_what_a_member_says_is_known_when_it_came(monkeypatch):
+    clock, hears = Seconds(), []
+
+    class Client:
+        def new_inbox(self):
+            return "inbox"
+
+        async def subscribe(self, _subject, cb):
+            hears.append(cb)
+            return SimpleNamespace(unsubscribe=lambda: clock.sleep(6.0))
+
+        async def publish(self, _subject, _data, reply):
+            assert reply == "inbox"
+            await clock.sleep(3.0)
+            await hears[0](SimpleNamespace(data=json.dumps({MEMBER: "m3", CAME: 1.0}).encode()))
+
+    monkeypatch.setattr(member_presence, "LOOK_SECONDS", 0.01)
+    connection = SimpleNamespace(client=Client())
+    presence = MemberPresence(connection, NodePath("site"), "m1", clock, dict)
+    (said,) = await presence.look_at_others()
+    assert (said[CAME], clock.passed) == (3.0, 9.0)
 
 
 class Asked:

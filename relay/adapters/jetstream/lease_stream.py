@@ -21,7 +21,7 @@ from relay.adapters.jetstream.connection import (
     checked,
     counts_in,
 )
-from relay.adapters.jetstream.member_presence import ACTIVE, HEARD, ROLE, MemberPresence
+from relay.adapters.jetstream.member_presence import ACTIVE, CAME, HEARD, ROLE, MemberPresence
 from relay.adapters.jetstream.publish import EXPECTED_SEQUENCE, EXPECTED_SUBJECT, WRONG_SEQUENCES
 from relay.members.lease import RENEW_SECONDS, LeaseNote, LeaseSeen, LeaseWrite, MemberLease
 from relay.ports import BusBroken, Clock
@@ -270,12 +270,12 @@ class LeaseKeeper:
         self._asked_at = asked_at
         is_held = self.lease.holds(asked_at)
         for facts in await self._presence.look_at_others():
-            now = self._now()
-            heard_seconds = facts.get(HEARD)
+            # Not now: who is gone was waited for since, and that is no sign of a holder.
+            came_at, heard_seconds = facts[CAME], facts.get(HEARD)
             if facts.get(ROLE) == ACTIVE:
-                self.lease.heard(now)
+                self.lease.heard(came_at)
             elif isinstance(heard_seconds, float):
-                self.lease.others_heard((asked_at if is_held else now) - heard_seconds)
+                self.lease.others_heard((asked_at if is_held else came_at) - heard_seconds)
 
     async def _mend_in_time(self) -> None:
         if self._now() - self._answered_at > WEDGED_SECONDS:

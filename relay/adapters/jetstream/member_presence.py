@@ -28,6 +28,8 @@ CLOCK_TROUBLE = "clockTrouble"
 ROLE, ACTIVE, STANDBY = "role", "active", "standby"
 HEARD = "heardSeconds"
 """How long ago a member that stands by heard of the active one; not said if it did not."""
+CAME = "cameSeconds"
+"""When what a member says came, by the own clock; whoever is silent is waited for after that."""
 
 logger = logging.getLogger(__name__)
 
@@ -74,7 +76,7 @@ class MemberPresence:
         async def hear(message: Msg) -> None:
             try:
                 facts = from_json(message.data)
-                found[str(facts[MEMBER])] = facts
+                found[str(facts[MEMBER])] = {**facts, CAME: self._clock.now().seconds}
             except (ValueError, KeyError, TypeError) as error:
                 logger.debug("a member says what cannot be read: %s", error)
             if len(found) == MEMBERS:
