@@ -32,9 +32,9 @@ from schemas.values.identity import NodePath
 STREAM = "LEASE"
 ANSWER_SECONDS = 1.5
 ELECTION_ANSWER_SECONDS, PATIENT_LOOKS = 0.5, 4
-"""For whom nobody answered: what is asked before a leader is elected is answered never.
+"""What is asked of a leader that ends, or before one is elected, is answered never.
 
-So it is asked again sooner, but for one of so many looks, as a busy server may take longer.
+So it is asked again soon, but for the last of so many looks, as a busy server may take longer.
 """
 UNANSWERED_SECONDS = 0.2
 """Until the next renewal where one was not answered; without a leader that is told at once."""
@@ -247,7 +247,7 @@ class LeaseKeeper:
 
     async def _step(self) -> None:
         """Look, and write if that is due."""
-        is_patient = self._unanswered % PATIENT_LOOKS == 0
+        is_patient = self._unanswered % PATIENT_LOOKS == PATIENT_LOOKS - 1
         seen = await self._stream.look(ANSWER_SECONDS if is_patient else ELECTION_ANSWER_SECONDS)
         self._unanswered = 0 if seen is not None else self._unanswered + 1
         if seen is None:
