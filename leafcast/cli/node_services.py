@@ -85,15 +85,13 @@ def install_service(
         option: file_for(services.root, option, Path(file)) for option, file in _named_files(ctx)
     }
     program = program_for(services.root, own_program())
-    # Members are upgraded by hand, one at a time.
-    is_launched = "--publisher" in files and not invitation.token.member
     unit = NodeUnit(
         invitation.path,
         program,
         str(services.invitation_of(invitation.path)),
         (*_options(ctx), *_path_option(invitation)),
         files,
-        launcher_for(services.root, program) if is_launched else "",
+        launcher_for(services.root, program) if "--publisher" in files else "",
     )
     services.install(unit, f"{','.join(invitation.urls)} {invitation.token.text}")
     click.echo(_next(services, unit))

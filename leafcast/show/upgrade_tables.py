@@ -9,6 +9,10 @@ from typing import Any
 from leafcast.show.layout import Group, Table, Text, View
 
 Form = Mapping[str, Any]
+BY_HAND = (
+    "By hand: the centre, before all others; then each node on three machines, one member at a "
+    "time, the active one last, before the nodes below it."
+)
 
 
 def upgrades_view(listed: Sequence[Form], _now_ms: int) -> View:
@@ -43,7 +47,8 @@ def planned_view(found: Form, _now_ms: int) -> View:
     for wave in found["waves"]:
         table.add_row(wave["name"], str(wave["relays"]), str(wave["edges"]))
     now = [f"{n} run {v} ({s})" for (v, s), n in sorted(_by_version(found["counts"]).items())]
-    return Group(table, Text(f"Now {', '.join(now) or 'nobody has said what it runs'}."))
+    ran = Text(f"Now {', '.join(now) or 'nobody has said what it runs'}.")
+    return Group(table, ran, Text(BY_HAND, overflow="fold"))
 
 
 def _waves(waves: Sequence[Form]) -> Table:

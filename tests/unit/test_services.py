@@ -6,6 +6,7 @@ import re
 import shutil
 import socket
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -255,6 +256,32 @@ def test_what_no_service_can_have_is_refused_before_anything_is_written(
     assert code in (1, 2)
     assert said in told.replace(str(config), "C")
     assert {*image.rglob("*")} == before
+
+
+def test_no_member_pins_a_publisher_that_counts_for_nothing(image, tmp_path):
+    file, root = tmp_path / "member.join", image / "etc" / "root.json"
+    file.write_text(f"tls://centre.example:7422 {replace(TOKEN, member=True).text}")
+    root.write_text("{}")
+    before = {*image.rglob("*")}
+    words = ("join", file, "--service", "--service-root", image, "--publisher", root)
+    code, told = leafcast(*words)
+    assert code == 2
+    assert "a member is not upgraded through the tree yet" in told
+    assert {*image.rglob("*")} == before
+
+
+def test_a_member_whose_unit_names_a_publisher_goes_on_and_says_that_it_counts_for_nothing(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(os, "umask", lambda _mask: 0)
+    file, taken = tmp_path / "member.join", tmp_path / "taken"
+    file.write_text(f"tls://centre.example:7422 {replace(TOKEN, member=True).text}")
+    # So that it ends where it would ask to be a member.
+    taken.touch()
+    words = ("join", str(file), "--data-dir", str(taken), "--publisher", "root.json")
+    ran = CliRunner().invoke(cli, words)
+    assert "--publisher root.json counts for nothing: a member is not upgraded" in ran.output
+    assert str(taken) in str(ran.exception)
 
 
 def test_a_service_starts_no_program_that_it_does_not_see(image):

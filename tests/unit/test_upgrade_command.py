@@ -57,4 +57,6 @@ def test_tables_say_who_runs_what_and_how_far_a_release_is():
     assert lines[0] == "0.3.0: Failed. nothing more begins"
     assert lines[2] == "canary Failed 3 2 1 0 0"
     planned = {**found, "waves": [{"name": "canary", "relays": 1, "edges": 2}]}
-    assert drawn(planned_view(planned, 0))[1] == "canary 1 2"
+    lines = drawn(planned_view(planned, 0))
+    assert lines[1] == "canary 1 2"
+    assert "the centre, before all others" in " ".join(lines[2:])

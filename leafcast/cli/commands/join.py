@@ -65,6 +65,10 @@ _READABLE_BY_OTHERS = (
     "Note: other users of this machine can read a token on a command line; they read none in "
     f"{TOKEN_VARIABLE}, or in the file that `leafcast node add -o FILE` writes"
 )
+_NO_LAUNCHER = (
+    "a member is not upgraded through the tree yet, so it pins no publisher: leave it out, and "
+    "upgrade the members of a node by hand, one at a time"
+)
 _MEMBERS = "leafcast.daemon.local_daemon"
 """It loads a whole centre, which other nodes do without."""
 T = TypeVar("T")
@@ -83,6 +87,8 @@ def _check_for_service(invited: Invitation, given: Mapping[str, Any]) -> None:
     listens, member_host, proxy = given["listens"], given["member_host"], given["proxy"]
     if invited.token.member:
         _reach(member_host, listens, named, proxy, take_over=given["take_over"])
+        if given["publisher"] is not None:
+            raise click.UsageError(f"--publisher {given['publisher']}: {_NO_LAUNCHER}")
         return
     # It learns only as it joins whether it is a relay.
     _check_listens(listens, member_host, is_relay=True)
@@ -183,7 +189,7 @@ def join(  # noqa: PLR0913, PLR0917 - click passes options by name
     invited = invitation_of(source, token, path)
     if invited is not None and invited.token.member:
         reach = _reach(member_host, listens, named, proxy, take_over=take_over)
-        start = MemberStart(reach, store, health, log_format)
+        start = MemberStart(reach, store, health, log_format, publisher)
         return _run_member(invited, data_dir, start, say, again)
     granted = _granted(invited, data_dir, proxy, say, again) if invited is not None else None
     folder, grant = granted or joined_by(Path(source), data_dir)
@@ -268,6 +274,7 @@ class MemberStart:
     store: StoreOptions
     health: HealthAddress | None
     log_format: str
+    publisher: Path | None
 
 
 def _reach(
@@ -305,6 +312,9 @@ def _run_member(
     again: str,
 ) -> None:
     """Become a member of the node, unless this machine is one already, and run as one."""
+    if start.publisher is not None:
+        # Units of releases before name one: they go on.
+        say(f"Note: --publisher {start.publisher} counts for nothing: {_NO_LAUNCHER}.")
     folder = (data_dir or default_member_folder(invited.token, invited.path)).absolute()
     member = JoiningMember(invited, folder, start.reach, SystemClock(), SystemDice(), say)
     make_private(folder)
