@@ -11,6 +11,7 @@ from relay.core.collectors.ports import PlacementStanding, RowOwner
 from relay.core.effects import DropReport, Noted
 from relay.core.events import HelloArrived, ReportArrived
 from relay.core.gates import Candidate, GateNames, WaveNumbers, names_in, wave_of
+from relay.core.link.old_wires import is_held_back
 from relay.core.link.session import Presence
 from relay.core.link.target import mail_owner
 from relay.core.records.acceptance import RecordRefusal
@@ -90,7 +91,7 @@ class Downstream(RoomsPart):
         Only faults at and below it count: those of other nodes would hide true ones.
         """
         said = hello.who_runs.below(self._path.child(name))
-        if not said.counts and self._children.by_name[name].mailbox.holds_back:
+        if not said.counts and is_held_back(self._children, name):
             # It knows no releases, and so cannot say why it gets nothing.
             why = f"it gets no placement: it speaks wire {hello.wire}, and what is issued needs"
             why = f"{why} wire {self._releases.needs}; install a newer release there"

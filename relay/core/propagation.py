@@ -149,7 +149,7 @@ class Propagation(RoomsPart):
     def _sort_out_old_wires(self) -> None:
         needs = self._releases.needs
         if needs or self._holds_back:
-            for name in sort_out(self._children.by_name.values(), needs):
+            for name in sort_out(self._children, needs):
                 self._mark_child(name, NO_CAUSE)
                 self.child_changed(name)
             self._holds_back = bool(needs)
