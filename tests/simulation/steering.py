@@ -62,8 +62,9 @@ class Witness:
         if good is False:
             self.bad_since = now if self.bad_since is None else self.bad_since
         elif self.bad_since is not None:
-            glimpse, self.bad_since = now - self.bad_since < GLIMPSE_SECONDS, None
-            self.good_seconds = self.good_seconds if glimpse else 0.0
+            bad_seconds, self.bad_since = now - self.bad_since, None
+            unseen = bad_seconds < GLIMPSE_SECONDS
+            self.good_seconds = self.good_seconds + bad_seconds if unseen else 0.0
         self.at, self.good = now, bool(good)
 
     def slept(self) -> None:
