@@ -79,6 +79,10 @@ def _object(kind, name, spec, *, version="v1", **metadata):
     }
 
 
+PORT = 30060
+"""The first of some up to 30085, of which a server chooses none by itself while it has others."""
+
+
 def _said(where, port):
     """What a person says: a Service with choices, one without, Jobs, a claim."""
     choices = {
@@ -89,7 +93,7 @@ def _said(where, port):
         "sessionAffinityConfig": {"clientIP": {"timeoutSeconds": 30}},
         "ipFamilies": ["IPv4"],
         # Where a server does not choose by itself.
-        "clusterIP": f"10.0.0.{port % 100 // 2 + 2}",
+        "clusterIP": f"10.0.0.{(port - PORT) // 2 + 2}",
         "ports": [{"port": 80, "nodePort": port}],
         "healthCheckNodePort": port + 1,
         "ipFamilyPolicy": "PreferDualStack",
@@ -130,7 +134,7 @@ _WAYS = {
 
 @pytest.mark.parametrize("where", _WAYS)
 def test_what_a_person_wrote_at_a_hub_arrives_as_by_a_direct_apply(tree, where):
-    way, port = _WAYS[where], 30400 + 4 * list(_WAYS).index(where)
+    way, port = _WAYS[where], PORT + 4 * list(_WAYS).index(where)
     kinds = "services,jobs,persistentvolumeclaims"
     tree.apply(namespace(where))
     tree.centre(*way, "-f", "-", stdin=_said(where, port))
@@ -169,7 +173,7 @@ def _at_hub(tree, where, kinds):
 
 def test_a_placement_may_ask_for_kubestellars_cleaning_and_render_names_what_goes(tree):
     tree.apply(namespace("cleaned"))
-    tree.centre("create", "-f", "-", stdin=_said("cleaned", 30420))
+    tree.centre("create", "-f", "-", stdin=_said("cleaned", PORT + 20))
     tree.until_at(0, value_is("Local"), *_policy("cleaned"))
     render = ("render", "svc/chosen", "-n", "cleaned", "--at", PATHS[0], "--why")
     assert "spec.externalTrafficPolicy" not in tree.leafcast(*render)

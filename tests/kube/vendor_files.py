@@ -184,11 +184,11 @@ metadata: {name: controller, namespace: ingress, finalizers: [example.org/lb]}
 spec:
   type: LoadBalancer
   allocateLoadBalancerNodePorts: true
-  clusterIP: 10.0.0.77
+  clusterIP: 10.0.0.15
   externalIPs: [198.51.100.7]
   externalName: ""
   externalTrafficPolicy: Local
-  healthCheckNodePort: 30907
+  healthCheckNodePort: 30027
   internalTrafficPolicy: Local
   ipFamilies: [IPv4]
   ipFamilyPolicy: SingleStack
@@ -201,9 +201,9 @@ spec:
   sessionAffinityConfig: {clientIP: {timeoutSeconds: 100}}
   trafficDistribution: PreferClose
   ports:
-  - {name: http, port: 80, protocol: TCP, targetPort: http, nodePort: 30980, appProtocol: http}
-  - {name: dns-tcp, port: 53, targetPort: 53, nodePort: 30953}
-  - {name: dns, port: 53, protocol: UDP, nodePort: 30953}
+  - {name: http, port: 80, protocol: TCP, targetPort: http, nodePort: 30028, appProtocol: http}
+  - {name: dns-tcp, port: 53, targetPort: 53, nodePort: 30029}
+  - {name: dns, port: 53, protocol: UDP, nodePort: 30029}
 ---
 apiVersion: v1
 kind: Service
