@@ -11,7 +11,7 @@ from typing import Annotated, Any, TypeVar
 
 from leafcast.ask.failures import BadAnswer as BadAnswer
 from schemas.records.answer_bounds import MOMENT_MAX_MS, TEXT_MAX_CHARACTERS
-from schemas.values.codec import RECORD_MAX_BYTES
+from schemas.values.codec import FILE_MAX_BYTES, RECORD_MAX_BYTES
 from schemas.values.identity import NodePath
 from schemas.values.refusals import RecordRefused
 from schemas.values.wire import Meta, Natural, WireRecord, convert, field
@@ -22,6 +22,8 @@ BoundedText = Annotated[str, Meta(max_length=TEXT_MAX_CHARACTERS)]
 NodeName = Annotated[str, Meta(pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?\Z")]
 TermText = Annotated[str, Meta(pattern=r"^[0-9a-f]{16}\Z")]
 HexText = Annotated[str, Meta(pattern=r"^([0-9a-f]{2})*\Z", max_length=2 * RECORD_MAX_BYTES)]
+BlobText = Annotated[str, Meta(pattern=r"^([0-9a-f]{2})*\Z", max_length=FILE_MAX_BYTES)]
+AddressText = Annotated[str, Meta(pattern=r"^([0-9a-f]{64})?\Z")]
 Object = dict[str, Any]
 A = TypeVar("A", bound=WireRecord)
 
@@ -119,10 +121,13 @@ def read_orphans(answer: object, after: str) -> OrphansPage:
 
 
 class SignedForm(WireRecord, array_like=False, frozen=True):
-    """A placement's message as it was signed, in hex."""
+    """A placement's message as it was signed, in hex; and what leads from it to an object."""
 
     key: BoundedText
     message: HexText
+    manifest: BlobText = ""
+    chunk: BlobText = ""
+    address: AddressText = ""
 
 
 class ProofPage(WireRecord, array_like=False, frozen=True):
@@ -133,9 +138,11 @@ class ProofPage(WireRecord, array_like=False, frozen=True):
     after: str = field(name="next")
 
 
-def read_proof(answer: object, after: str) -> ProofPage:
-    """Raises BadAnswer."""
+def read_proof(answer: object, after: str, *, of_object: bool = False) -> ProofPage:
+    """Raises BadAnswer; of an object also where an older program shows all placements."""
     page = _read(ProofPage, answer)
+    if of_object and not all(it.manifest and it.chunk and it.address for it in page.records):
+        raise BadAnswer("its program does not tell who signed an object; upgrade it")
     _later(page.after, after, page.records, str)
     return page
 

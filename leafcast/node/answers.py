@@ -10,6 +10,7 @@ from typing import Any
 
 from leafcast.node.copies_answer import CopyQuery, copies_answer
 from leafcast.node.member_forms import MEMBERS_ASKED
+from leafcast.node.object_proof import object_proof_answer
 from leafcast.node.trace_answer import trace_answer
 from relay.claims.edge_claim import REFUSED
 from relay.core.asks.answers import BadAskArguments, objects_answer
@@ -215,7 +216,10 @@ async def _trace(asked: AnsweringNode, record: AskRecord) -> object:
 
 
 async def _proof(asked: AnsweringNode, record: AskRecord) -> object:
-    return proof_answer(asked.node, str(asked.path), record.arguments)
+    node, path, said = asked.node, str(asked.path), record.arguments
+    if not said.get("resource"):
+        return proof_answer(node, path, said)
+    return await object_proof_answer(node, asked.driver.load, path, said)
 
 
 async def _get(asked: AnsweringNode, record: AskRecord) -> object:

@@ -21,7 +21,8 @@ HERE = "here"
 """The argument by which a status is asked for with how the placement stands at the node."""
 MISSING_NAMED_MAX = 4
 CLAIMERS_NAMED_MAX = 8
-_OBJECT = ("group", "resource", "namespace", "name")
+OBJECT_WORDS = ("group", "resource", "namespace", "name")
+"""The arguments that name an object."""
 
 
 def node_answer(node: NodeView, path: str) -> Json:
@@ -58,7 +59,7 @@ def status_answer(
     `destination` is an edge; one without is a relay, to be asked itself. Of edges only those are
     told that `takes` takes, as `destination_row`.
     """
-    key = _placement(arguments)
+    key = placement_of(arguments)
     held = node.records.get(key)
     if held is None:
         return {"path": path, "known": False, "children": [], "next": ""}
@@ -107,7 +108,7 @@ def proof_answer(node: NodeView, path: str, arguments: Mapping[str, str]) -> Jso
     Arguments: `placement` (its mail key; without it all), `after` (a mail key), `limit`.
     """
     after, wanted = arguments.get("after", ""), arguments.get("placement", "")
-    only = _placement(arguments) if wanted else None
+    only = placement_of(arguments) if wanted else None
     held = node.records
     keys = held.get(KEYS_KEY)
     found = sorted(
@@ -128,7 +129,7 @@ def standing_answer(node: NodeView, arguments: Mapping[str, str]) -> Json:
     Arguments: `placement`; `child` is the next node on the way to who is asked about; `resource`,
     with `group`, `namespace` and `name`, an object there.
     """
-    key = _placement(arguments)
+    key = placement_of(arguments)
     it = node.record_here(key)
     found: Json = {
         "nowMs": it.now_ms,
@@ -153,7 +154,7 @@ def standing_answer(node: NodeView, arguments: Mapping[str, str]) -> Json:
             **_counts(node.child_counts(key).get(child, EMPTY)),
         }
     if arguments.get("resource"):
-        obj = ObjectKey(*(arguments.get(word, "") for word in _OBJECT))
+        obj = ObjectKey(*(arguments.get(word, "") for word in OBJECT_WORDS))
         found["copy"] = _copy(node, key, obj)
     return found
 
@@ -199,7 +200,8 @@ def _counts(summary: Summary) -> Json:
     }
 
 
-def _placement(arguments: Mapping[str, str]) -> MailKey:
+def placement_of(arguments: Mapping[str, str]) -> MailKey:
+    """The placement that is asked about; raises BadAskArguments."""
     try:
         return check_mail_key(arguments.get("placement", ""))
     except BadIdentity as error:

@@ -11,7 +11,7 @@ from relay.core.collectors.collected_results import Result
 from relay.core.collectors.upsynced import Sources
 from relay.core.destination.assignment import owner_of
 from relay.core.destination.claims import DesiredObject
-from relay.core.destination.copies_here import CopyHere, PruneWait
+from relay.core.destination.copies_here import CopyHere, ListedObject, PruneWait
 from relay.core.destination.destination import CONTENT_REFUSED
 from relay.core.downstream import Downstream
 from relay.core.link.child import ChildFigures
@@ -187,6 +187,10 @@ class NodeView(RoomsPart):
     def copy(self, placement: MailKey, key: ObjectKey) -> CopyHere | None:
         """At an edge: what became of one copy, and what a placement says of it."""
         return self._destination.copies.of(placement, key) if self._destination else None
+
+    def listed(self, key: ObjectKey) -> Iterable[ListedObject]:
+        """At an edge: the placements that deliver an object as it is wanted, and where."""
+        return self._destination.copies.listed(key) if self._destination is not None else ()
 
     def record_here(self, key: MailKey) -> RecordHere:
         """How it is with a placement's record and its content at this node."""

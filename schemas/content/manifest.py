@@ -85,6 +85,10 @@ class ListRoot(WireRecord, frozen=True):
         if self.bits > BITS_MAX or len(self.chunks) != 1 << self.bits:
             raise ValueError(f"{len(self.chunks)} chunks by {self.bits} bits")
 
+    def chunk_of(self, key: ObjectKey) -> Reference:
+        """The chunk that an object is in, if it is in the manifest."""
+        return self.chunks[_place_of(_object_hash(key), self.bits)]
+
 
 class ManifestEntry(WireRecord, frozen=True):
     """One object of a placement: its key, its blob, where it came from and how to treat it."""
@@ -379,8 +383,12 @@ def _bits(count: int) -> int:
 def _split(items: Sequence[tuple[bytes, T]], bits: int) -> list[list[T]]:
     split: list[list[T]] = [[] for _ in range(1 << bits)]
     for raw, item in items:
-        split[int.from_bytes(raw[:4], "big") >> 32 - bits].append(item)
+        split[_place_of(raw, bits)].append(item)
     return split
+
+
+def _place_of(raw: bytes, bits: int) -> int:
+    return int.from_bytes(raw[:4], "big") >> 32 - bits
 
 
 def _root(

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
+from relay.core.destination.assignment import Assignment
 from relay.core.destination.claims import ObjectOwnership
 from relay.core.destination.object_outcome import judge, left_samples
 from relay.core.destination.removals import ClaimHistory
 from relay.core.destination.tally import Judged
 from relay.core.destination.traces import Traces
 from relay.core.events import ObjectObserved
+from schemas.content.blobs import Reference
 from schemas.objects.objects import ObjectKey
 from schemas.reports.reports import ExceptionSample
-from schemas.values.identity import MailKey
+from schemas.values.identity import ContentHash, MailKey
 
 
 class PruneWait(StrEnum):
@@ -47,6 +49,16 @@ class CopyHere(NamedTuple):
     claimers: tuple[str, ...]
 
 
+class ListedObject(NamedTuple):
+    """An object as a placement in force here lists it."""
+
+    placement: MailKey
+    # The manifest that lists it.
+    arm: Reference
+    # Of the blob that it is, sealed or not.
+    address: ContentHash
+
+
 @dataclass(frozen=True, slots=True)
 class CopiesHere:
     """Reads what the parts of one destination hold; it changes nothing."""
@@ -57,6 +69,8 @@ class CopiesHere:
     _traces: Traces
     # What people call these placements.
     _titles: Mapping[MailKey, str]
+    # What these mean here.
+    _assigned: Mapping[MailKey, Assignment]
     _path: str
 
     def judged(self, placement: MailKey, key: ObjectKey) -> Judged:
@@ -83,3 +97,17 @@ class CopiesHere:
             why_kept=self._traces.why_kept(key),
             claimers=tuple(self._titles.get(it, it) for it in self._history.placements(key)),
         )
+
+    def listed(self, key: ObjectKey) -> Iterator[ListedObject]:
+        """Who delivers an object as it is wanted; nobody whose own content is still to come."""
+        wanted = self._ownership.wanted.get(key)
+        if wanted is None:
+            return
+        for placement in map(MailKey, wanted.placements):
+            claim = self._ownership.of(placement).get(key)
+            assignment = self._assigned.get(placement)
+            if claim is None or assignment is None or assignment.entries is None:
+                continue
+            if assignment.arm is not None and claim.entry.identity == wanted.identity:
+                address = ContentHash(claim.entry.address)
+                yield ListedObject(placement, assignment.arm, address)

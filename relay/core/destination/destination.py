@@ -106,7 +106,7 @@ class LocalDestination:
         self._history = ClaimHistory()
         self.traces = Traces(self._history, str(path))
         told = (self._ownership, self._observed, self._history, self.traces, self._titles)
-        self.copies = CopiesHere(*told, str(path))
+        self.copies = CopiesHere(*told, self._assigned, str(path))
         self._causes = RemovalCauses(past.last_loss)
         self.upsync = UpsyncWishes()
         self.health = PlacementHealthRules(content)
