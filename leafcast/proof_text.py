@@ -5,12 +5,15 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Iterator
 
-from leafcast.proofs import Proof, ProofChecked, grant_of
+from leafcast.object_proofs import ListChecked
+from leafcast.proofs import Proof, ProofChecked, RecordChecked, grant_of
 from leafcast.show.object_tables import laid_out
+from schemas.content.blobs import TEMPLATE
 from schemas.records.roots import Roots
 from schemas.values.wording import many
 
 HASH_SHOWN = 16
+CLOSED_REMEDY = "make the file anew: leafcast proof --with-key"
 
 
 def proof_lines(proof: Proof, checked: ProofChecked, trusted: Roots | None = None) -> list[str]:
@@ -22,18 +25,45 @@ def proof_lines(proof: Proof, checked: ProofChecked, trusted: Roots | None = Non
             str(it.generation),
             it.key_id,
             it.payload[:HASH_SHOWN],
-            it.refused or "good",
+            it.refused or _closed(it) or "good",
         )
         for it in checked.records
     ]
     table = laid_out(rows) if checked.records else ["It has no placement."]
-    return [headline(proof, checked), *_chain(trusted or proof.roots, checked), *table]
+    lines = [headline(proof, checked), *_chain(trusted or proof.roots, checked), *table]
+    for it in checked.records:
+        if it.listed is not None and not it.refused:
+            lines += _object_lines(it.placement, it.listed)
+    return lines
+
+
+def _closed(record: RecordChecked) -> str:
+    return "good, and sealed" if record.listed is not None and record.listed.is_closed else ""
+
+
+def _object_lines(placement: str, listed: ListChecked) -> Iterator[str]:
+    """How a placement leads to the object."""
+    entry = listed.entry
+    yield f"by {placement}:"
+    yield f"  manifest  {listed.manifest}"
+    is_template = entry is not None and entry.reference.kind == TEMPLATE
+    yield f"  object    {listed.address}" + (
+        ", which each cluster customizes" if is_template else ""
+    )
+    if entry is None:
+        yield f"  sealed: that this is of the object is the node's word; {CLOSED_REMEDY}"
+    elif entry.source_object is not None:
+        yield f"  source    uid {entry.uid}, revision {entry.revision}"
+    else:
+        yield f"  source    uid not known, revision {entry.revision}"
 
 
 def headline(proof: Proof, checked: ProofChecked) -> str:
     """Of which node and moment it is, and whether all is signed as it has to be."""
     bad = sum(bool(it.refused) for it in checked.records)
     what = many(len(checked.records), "placement")
+    if proof.about is not None:
+        what = f"{proof.about.key} by {what}"
     moment = f"{dt.datetime.fromtimestamp(proof.at_ms / 1000, dt.UTC):%Y-%m-%dT%H:%M:%SZ}"
     if checked.good:
         said = "each signature leads to the root keys"

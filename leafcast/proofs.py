@@ -1,4 +1,4 @@
-"""Who signed what a node has: from the root keys by the keys in force to each placement. Pure.
+"""Who signed what a node has: from root keys by keys in force to placements and objects. Pure.
 
 A proof is a file that anyone checks, with nothing of the tree but its public root keys.
 """
@@ -12,7 +12,10 @@ from typing import Annotated, Any
 
 from leafcast.key_files import public_keys
 from leafcast.key_form import read_key_form
+from leafcast.object_proofs import ListChecked, ObjectProof, ShownList, check_list
 from relay.core.records.trust import RootsRefused, Trust, TrustVerdict, signers_of
+from schemas.content.sealing import PLACEMENT_KEY_BYTES
+from schemas.objects.objects import ObjectKey
 from schemas.records.answer_bounds import MOMENT_MAX_MS
 from schemas.records.placements import placement_of, short_title
 from schemas.records.records import (
@@ -26,9 +29,9 @@ from schemas.records.records import (
 from schemas.records.roots import Roots, check_pinned, keys_record
 from schemas.records.signing import Envelope, decode_envelope
 from schemas.values.codec import FILE_MAX_BYTES
-from schemas.values.identity import KeyId, NodePath, TreeId, check_id
+from schemas.values.identity import KeyId, NodePath, TreeId, check_hash, check_id
 from schemas.values.refusals import RecordRefused
-from schemas.values.wire import Meta, Natural, WireRecord, convert, field
+from schemas.values.wire import Meta, Natural, WireRecord, astuple, convert, field
 
 PROOF = "leafcast proof"
 
@@ -46,6 +49,8 @@ class Proof:
     roots: Roots
     keys: bytes
     records: Sequence[bytes]
+    # If it is of one object: then the records are of those who deliver it.
+    about: ObjectProof | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +73,8 @@ class RecordChecked:
     payload: str
     content: str
     refused: str = ""
+    # What it delivers as the object that the proof is of.
+    listed: ListChecked | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +95,12 @@ def check_proof(proof: Proof, trusted: Roots | None = None) -> ProofChecked:
     keys = _checked_keys(trust, proof.keys)
     if keys.record is not None:
         trust.adopt(keys.record)
-    return ProofChecked(keys, tuple(_checked(trust, data, keys.refused) for data in proof.records))
+    about = proof.about
+    lists: Sequence[ShownList | None] = about.lists if about else [None] * len(proof.records)
+    pairs = zip(proof.records, lists, strict=True)
+    return ProofChecked(
+        keys, tuple(_checked(trust, data, keys.refused, about, it) for data, it in pairs)
+    )
 
 
 def _checked_keys(trust: Trust, data: bytes) -> KeysChecked:
@@ -105,7 +117,9 @@ def _checked_keys(trust: Trust, data: bytes) -> KeysChecked:
     return KeysChecked(signers, record)
 
 
-def _checked(trust: Trust, data: bytes, refused: str) -> RecordChecked:
+def _checked(
+    trust: Trust, data: bytes, refused: str, about: ObjectProof | None, shown: ShownList | None
+) -> RecordChecked:
     try:
         envelope = decode_envelope(data)
         record = _said(envelope)
@@ -114,6 +128,13 @@ def _checked(trust: Trust, data: bytes, refused: str) -> RecordChecked:
     verdict = trust.judge(envelope, record)
     why = "" if verdict is TrustVerdict.BELIEVED else verdict.value
     content = record.body_hash.hex() if isinstance(record, DeltaHead) else ""
+    listed = None
+    if about is not None and shown is not None:
+        if isinstance(record, DeltaHead):
+            listed = check_list(trust.tree, envelope, record, about.key, shown)
+            why = why or listed.refused
+        else:
+            why = why or "it is no placement that this program reads"
     return RecordChecked(
         _title(record),
         record.generation,
@@ -121,6 +142,7 @@ def _checked(trust: Trust, data: bytes, refused: str) -> RecordChecked:
         envelope.payload_hash.hex(),
         content,
         refused or why,
+        listed,
     )
 
 
@@ -147,7 +169,7 @@ def grant_of(checked: KeysChecked, key_id: str) -> KeyGrant | None:
 
 def proof_form(proof: Proof) -> Json:
     """A proof as JSON."""
-    return {
+    form = {
         "kind": PROOF,
         "tree": proof.tree,
         "path": str(proof.path),
@@ -158,12 +180,34 @@ def proof_form(proof: Proof) -> Json:
         "keys": proof.keys.hex(),
         "records": [data.hex() for data in proof.records],
     }
+    if proof.about is not None:
+        form["object"] = list(astuple(proof.about.key))
+        form["lists"] = [_list_form(it) for it in proof.about.lists]
+    return form
+
+
+def _list_form(shown: ShownList) -> Json:
+    form = {
+        "manifest": shown.manifest.hex(),
+        "chunk": shown.chunk.hex(),
+        "address": shown.address,
+    }
+    return {**form, "key": shown.key.hex()} if shown.key else form
 
 
 def read_proof_file(file: Path) -> Proof:
     """The proof in a file; raises KeyFileRefused."""
     remedy = "name a file that `leafcast proof -o json` wrote"
     return read_key_form(file, PROOF, remedy, proof_from, FILE_MAX_BYTES)
+
+
+class _ListForm(WireRecord, array_like=False, frozen=True):
+    """What leads to an object."""
+
+    manifest: str
+    chunk: str
+    address: str
+    key: str = ""
 
 
 class _Form(WireRecord, array_like=False, frozen=True):
@@ -178,6 +222,8 @@ class _Form(WireRecord, array_like=False, frozen=True):
     version: Natural
     keys: str
     records: list[str]
+    object: tuple[str, str, str, str] | None = None
+    lists: tuple[_ListForm, ...] = ()
 
 
 def proof_from(said: Mapping[str, Any]) -> Proof:
@@ -190,4 +236,21 @@ def proof_from(said: Mapping[str, Any]) -> Proof:
         check_pinned(Roots(public_keys(form.roots), form.threshold, form.version)),
         bytes.fromhex(form.keys),
         tuple(bytes.fromhex(it) for it in form.records),
+        _about(form),
     )
+
+
+def _about(form: _Form) -> ObjectProof | None:
+    if form.object is None:
+        return None
+    if len(form.lists) != len(form.records):
+        raise ValueError(f"{len(form.lists)} lists, and {len(form.records)} records")
+    return ObjectProof(ObjectKey(*form.object), tuple(map(_shown_list, form.lists)))
+
+
+def _shown_list(form: _ListForm) -> ShownList:
+    key = bytes.fromhex(form.key)
+    if len(key) not in (0, PLACEMENT_KEY_BYTES):
+        raise ValueError(f"a placement's key has {PLACEMENT_KEY_BYTES} bytes")
+    manifest, chunk = bytes.fromhex(form.manifest), bytes.fromhex(form.chunk)
+    return ShownList(manifest, chunk, check_hash(form.address), key)

@@ -54,7 +54,8 @@ from leafcast.node.credentials.files import CredentialsUnusable, load_credential
 from leafcast.node.credentials.kept_store import kept_store
 from leafcast.node.known_children import KnownChildren
 from leafcast.node.run_config import RunConfigRefused, read_run_config, written_run_config
-from leafcast.proofs import check_proof, proof_form, read_proof_file
+from leafcast.proofs import ProofChecked, check_proof, proof_form, read_proof_file
+from leafcast.signed_manifests import is_signed
 from leafcast.space_settings import EMBEDDED, CentreSpaces, SpaceSetting
 from leafcast.support.bundle import SupportBundle
 from leafcast.support.gathering import gather_here
@@ -77,7 +78,7 @@ from relay.space_errors import SpaceError
 from schemas.records.records import encode_payload
 from schemas.releases.release_folder import LAUNCHER
 from schemas.values.codec import from_json
-from tests.doubles.proofs import signed_proof
+from tests.doubles.proofs import CART, SEALING, object_proof, signed_proof
 from tests.fuzz.target import Form, Target
 from tests.property.test_hostile_bytes import GRANT, PATH
 from tests.unit import test_wire_golden as golden
@@ -201,6 +202,14 @@ def backup(at: Path) -> None:
             read_backup(at / "any.tar", tar)
 
 
+def held_to(checked: ProofChecked) -> None:
+    """Hold an object to what a proof says of it."""
+    for record in checked.records:
+        assert record.listed is None or not record.refused or not checked.good
+        if record.listed is not None:
+            is_signed(record.listed, CART)
+
+
 def sums_of_bundle(at: Path) -> None:
     """A bundle whose list of sums anyone may have written."""
     said = (at / "SHA256SUMS").read_bytes()
@@ -307,6 +316,12 @@ TARGETS = {
         lambda at: check_proof(read_proof_file(at / "proof.json")),
         KeyFileRefused,
         proof_form(signed_proof()),
+    ),
+    "proof of an object": file(
+        "proof.json",
+        lambda at: held_to(check_proof(read_proof_file(at / "proof.json"))),
+        KeyFileRefused,
+        proof_form(object_proof(SEALING, SEALING.key)),
     ),
     "masters": file(
         KEYRING_FILE,

@@ -9,6 +9,7 @@ import json
 import re
 import zlib
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from controllers.core.workloads.transforms import TransformFailed, Transforms, transform
@@ -216,7 +217,8 @@ def told(data: bytes) -> None:
         assert isinstance(checked_answer(PATH, answer)["children"], dict)
     with suppress(BadAnswer):
         page_of(PATH, answer)
-    for read in (read_objects, read_orphans, read_proof):
+    proved = partial(read_proof, of_object=True)
+    for read in (read_objects, read_orphans, read_proof, proved):
         with suppress(BadAnswer):
             read(answer, "")
     with suppress(BadAnswer):

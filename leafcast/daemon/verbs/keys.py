@@ -26,7 +26,7 @@ from schemas.content.sealing import FLEET_KEYS_MAX, fleet_key, key_id
 from schemas.records.placements import meant, short_title
 from schemas.records.records import DeltaHead, KeyGrant, Profile
 from schemas.records.signing import Signer
-from schemas.values.identity import KeyId
+from schemas.values.identity import KeyId, check_mail_key
 from schemas.values.refusals import RecordRefused
 
 IN_USE, ENDED, REVOKED = "in use", "ended", "revoked"
@@ -259,6 +259,15 @@ class ContentKeys:
                 return {"placement": short_title(name)}
         message = f'there is no placement "{placement}"'
         raise ApiError("NotFound", message, "`leafcast get epl,bp` lists those there are")
+
+    @verb("keys-placement")
+    async def of_placement(self, placement: str, key: str) -> Json:
+        """The key of this id of a placement, by its mail key: `{key: in hex, or ""}`.
+
+        Raises BadIdentity.
+        """
+        keys = self._centre.keys().sealing.ring.keys(check_mail_key(placement)).keys
+        return {"key": next((it.key.hex() for it in keys if it.id.hex() == key), "")}
 
     @verb("keys-seal")
     async def seal(self) -> Json:
