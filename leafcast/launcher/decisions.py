@@ -6,6 +6,8 @@
   refused   |               v
             +-- in doubt -> rolled-back
 
+Of several machines of one node each waits for its turn to try a release, and goes back without.
+
 A release that ends by itself is taken back. One that is not in session may not be at fault: the
 former one runs instead, and once that is in session, it was. While that is not either, nobody says
 that the release failed: it is tried again later. What was refused for a passing reason is, too.
@@ -60,6 +62,8 @@ class Seen:
     startable: frozenset[str]
     base: str
     wish: WantedRelease | None = None
+    # Why it is not the turn of this machine, of those of its node; "" if it is, or is the only one.
+    turn_waits: str = ""
     # The version that runs; "" if none does.
     child: str = ""
     child_since: float = 0.0
@@ -187,6 +191,8 @@ def _installing(note: LaunchNote, seen: Seen, limits: LaunchLimits) -> LaunchNot
         return replace(note, state=LaunchState.REFUSED, why=why)
     if done.wish.version == note.running:
         return replace(note, state=LaunchState.HEALTHY, why="")
+    if seen.turn_waits:
+        return replace(note, why=f"it waits for its turn: {seen.turn_waits}"[:WHY_CHARACTERS])
     if not _is_time(note, seen, limits):
         waits = f"it waits until {note.running} is in session with its parent"
         return replace(note, why=f"{waits} for a while" if note.undecided else waits)

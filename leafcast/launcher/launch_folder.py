@@ -18,10 +18,13 @@ from schemas.releases.release_folder import (
     NOTE_MAX_BYTES,
     PIECES,
     PINNED,
+    TURN,
     WANTED,
     LaunchNote,
+    ReleaseTurn,
     WantedRelease,
     read_launch_note,
+    read_turn,
     read_wanted,
 )
 from schemas.releases.release_manifest import MANIFEST_MAX_BYTES, Piece, digest_of
@@ -60,6 +63,24 @@ class LaunchFolder:
             return read_wanted(_bytes(self.folder / WANTED, NOTE_MAX_BYTES))
         except (ReleaseRefused, OSError):
             return None
+
+    def waits(self, wanted: WantedRelease) -> str:
+        """Why a release has to wait here, as one of several machines of its node; "" if it has not.
+
+        What cannot be read makes it wait: its node writes it anew.
+        """
+        try:
+            return read_turn(_bytes(self.folder / TURN, NOTE_MAX_BYTES)).waits(wanted)
+        except FileNotFoundError:
+            return ""
+        except (ReleaseRefused, OSError) as error:
+            return f"{TURN} cannot be read: {error}"
+
+    def forget_turn(self) -> None:
+        """Before a node is started: what the run before it said counts no more."""
+        if (self.folder / TURN).exists():
+            turn = ReleaseTurn(why="its node was started, and has not asked the others yet")
+            atomic_write(self.folder / TURN, turn.text)
 
     @property
     def pinned(self) -> Path:

@@ -138,12 +138,13 @@ class Launcher:
         return self._look_seconds * (IDLE_FACTOR if idle else 1)
 
     def _seen(self) -> Seen:
-        node, health = self._node, self._health
+        node, health, wish = self._node, self._health, self._folder.wanted()
         return Seen(
             now=monotonic(),
             startable=self._folder.startable(),
             base=self._folder.base,
-            wish=self._folder.wanted(),
+            wish=wish,
+            turn_waits=self._folder.waits(wish) if wish is not None else "",
             child=node.version if node else "",
             child_since=health.since,
             ended=self._ended,
@@ -265,6 +266,7 @@ class Launcher:
         now = monotonic()
         self._ended, self._health = "", _Health(now, unready_since=now)
         try:
+            self._folder.forget_turn()
             self._node = LaunchedNode(
                 version, self._folder.python_of(version), self._words, self._child_lock
             )

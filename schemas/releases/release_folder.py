@@ -2,7 +2,8 @@
 
 The node writes what the tree chose (`wanted.json`), and the manifests and pieces that came for it;
 the launcher writes what it made of that (`launcher.json`). Neither believes the other: the launcher
-verifies all that it installs by `pinned.json`, and the node only reports.
+verifies all that it installs by `pinned.json`, and the node only reports. Where the node runs on
+three machines it writes as well whether it is the turn of this one (`turn.json`).
 """
 
 from __future__ import annotations
@@ -18,9 +19,10 @@ from schemas.releases.release_version import check_version
 
 RELEASES = "releases"
 PINNED, WANTED, LAUNCHER = "pinned.json", "wanted.json", "launcher.json"
+TURN = "turn.json"
 MANIFESTS, PIECES, INSTALLED, CURRENT = "manifests", "pieces", "installed", "current"
 NOTE_MAX_BYTES = 64 * 1024
-"""Of wanted.json and launcher.json."""
+"""Of wanted.json, launcher.json and turn.json."""
 WHY_MAX = 500
 ATTEMPTS_MAX = 1_000_000
 
@@ -98,8 +100,40 @@ class LaunchNote:
             raise ReleaseRefused("launcher.json", "its texts are too long", _ANEW)
 
     @property
+    def is_on_trial(self) -> bool:
+        """Whether it is not decided yet which of the two stays."""
+        return self.state in (LaunchState.STARTING, LaunchState.SOAKING) or bool(self.doubt)
+
+    @property
     def text(self) -> str:
         return json.dumps({**asdict(self), "state": str(self.state)}, indent=1) + "\n"
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseTurn:
+    """Whether a member of a node may go to the release of that manifest now, else why not."""
+
+    manifest: str = ""
+    attempt: int = 0
+    may_go: bool = False
+    why: str = ""
+
+    def __post_init__(self) -> None:
+        is_named = self.manifest == "" or is_sha256(self.manifest)
+        if not (is_named and _is_count(self.attempt) and type(self.may_go) is bool):
+            raise ReleaseRefused(TURN, "its manifest, its attempt or its answer is none", _ANEW)
+        if not _is_text(self.why):
+            raise ReleaseRefused(TURN, "its text is too long", _ANEW)
+
+    def waits(self, wanted: WantedRelease) -> str:
+        """Why this release has to wait; "" if it is its turn."""
+        if (self.manifest, self.attempt) != (wanted.manifest, wanted.attempt):
+            return self.why or "its node has not said yet that it is its turn"
+        return "" if self.may_go else self.why or "it is not its turn"
+
+    @property
+    def text(self) -> str:
+        return json.dumps(asdict(self), indent=1) + "\n"
 
 
 _ANEW = "remove the file: it is written anew"
@@ -120,6 +154,11 @@ def read_launch_note(data: bytes) -> LaunchNote:
     except ValueError as error:
         raise ReleaseRefused(LAUNCHER, str(error), _ANEW) from error
     return LaunchNote(**{**form, "state": state})
+
+
+def read_turn(data: bytes) -> ReleaseTurn:
+    """What `turn.json` says; raises ReleaseRefused."""
+    return ReleaseTurn(**_form(data, TURN, {"manifest", "attempt", "may_go"}, {"why"}))
 
 
 def _form(data: bytes, file: str, needed: set[str], more: set[str]) -> dict[str, Any]:

@@ -77,6 +77,23 @@ def test_a_place_without_its_parent_waits_before_it_changes():
     assert decide(note, apart(OLD, 100, installed=done), LIMITS)[0].running == NEW
 
 
+def test_one_of_several_machines_goes_when_it_is_its_turn_and_goes_back_without():
+    note, _ = decide(RUNNING, up(OLD), LIMITS)
+    ready = {"installed": InstallResult(WISH), "turn_waits": "m2 goes before it"}
+    after, steps = decide(note, up(OLD, **ready), LIMITS)
+    assert (after.running, after.state, steps) == (OLD, LaunchState.INSTALLING, [])
+    assert after.why == "it waits for its turn: m2 goes before it"
+    # No patience ends that.
+    assert decide(note, apart(OLD, 100_000, **ready), LIMITS)[0].running == OLD
+    # Nor is what ended by itself replaced meanwhile.
+    ended = seen(ended="code 1", again_at=1000.0, **ready)
+    assert decide(note, ended, LIMITS)[1] == [Start(OLD)]
+    after, steps = decide(after, up(OLD, **{**ready, "turn_waits": ""}), LIMITS)
+    assert (after.running, after.state, steps) == (NEW, LaunchState.STARTING, [Stop()])
+    back, _ = decide(TRIED, seen(ended="code 3", turn_waits="m2 is not heard"), LIMITS)
+    assert (back.running, back.state) == (OLD, LaunchState.ROLLED_BACK)
+
+
 @pytest.mark.parametrize(
     ("note", "sight", "why"),
     [

@@ -8,7 +8,14 @@ import pytest
 
 from leafcast.launcher.installation import pinned_at, put_there
 from leafcast.launcher.launch_folder import SITE, LaunchFolder
-from schemas.releases.release_folder import PIECES, PINNED, LaunchNote
+from schemas.releases.release_folder import (
+    PIECES,
+    PINNED,
+    TURN,
+    LaunchNote,
+    ReleaseTurn,
+    WantedRelease,
+)
 from schemas.releases.release_refused import RefusedNow, ReleaseRefused
 from tests.launched import BASE, KEY, ROOT_KEY, ROOTS, STRANGER, Arrived
 from tests.publishing import root_after, wish
@@ -157,3 +164,20 @@ def test_current_leads_to_what_runs(place):
     assert place.folder.note().running == "0.3.0"
     place.folder.tidy({BASE})
     assert LaunchFolder(place.folder.folder, BASE).note().running == BASE
+
+
+def test_a_turn_is_of_one_try_of_one_release_and_of_one_run_of_the_node(place):
+    wish, file = WantedRelease("0.3.0", "a" * 64, 1), place.folder.folder / TURN
+    # The only machine of its node waits for nobody.
+    assert place.folder.waits(wish) == ""
+    place.folder.forget_turn()
+    assert not file.exists()
+    file.write_text(ReleaseTurn(wish.manifest, 1, may_go=False, why="m2 is behind").text)
+    assert place.folder.waits(wish) == "m2 is behind"
+    file.write_text(ReleaseTurn(wish.manifest, 1, may_go=True).text)
+    assert place.folder.waits(wish) == ""
+    assert place.folder.waits(replace(wish, attempt=2)).startswith("its node has not said yet")
+    place.folder.forget_turn()
+    assert "has not asked the others yet" in place.folder.waits(wish)
+    file.write_text("{")
+    assert "it is no JSON" in place.folder.waits(wish)
