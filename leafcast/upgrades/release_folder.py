@@ -11,6 +11,7 @@ import os
 import platform
 import shutil
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -22,11 +23,14 @@ from schemas.releases.release_folder import (
     MANIFESTS,
     PIECES,
     PINNED,
+    TURN,
     WANTED,
     LaunchNote,
     LaunchState,
+    ReleaseTurn,
     WantedRelease,
     read_launch_note,
+    read_turn,
     read_wanted,
 )
 from schemas.releases.release_manifest import MANIFEST_MAX_BYTES, read_manifest
@@ -68,6 +72,16 @@ class ReleaseFolder:
     def want(self, wanted: WantedRelease) -> None:
         """Write down what the tree chose, once all of it is here; raises OSError."""
         atomic_write(self.path / WANTED, wanted.text)
+
+    def turn(self, turn: ReleaseTurn) -> None:
+        """Tell the launcher whether it is the turn of this machine; raises OSError."""
+        if _read(self.path / TURN, read_turn) != turn:
+            atomic_write(self.path / TURN, turn.text)
+
+    def take_no_turns(self) -> None:
+        """Have the launcher wait for no other machine of its node."""
+        with suppress(OSError):
+            (self.path / TURN).unlink(missing_ok=True)
 
     def begin(self, body: ReleaseBody) -> None:
         """Make room: what neither this release names nor the one wanted now goes.
