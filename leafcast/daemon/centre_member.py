@@ -29,7 +29,7 @@ from leafcast.node.known_children import KnownChildren
 from leafcast.node.listen_settings import keep_listen_settings, kept_listen_settings
 from leafcast.node.options import ActiveMember
 from relay.adapters.asking import ANSWERS
-from relay.adapters.jetstream.member_presence import STANDBY
+from relay.adapters.jetstream.member_presence import STANDBY, MemberPresence
 from relay.adapters.jetstream.request_reply import serve
 from relay.adapters.server.nats_config import AccountSeeds, Neighbours
 from relay.adapters.server.nats_server import EmbeddedServer
@@ -115,8 +115,16 @@ class CentreMember:
     def why_others(self) -> str:
         return ""
 
+    def out_of_step(self) -> str:
+        """No launcher runs it."""
+        return ""
+
     async def stand(
-        self, server: EmbeddedServer, seeds: AccountSeeds, standing: Callable[[], Standing]
+        self,
+        server: EmbeddedServer,
+        seeds: AccountSeeds,
+        standing: Callable[[], Standing],
+        presence: MemberPresence,  # noqa: ARG002 - no release comes here
     ) -> None:
         """Let commands in, and tell those of them that wait how this member stands.
 

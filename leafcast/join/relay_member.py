@@ -33,6 +33,7 @@ from leafcast.node.options import (
     ParentAccess,
 )
 from leafcast.node.runtime import NodeRuntime
+from leafcast.upgrades.member_keeper import MemberReleases
 from relay.adapters.jetstream.connection import Connection
 from relay.adapters.jetstream.member_presence import (
     ACTIVE,
@@ -80,6 +81,7 @@ class RelayMember:
         self._clock, self._dice = clock, dice
         self._runtime: NodeRuntime | None = None
         self._reach = ParentReach(clock.now().seconds)
+        self._releases = MemberReleases(folder, lambda: self._settings, clock)
 
     @property
     def _grant(self) -> KeptGrant:
@@ -113,7 +115,32 @@ class RelayMember:
             cluster,
         )
 
+    def out_of_step(self) -> str:
+        return self._releases.out_of_step
+
     async def stand(
+        self,
+        server: EmbeddedServer,
+        seeds: AccountSeeds,
+        standing: Callable[[], Standing],
+        presence: MemberPresence,
+    ) -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._reach_parent(server, seeds, standing), name="reach")
+            group.create_task(self._keep_releases(server, seeds, presence), name="releases")
+
+    async def _keep_releases(
+        self, server: EmbeddedServer, seeds: AccountSeeds, presence: MemberPresence
+    ) -> None:
+        label = f"leafcast {self._settings.path} {self._settings.name} releases"
+        connection = Connection(server.url, seeds.relay, label, "_INBOX.releases")
+        await connection.open()
+        try:
+            await self._releases.run(presence, connection)
+        finally:
+            await connection.close()
+
+    async def _reach_parent(
         self, server: EmbeddedServer, seeds: AccountSeeds, standing: Callable[[], Standing]
     ) -> None:
         """Ask the parent by this member's own server: who stands by knows no other way.
@@ -134,7 +161,8 @@ class RelayMember:
             await asking.close()
 
     def facts(self) -> Mapping[str, Any]:
-        return {REACHES: self._reach.seconds(self._clock.now().seconds)}
+        now = self._clock.now().seconds
+        return {REACHES: self._reach.seconds(now), **self._releases.facts()}
 
     def why_others(self) -> str:
         if not self._reach.is_aside(self._clock.now().seconds):
@@ -191,7 +219,7 @@ class RelayMember:
                 NodeIdentity(grant.path, self.server_folder, self._home, grant.former),
                 ParentAccess(self._link(grant), self._keep_seed, self._keep_authorities),
                 serving=self._listening(),
-                hooks=NodeHooks(note=self._note),
+                hooks=NodeHooks(run_task=self._releases.lead, note=self._note),
             )
             self._runtime = runtime
             async with asyncio.TaskGroup() as group:

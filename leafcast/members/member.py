@@ -160,9 +160,8 @@ class Member:
                 folder, clock = node.server_folder, self._clock
                 keeping = keep_store(server, folder, clock, self._note, server.renew)
                 group.create_task(keeping, name="store")
-                group.create_task(
-                    node.stand(server, seeds, partial(self._standing, server)), name="standing"
-                )
+                standing = node.stand(server, seeds, partial(self._standing, server), presence)
+                group.create_task(standing, name="standing")
                 group.create_task(servers.run(), name="servers")
                 group.create_task(self._keep_door(server), name="door")
                 group.create_task(self._answer_health(server), name="health")
@@ -197,9 +196,11 @@ class Member:
         standing = self._standing(server)
         none = f"no member is active since {standing.silent_seconds:.0f} s"
         room = f"the disk of {self._node.server_folder} is full"
+        behind = self._node.out_of_step()
         return {
             "members": none if standing.role == NONE else "",
             "server": room if server.store_failed else "",
+            **({"step": behind} if behind else {}),
             **(self._node.unready() if standing.role == ACTIVE else {}),
         }
 

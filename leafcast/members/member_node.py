@@ -11,7 +11,7 @@ from leafcast.members.settings import MemberSettings
 from leafcast.metrics.reading import MetricReading
 from leafcast.node.member_forms import NONE, STUCK
 from leafcast.node.options import ActiveMember
-from relay.adapters.jetstream.member_presence import ACTIVE, ROLE, STANDBY
+from relay.adapters.jetstream.member_presence import ACTIVE, ROLE, STANDBY, MemberPresence
 from relay.adapters.server.nats_config import AccountSeeds, Neighbours
 from relay.adapters.server.nats_server import EmbeddedServer
 
@@ -69,9 +69,17 @@ class MemberNode(Protocol):
         ...
 
     async def stand(
-        self, server: EmbeddedServer, seeds: AccountSeeds, standing: Callable[[], Standing]
+        self,
+        server: EmbeddedServer,
+        seeds: AccountSeeds,
+        standing: Callable[[], Standing],
+        presence: MemberPresence,
     ) -> None:
         """What is done beside the node, active or not, until cancelled; the server runs."""
+        ...
+
+    def out_of_step(self) -> str:
+        """Why a launcher is not to take this member for healthy yet; "" if it may."""
         ...
 
     def unready(self) -> Mapping[str, str]:

@@ -97,9 +97,10 @@ class NodeRuntime:
         self._key = KeyAtParent(world, identity, uplink)
         self.hosted = NodeServer(world, identity, place, self._trust, self._hooks.note)
         self.claim = self._own_claim()
-        # Members of a node are upgraded one by one, by a person.
-        releases = identity.releases if world.member is None else None
-        self._keeper = ReleaseKeeper(releases, version("leafcast"), world.clock)
+        # What the members of a relay run, they say together: see leafcast.upgrades.member_keeper.
+        self._keeper: ReleaseKeeper | None = None
+        if world.member is None or identity.path.is_root:
+            self._keeper = ReleaseKeeper(identity.releases, version("leafcast"), world.clock)
         self._answered_asks = dict[str, int]()
         self._is_set_up = self._hooks.set_up is None
         self._run: NodeRun | None = None
@@ -318,7 +319,8 @@ class NodeRuntime:
                 group.create_task(run.asker.run(), name=f"asker {path}")
                 if not self.attached:
                     group.create_task(self._let_in(), name=f"entrance {path}")
-                group.create_task(self._keeper.run(driver), name=f"releases {path}")
+                if self._keeper is not None:
+                    group.create_task(self._keeper.run(driver), name=f"releases {path}")
                 if self._hooks.run_task is not None:
                     group.create_task(self._hooks.run_task(driver), name=f"beside {path}")
         except asyncio.CancelledError:

