@@ -10,8 +10,8 @@ from leafcast.show.layout import Group, Table, Text, View
 
 Form = Mapping[str, Any]
 BY_HAND = (
-    "By hand: the centre, before all others; then each node on three machines, one member at a "
-    "time, the active one last, before the nodes below it."
+    "By hand: the centre, before all others. The members of a relay on three machines go one at a "
+    "time by themselves, where a launcher runs each; else by hand, before the nodes below it."
 )
 
 

@@ -3,11 +3,15 @@
 import pytest
 from click.testing import CliRunner
 
+from leafcast.cli.commands import run
 from leafcast.cli.main import cli
 from leafcast.join import external_node
+from leafcast.members.layout import PortPool, lay_out_members
 from leafcast.members.settings import FILE as MEMBER_FILE
 from leafcast.publisher.pinning import pinned_publisher
+from relay.adapters.clock import SystemDice
 from schemas.releases.release_folder import RELEASES
+from schemas.values.identity import NodePath, TreeId
 from tests.launched import ROOTS
 
 
@@ -49,9 +53,24 @@ def test_a_node_pins_the_publisher_and_shares_that_folder_with_its_launcher(
 
 def test_what_a_person_upgrades_pins_no_publisher(laid_out):
     root = laid_out.parent / "root.json"
-    for role, file in (("center", "node.yaml"), ("relay", MEMBER_FILE)):
+    for file in ("node.yaml", MEMBER_FILE):
         place = laid_out / "centre" / file
-        done = leafcast("run", role, "--config", place, "--publisher", root)
+        done = leafcast("run", "center", "--config", place, "--publisher", root)
         assert done.exit_code == 2
-        assert "--publisher is of a relay or an edge on one machine" in done.output
+        assert "--publisher is of a relay or an edge: a person upgrades a centre" in done.output
         assert not (place.parent / RELEASES).exists()
+
+
+def test_a_member_of_a_relay_pins_the_publisher(tmp_path, monkeypatch):
+    async def runs(_place, _health):
+        raise Started
+
+    monkeypatch.setattr(run, "run_here", runs)
+    folders = {name: tmp_path / name for name in ("m1", "m2", "m3")}
+    path = NodePath.parse("/emea")
+    lay_out_members(folders, path.domain, TreeId("t" * 26), path, SystemDice(), PortPool())
+    (tmp_path / "root.json").write_bytes(ROOTS.data)
+    file = folders["m2"] / MEMBER_FILE
+    done = leafcast("run", "relay", "--config", file, "--publisher", tmp_path / "root.json")
+    assert isinstance(done.exception, Started), done.output
+    assert pinned_publisher(file.parent).data == ROOTS.data

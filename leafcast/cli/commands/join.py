@@ -66,8 +66,8 @@ _READABLE_BY_OTHERS = (
     f"{TOKEN_VARIABLE}, or in the file that `leafcast node add -o FILE` writes"
 )
 _NO_LAUNCHER = (
-    "a member is not upgraded through the tree yet, so it pins no publisher: leave it out, and "
-    "upgrade the members of a node by hand, one at a time"
+    "a centre is not upgraded through the tree yet, so its members pin no publisher: leave it out, "
+    "and upgrade them by hand, one at a time"
 )
 _MEMBERS = "leafcast.daemon.local_daemon"
 """It loads a whole centre, which other nodes do without."""
@@ -87,7 +87,7 @@ def _check_for_service(invited: Invitation, given: Mapping[str, Any]) -> None:
     listens, member_host, proxy = given["listens"], given["member_host"], given["proxy"]
     if invited.token.member:
         _reach(member_host, listens, named, proxy, take_over=given["take_over"])
-        if given["publisher"] is not None:
+        if given["publisher"] is not None and invited.path.is_root:
             raise click.UsageError(f"--publisher {given['publisher']}: {_NO_LAUNCHER}")
         return
     # It learns only as it joins whether it is a relay.
@@ -218,14 +218,18 @@ def _kept(
     A publisher that is named is pinned, or followed, for the launcher.
     """
     if publisher is not None:
-        # Here, as it loads what verifies signatures.
-        from leafcast.publisher.pinning import pin_publisher  # noqa: PLC0415
-
-        pin_publisher(place.folder, publisher)
+        _pin(place.folder, publisher)
     kept = KeptStore(durability=store.durability or kept_store(place.folder).durability)
     keep_store(place.folder, kept)
     keep_listen_settings(place.folder, listens)
     return StoreSettings(store.key, kept.durability)
+
+
+def _pin(folder: Path, publisher: Path) -> None:
+    # Here, as it loads what verifies signatures.
+    from leafcast.publisher.pinning import pin_publisher  # noqa: PLC0415
+
+    pin_publisher(folder, publisher)
 
 
 def _check_listens(listens: ListenSettings | None, member_host: str, *, is_relay: bool) -> None:
@@ -312,7 +316,7 @@ def _run_member(
     again: str,
 ) -> None:
     """Become a member of the node, unless this machine is one already, and run as one."""
-    if start.publisher is not None:
+    if start.publisher is not None and invited.path.is_root:
         # Units of releases before name one: they go on.
         say(f"Note: --publisher {start.publisher} counts for nothing: {_NO_LAUNCHER}.")
     folder = (data_dir or default_member_folder(invited.token, invited.path)).absolute()
@@ -324,6 +328,8 @@ def _run_member(
             _until_ended(member.run(), again)
             settings = member.settled()
         assert settings is not None
+        if start.publisher is not None and not invited.path.is_root:
+            _pin(folder, start.publisher)
         say(f"This is member {settings.name} of {settings.path}; its state is in {folder}.")
         set_up_logs(start.log_format)
         keep_store(folder, start.store.over(kept_store(folder)))

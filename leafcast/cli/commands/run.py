@@ -85,11 +85,11 @@ def run(
     if page is not None and (role != "center" or file.name == MEMBER_FILE):
         said = "--ui is of a centre on one machine; elsewhere run `leafcast ui` beside the node"
         raise click.UsageError(said)
-    if publisher is not None and (role == "center" or file.name == MEMBER_FILE):
-        said = "--publisher is of a relay or an edge on one machine: a person upgrades the others"
+    if publisher is not None and role == "center":
+        said = "--publisher is of a relay or an edge: a person upgrades a centre"
         raise click.UsageError(said)
     if file.name == MEMBER_FILE:
-        _run_member(file, role, log_format, health)
+        _run_member(file, role, log_format, health, publisher)
         return
     config = read_run_config(file)
     _check(file, config, role)
@@ -98,11 +98,7 @@ def run(
     _check_certificate(config, folder)
     os.umask(OTHERS)
     make_private(folder)
-    if publisher is not None:
-        # Here, as it loads what verifies signatures.
-        from leafcast.publisher.pinning import pin_publisher  # noqa: PLC0415
-
-        pin_publisher(folder, publisher)
+    _pin(folder, publisher)
     asked = health or (config.health.address if config.health else None)
     try:
         if role == "center":
@@ -115,7 +111,18 @@ def run(
         return
 
 
-def _run_member(file: Path, role: str, log_format: str, health: HealthAddress | None) -> None:
+def _pin(folder: Path, publisher: Path | None) -> None:
+    """Have the launcher believe a publisher, if one is named."""
+    if publisher is not None:
+        # Here, as it loads what verifies signatures.
+        from leafcast.publisher.pinning import pin_publisher  # noqa: PLC0415
+
+        pin_publisher(folder, publisher)
+
+
+def _run_member(
+    file: Path, role: str, log_format: str, health: HealthAddress | None, publisher: Path | None
+) -> None:
     """Run the member of a node in whose data directory the file is."""
     place = DataDir(file.absolute().parent)
     settings = kept_member(place.folder)
@@ -127,6 +134,7 @@ def _run_member(file: Path, role: str, log_format: str, health: HealthAddress | 
     os.umask(OTHERS)
     make_private(place.folder)
     with suppress(EndedBySignal), place.locked():
+        _pin(place.folder, publisher)
         run_until_signal(run_here(place, health))
 
 
