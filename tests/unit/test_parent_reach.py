@@ -161,7 +161,7 @@ async def test_the_parent_is_asked_often_only_by_an_active_member_without_a_link
     asking = SimpleNamespace(open=AsyncMock(), close=AsyncMock(), request=AsyncMock())
     monkeypatch.setattr(relay_member, "Connection", lambda *_: asking)
     with pytest.raises(TimeoutError):
-        await relay.stand(Mock(url=""), Mock(uplink=""), lambda: standing)
+        await relay._reach_parent(Mock(url=""), Mock(uplink=""), lambda: standing)
     assert asking.request.await_count == times
 
 
