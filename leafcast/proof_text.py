@@ -9,6 +9,7 @@ from leafcast.object_proofs import ListChecked
 from leafcast.proofs import Proof, ProofChecked, RecordChecked, grant_of
 from leafcast.show.object_tables import laid_out
 from schemas.content.blobs import TEMPLATE
+from schemas.content.manifest import ManifestEntry
 from schemas.records.roots import Roots
 from schemas.values.wording import many
 
@@ -46,16 +47,24 @@ def _object_lines(placement: str, listed: ListChecked) -> Iterator[str]:
     entry = listed.entry
     yield f"by {placement}:"
     yield f"  manifest  {listed.manifest}"
-    is_template = entry is not None and entry.reference.kind == TEMPLATE
     yield f"  object    {listed.address}" + (
-        ", which each cluster customizes" if is_template else ""
+        ", which each cluster customizes" if is_customized(entry) else ""
     )
     if entry is None:
         yield f"  sealed: that this is of the object is the node's word; {CLOSED_REMEDY}"
-    elif entry.source_object is not None:
-        yield f"  source    uid {entry.uid}, revision {entry.revision}"
     else:
-        yield f"  source    uid not known, revision {entry.revision}"
+        yield f"  source    {source_text(entry)}"
+
+
+def is_customized(entry: ManifestEntry | None) -> bool:
+    """Whether what was signed is what each cluster customizes."""
+    return entry is not None and entry.reference.kind == TEMPLATE
+
+
+def source_text(entry: ManifestEntry) -> str:
+    """Which object of the centre it is a copy of."""
+    uid = entry.uid if entry.source_object is not None else "not known"
+    return f"uid {uid}, revision {entry.revision}"
 
 
 def headline(proof: Proof, checked: ProofChecked) -> str:

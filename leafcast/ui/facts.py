@@ -11,7 +11,7 @@ from leafcast.ask.destinations import page_of, tier_of
 from leafcast.ask.failures import BadAnswer, CallFailed
 from leafcast.ask.object_readers import objects_at
 from leafcast.ask.pages import page_at
-from leafcast.ask.proofs import asked_proof
+from leafcast.ask.proofs import asked_object_proof, asked_proof, with_keys
 from leafcast.ask.rollouts import rollout_named, rollouts
 from leafcast.ask.session import Session
 from leafcast.ask.trace import asked_trace
@@ -93,8 +93,11 @@ class PageFacts(Protocol):
         """What an object is meant to be at an edge, and what is there."""
         ...
 
-    async def proof(self, at: NodePath, placement: str) -> Proof:
-        """What a node has as it was signed, ROWS_MAX placements at most."""
+    async def proof(self, at: NodePath, placement: str, key: ObjectKey | None) -> Proof:
+        """What a node has as it was signed: ROWS_MAX placements at most, or one object.
+
+        Of an object with the keys that open what leads to it, where the centre has them.
+        """
         ...
 
     async def trace(self, name: str, generation: int, at: NodePath | None) -> Form:
@@ -194,9 +197,11 @@ class TreeFacts:
             why = await _why(session, at, key)
         return CopySeen(rendered, live, unrendered, unread, why)
 
-    async def proof(self, at: NodePath, placement: str) -> Proof:
+    async def proof(self, at: NodePath, placement: str, key: ObjectKey | None) -> Proof:
         async with self._kept.session() as session:
-            return await asked_proof(session, at, placement, ROWS_MAX)
+            if key is None:
+                return await asked_proof(session, at, placement, ROWS_MAX)
+            return await with_keys(session, await asked_object_proof(session, at, key, placement))
 
     async def trace(self, name: str, generation: int, at: NodePath | None) -> Form:
         async with self._kept.session() as session:

@@ -111,7 +111,7 @@ VIEWS: Mapping[str, ViewKind] = {
         pause=3.0,
     ),
     "proof": ViewKind(
-        "Who signed what a node has, from the root keys to each placement",
+        "Who signed what a node has, from the root keys to each placement, or to one object",
         {
             "tone": "good if each signature leads to the root keys",
             "headline": "the same in words",
@@ -120,11 +120,19 @@ VIEWS: Mapping[str, ViewKind] = {
             "refused": "why that message does not count, or nothing",
             "roots": "the root keys, `good` if they signed that message",
             "keys": "the keys in force that signed some of the rows",
-            "rows": _ROWS,
+            "object": "the object that it is of, or nothing if it is of placements",
+            "isSecret": "whether it is of a Secret: its hash in clear is left out",
+            "rows": f"{_ROWS}; of an object with what leads to it in `object`: `manifest`, "
+            "`address` (its hash), `source`, `customized`, `sealed`, and `closed` if nobody here "
+            "has the key",
             "more": "whether the node may have more placements than these",
             "commands": "the commands that check it elsewhere",
         },
-        {"at": _PATH, "placement": "One placement, such as epl/shop; without it all."},
+        {
+            "at": _PATH,
+            "placement": "One placement, such as epl/shop; without it all.",
+            "object": "An object of an edge, such as deployments.apps/shop/web; without it none.",
+        },
         pause=15.0,
     ),
     "trace": ViewKind(

@@ -17,6 +17,7 @@ from leafcast.ui.proved import proof_form_of
 from leafcast.ui.traced import trace_form
 from leafcast.ui.view_table import NODE_VIEWS, VIEWS, ViewKind
 from relay.ports import Clock
+from schemas.objects.objects import ObjectKey
 from schemas.values.identity import NodePath
 from schemas.values.refusals import BadIdentity
 
@@ -164,17 +165,14 @@ class Views(PageViews):
         return {"rows": more_rows.check_rows(await self._facts.doctor())}
 
     async def _copy(self, words: ViewWords) -> Json:
-        at, said = _path(words.get("at", "/")), words.get("object", "")
-        key = object_key(said)
-        if key is None:
-            remedy = "name it as deployments.apps/shop/web"
-            raise CallFailed("render", "Invalid", f'object: "{said}" names none', remedy)
+        at, key = _path(words.get("at", "/")), _object("render", words.get("object", ""))
         form = copy_form(key, await self._facts.copy(at, key))
         return {**form, "described": described(key)}
 
     async def _proof(self, words: ViewWords) -> Json:
         at, placement = _path(words.get("at", "/")), words.get("placement", "")
-        return proof_form_of(await self._facts.proof(at, placement), rows.ROWS_MAX)
+        key = _object("ask", words["object"]) if words.get("object") else None
+        return proof_form_of(await self._facts.proof(at, placement, key), rows.ROWS_MAX)
 
     async def _trace(self, words: ViewWords) -> Json:
         at = _path(words["at"]) if words.get("at") else None
@@ -190,6 +188,14 @@ def _number(words: ViewWords, word: str, verb: str) -> int:
     if not (said.isascii() and said.isdecimal()) or len(said) > NUMBER_MAX_DIGITS:
         raise CallFailed(verb, "Invalid", f'{word}: "{said}" is no number', "leave it out")
     return int(said)
+
+
+def _object(verb: str, said: str) -> ObjectKey:
+    key = object_key(said)
+    if key is None:
+        remedy = "name it as deployments.apps/shop/web"
+        raise CallFailed(verb, "Invalid", f'object: "{said}" names none', remedy)
+    return key
 
 
 def _path(said: str) -> NodePath:

@@ -11,7 +11,7 @@ from leafcast.proofs import Proof
 from leafcast.ui.copies import CopySeen
 from schemas.objects.objects import ObjectKey
 from schemas.values.identity import NodePath
-from tests.doubles.proofs import signed_proof
+from tests.doubles.proofs import SEALING, object_proof, signed_proof
 
 NOW_MS = 1_800_000_000_000
 PAGE = 200
@@ -167,6 +167,7 @@ class InventedFacts:
         self.objects: dict[ObjectKey, list[str]] = {WEB_KEY: ["edgeplacement/shop"]}
         self.copies = CopySeen(None, None, "it is not there", "")
         self.proofs: Proof = signed_proof()
+        self.object_proofs: Proof = object_proof(SEALING, SEALING.key)
         self.traced: Form = traced()
         self.asked = 0
         self.fails: Exception | None = None
@@ -269,9 +270,9 @@ class InventedFacts:
         self._answer()
         return self.copies
 
-    async def proof(self, at: NodePath, placement: str) -> Proof:
+    async def proof(self, at: NodePath, placement: str, key: ObjectKey | None) -> Proof:
         self._answer()
-        return replace(self.proofs, path=at)
+        return replace(self.proofs if key is None else self.object_proofs, path=at)
 
     async def trace(self, name: str, generation: int, at: NodePath | None) -> Form:
         self._answer()

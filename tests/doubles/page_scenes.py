@@ -5,6 +5,7 @@ from typing import Any
 from leafcast.doctor.findings import Check
 from leafcast.ui.copies import CopySeen
 from relay.adapters.clock import SystemClock
+from schemas.objects.objects import ObjectKey
 from tests.doubles.page_facts import (
     InventedFacts,
     condition,
@@ -14,6 +15,7 @@ from tests.doubles.page_facts import (
     traced,
     wave,
 )
+from tests.doubles.proofs import object_proof
 
 PULL = ("deployments.apps/shop/web", "ImagePullBackOff: no image shop/web:2", 4, "/region-2/site-1")
 HOLD = {
@@ -166,6 +168,7 @@ def hostile_facts(text: str) -> InventedFacts:
     meant, live = rendered(deployment(3, text)), deployment(5, text)
     stop = explanation("refused", text, text, 1, placement=text)
     facts.copies = CopySeen(meant, live, text, text, [stop])
+    facts.object_proofs = object_proof(about=ObjectKey("", text, text, text))
     row = {"action": text, "key": ["", text, text, text], "destination": text}
     group = {"row": row, "count": 2, "why": text}
     words: dict[str, Any] = {

@@ -87,8 +87,13 @@ def entry(name: str, key: SealingKey | None = None) -> ManifestEntry:
     )
 
 
-def object_proof(key: SealingKey | None = None, shown_key: bytes = b"") -> Proof:
-    """One of CART among others, by a placement whose manifest has several chunks."""
+def object_proof(
+    key: SealingKey | None = None, shown_key: bytes = b"", about: ObjectKey = CART_KEY
+) -> Proof:
+    """One of CART among others, by a placement whose manifest has several chunks.
+
+    With `about` it is said to be of that.
+    """
     listed = [entry(name, key) for name in ("cart", *(f"c{at}" for at in range(20)))]
     stored = build_manifest(listed, key=key)
     root = blobs.open_stored(stored[0])
@@ -99,5 +104,5 @@ def object_proof(key: SealingKey | None = None, shown_key: bytes = b"") -> Proof
     return replace(
         signed_proof(),
         records=(delta("shop", 43, body=body),),
-        about=ObjectProof(CART_KEY, (shown,)),
+        about=ObjectProof(about, (shown,)),
     )

@@ -33,6 +33,7 @@ VIEWS = (
     *("/rollouts", "/rollouts/shop", "/events", "/requests", "/doctor", "/plan"),
     "/copy/region-2/site-1/edge-1?object=deployments.apps/shop/web",
     *("/proof/region-2/site-1/edge-1", "/trace/epl/shop"),
+    "/proof/region-2/site-1/edge-1?object=configmaps/shop/cart",
 )
 SCRIPT = "<img src=x onerror='window.hurt=1'><script>window.hurt=1</script>\u202e\x1b[2J"
 WAIT_MS = 60_000

@@ -1,6 +1,6 @@
 // One copy at an edge: as it is meant, as it is there, and in which fields these differ.
 import { fill, h, keyed } from "./dom.js";
-import { command, sign, since, treeAddress } from "./words.js";
+import { command, proofAddress, sign, since, treeAddress } from "./words.js";
 
 export const NAME = "copy";
 export const asked = ({ at, object }) => ({ at, object: object ?? "" });
@@ -13,7 +13,7 @@ export function draw({ at, object = "" }) {
     title: object,
     element: h("div", {}, h("p", { class: "crumbs" }, h("a", { href: treeAddress(at), "data-up": true }, at)), head, said, notes, why, differs,
       h("div", { class: "panes" }, h("section", {}, h("h2", {}, "Meant"), meant), h("section", {}, h("h2", {}, "There"), live)), cut, rules,
-      more),
+      more, h("p", {}, h("a", { href: proofAddress(at, { object }) }, "Who signed it"))),
     update(view) {
       fill(head, sign(view.tone), object);
       fill(said, headline(view));
