@@ -15,6 +15,7 @@ from typing import IO, NoReturn
 from leafcast.data_dir import DataDir, DataDirUnusable, check_owner, make_private
 from leafcast.local.views import TreeShape
 from leafcast.node.health_endpoint import HealthAddress
+from leafcast.node.kept_health import keep_health, kept_health
 from relay.ports import Clock
 
 FREE_BYTES_MIN = 200_000_000
@@ -29,6 +30,7 @@ _OURS = frozenset(
     {
         "listen.json",
         "store.json",
+        "health.json",
         "lock",
         "daemon.log",
         "daemon.json",
@@ -93,7 +95,14 @@ def start_daemon(
     trios: bool = False,
     health: HealthAddress | None = None,
 ) -> subprocess.Popen[bytes]:
-    """Start it in a session of its own, so that it outlives this terminal."""
+    """Start it in a session of its own, so that it outlives this terminal.
+
+    Without `health` it answers where a start before said. Raises DataDirUnusable.
+    """
+    if health is not None:
+        keep_health(place.folder, health)
+    else:
+        health = kept_health(place.folder)
     package = str(Path(__file__).resolve().parents[2])
     paths = [package, *filter(None, [os.environ.get("PYTHONPATH")])]
     wanted = [str(figure) for figure in (shape.regions, shape.sites, shape.depth)]

@@ -7,9 +7,11 @@ import signal
 import socket
 from contextlib import ExitStack
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 
+from relay.adapters.server.ports import free_port
 from tests.awaiting import until
 from tests.e2e.program import ROOT, SMALL, Program
 from tests.processes import alive
@@ -156,7 +158,11 @@ def test_commands_without_a_tree_say_how_to_start_one(program):
 
 
 def test_a_daemon_that_is_killed_leaves_nothing_running_and_the_next_finds_its_data(program):
-    assert program.run("up", *SMALL).returncode == 0
+    port = free_port(program.place.folder.parent, 7)
+    assert program.run("up", *SMALL, "--health-port", str(port)).returncode == 0
+    other = program.run("up", "--health-port", str(port + 1))
+    assert other.returncode == 1
+    assert f"runs with its health port at 127.0.0.1:{port}; run `leafcast down`" in other.stderr
     pid = program.place.daemon()["pid"]
     assert len(servers_of(program.place.folder)) == 4
     os.kill(pid, signal.SIGKILL)
@@ -166,6 +172,8 @@ def test_a_daemon_that_is_killed_leaves_nothing_running_and_the_next_finds_its_d
     assert again.returncode == 0, again.stderr
     assert "up again, with its data" in again.stdout
     assert {node["state"] for node in program.json("tree")["nodes"]} == {"up"}
+    with urlopen(f"http://127.0.0.1:{port}/livez") as answer:
+        assert answer.read() == b"ok\n"
 
 
 def test_the_nodes_are_counted_that_are_there(program):

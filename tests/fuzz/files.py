@@ -52,6 +52,7 @@ from leafcast.node.claim_note import read_note
 from leafcast.node.credentials.account_seeds import account_seeds
 from leafcast.node.credentials.files import CredentialsUnusable, load_credentials
 from leafcast.node.credentials.kept_store import kept_store
+from leafcast.node.kept_health import kept_health
 from leafcast.node.known_children import KnownChildren
 from leafcast.node.run_config import RunConfigRefused, read_run_config, written_run_config
 from leafcast.proofs import ProofChecked, check_proof, proof_form, read_proof_file
@@ -251,6 +252,9 @@ TARGETS = {
         kept_store,
         StoreKeyRefused,
         {"key_file": "/etc/leafcast/store.key", "durability": "disk"},
+    ),
+    "health port": file(
+        "health.json", kept_health, DataDirUnusable, {"port": 8086, "host": "127.0.0.1"}
     ),
     "store key's check": file(
         CHECK_FILE, lambda at: check_key(at, STORE_KEY), StoreKeyRefused, STORE_KEY.check

@@ -47,6 +47,7 @@ from leafcast.members.settings import kept_member
 from leafcast.node.credentials.kept_store import keep_store, kept_store
 from leafcast.node.credentials.own_certificate import check_files
 from leafcast.node.health_endpoint import HealthAddress
+from leafcast.node.kept_health import kept_health
 from leafcast.node.listen_settings import (
     ListenRefused,
     ListenSettings,
@@ -179,7 +180,7 @@ def up(  # noqa: PLR0913 - its options
     running, listens = place.in_use(), _listens_as_member(place, listens)
     _check_spaces(place, kube, spaces, running=running, take_over=take_over)
     if running:
-        _check_running(place, listens, store)
+        _check_running(place, listens, store, health)
     else:
         _prepare(place, shape, spaces, listens, store)
     run = partial(start_daemon, place, shape, kube, take_over=take_over, trios=trios, health=health)
@@ -399,9 +400,16 @@ def _kube(place: DataDir, kept: dict[str, object] | None, asked: str | None) -> 
     return had
 
 
-def _check_running(place: DataDir, listens: ListenSettings | None, store: StoreOptions) -> None:
+def _check_running(
+    place: DataDir,
+    listens: ListenSettings | None,
+    store: StoreOptions,
+    health: HealthAddress | None,
+) -> None:
     """Refuse what a tree that runs cannot be told."""
     other = ""
+    if health is not None and (runs := kept_health(place.folder)) != health:
+        other = f"its health port at {runs}" if runs is not None else "no health port"
     if listens is not None and kept_listen_settings(place.folder) != listens:
         other = "other addresses"
     kept = kept_store(place.folder)
