@@ -51,6 +51,7 @@ from leafcast.backups.stored_messages import (
     decode_messages,
 )
 from leafcast.backups.whole_file import (
+    MANIFEST,
     SNAPSHOTS,
     Backup,
     BackupTar,
@@ -221,10 +222,13 @@ def end_placing(place: DataDir) -> None:
 
 
 def _files_in(file: Path, tar: tarfile.TarFile) -> dict[str, bytes]:
+    # The last one of its name says what the backup is; one before it is a file of the tree.
+    manifest = next((it for it in reversed(tar.getmembers()) if it.name == MANIFEST), None)
     return {
         checked_name(file, member.name): _read(file, tar, member)
         for member in tar.getmembers()
         if member.name in TREE_FILES or member.name.startswith((f"{KEYS}/", f"{TOKENS}/"))
+        if member is not manifest
     }
 
 

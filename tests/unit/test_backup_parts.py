@@ -30,6 +30,7 @@ from leafcast.backups.operator_keys import (
     write_operator_key,
 )
 from leafcast.backups.refusals import BackupUnusable
+from leafcast.backups.restoring import PENDING, PLACING, end_placing, place_backup
 from leafcast.backups.segments import (
     SMALL_BYTES,
     SMALL_MAX,
@@ -45,6 +46,8 @@ from leafcast.backups.stored_messages import (
     runs_of,
     sequences_of,
 )
+from leafcast.backups.whole_file import BackupTar
+from leafcast.data_dir import DataDir
 from leafcast.key_form import KeyFileRefused
 from relay.adapters.jetstream.stream_reader import Stored
 from schemas.content.operator_box import box_name, close_box, open_box, public_half
@@ -262,3 +265,23 @@ def test_settings_and_standing_are_kept_and_a_damaged_file_is_named(tmp_path):
     assert standing.failed(99, "why", "what").failing_ms == 9
     (tmp_path / "backup-standing.json").write_text('{"made_ms": "long ago"}')
     assert kept_standing(tmp_path) == BackupStanding()
+
+
+@pytest.mark.parametrize("has_timer", [True, False])
+def test_the_timer_goes_on_as_a_backup_in_one_file_has_it_and_without_one_there_is_none(
+    tmp_path, has_timer
+):
+    """Settings and what the file says of itself have one name there."""
+    file, place = tmp_path / "b.tar", DataDir(tmp_path / "data")
+    wanted = BackupSettings(900, 96, "/mnt", PUBLIC, SECRET) if has_timer else BackupSettings()
+    files = {"keys/keys.json": b'{"tree": "t"}'}
+    with file.open("wb") as data, BackupTar(data, tmp_path) as tar:
+        tar.add_files(files | ({"backup.json": wanted.encoded().encode()} if has_timer else {}))
+        tar.end("t", 1, one_moment=True)
+    place_backup(file, place)
+    assert kept_settings(place.folder) == wanted
+    # The power was cut as they were put there.
+    (place.folder / PENDING).rename(place.folder / PLACING)
+    (place.folder / "backup.json").unlink(missing_ok=True)
+    end_placing(place)
+    assert kept_settings(place.folder) == wanted
