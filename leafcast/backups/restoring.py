@@ -450,7 +450,8 @@ def _check_alone(file: Path, place: DataDir) -> None:
         f"the centre in {place.folder} has several members, and no backup is restored into those"
     )
     remedy = (
-        "name an empty --data-dir: its centre runs once, and `leafcast node grow /` has it grow"
+        "name an empty --data-dir: with --members 3 its centre has three members on this machine, "
+        "else it runs once, and `leafcast node grow /` has it grow"
     )
     raise BackupUnusable(file, reason, remedy)
 

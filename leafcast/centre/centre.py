@@ -299,17 +299,17 @@ class Centre:
 
     async def _restore(self) -> None:
         """Make the centre's streams of a backup that `leafcast restore` put here, or of a copy."""
-        is_copy, member = kept_copying(self.place.folder) is not None, self.options.member
+        copying, member = kept_copying(self.place.folder), self.options.member
         self.restored = await restore_pending(
             self.place,
             self.streams(),
             self._clock,
             self.progress,
             MEMBERS if member is not None else 1,
-            is_copy=is_copy,
+            is_copy=copying is not None and not copying.restored,
         )
-        if is_copy:
-            # Before anything is written that the former store has not: then it is a copy no more.
+        if copying is not None:
+            # Before anything is written that what waited has not: then it is a copy no more.
             end_copying(self.place.folder)
             if member is not None:
                 await member.tenure.settled()

@@ -53,10 +53,14 @@ class RunsAlone(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Copying:
-    """Who copies; `alone` once the centre is to run there alone, and so it stays."""
+    """Who copies; `alone` once the centre is to run there alone, and so it stays.
+
+    With `restored` it is a backup that waits there, which may be older than what others know.
+    """
 
     member: str
     alone: bool = False
+    restored: bool = False
 
     def why_not(self, member: str) -> str:
         """Why a member may not be active, "" if it may."""
@@ -67,6 +71,8 @@ class Copying:
                 f"its node runs alone, at {self.member}: end this member, and remove its data "
                 "directory once the node there has all you need"
             )
+        if self.restored:
+            return f"member {self.member} restores the backup of its node"
         return f"member {self.member} copies what the node had when it ran alone"
 
 
@@ -88,7 +94,7 @@ def keep_copying(folder: Path, copying: Copying) -> None:
 
 
 def end_copying(folder: Path) -> None:
-    """All of it is copied; again is harmless. Raises OSError."""
+    """All of it is there; again is harmless. Raises OSError."""
     (folder / FILE).unlink(missing_ok=True)
     sync_folder(folder)
 
@@ -96,7 +102,7 @@ def end_copying(folder: Path) -> None:
 def is_moving_in(folder: Path, member: str) -> bool:
     """Whether the member with this data directory has to bring what its node had alone."""
     copying = kept_copying(folder)
-    return copying is not None and copying.member == member and not copying.alone
+    return copying == Copying(member)
 
 
 async def bring_over(place: DataDir, clock: Clock, dice: Dice) -> None:

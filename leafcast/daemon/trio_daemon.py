@@ -9,10 +9,12 @@ import asyncio
 import logging
 import os
 import sys
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from leafcast.ask.session import CallFailed, NotRunning, open_session
 from leafcast.daemon.trios import MemberPlace, TrioPlaces
 from leafcast.data_dir import DataDir
 from leafcast.join.folder import GRANT_FILE
@@ -129,6 +131,8 @@ class TrioDaemon:
         """Say how far the start is, and that the tree is up."""
         members = sum(1 for _ in self._places.each())
         self._doing(f"{many(members, 'member')} of the centre and the relays")
+        if not self._sites:
+            await self._until_answered()
         for path, site in self._sites.items():
             await site.until(lambda node: node.ready)
             log.info("%s is in session with its parent", path)
@@ -136,6 +140,15 @@ class TrioDaemon:
         self._state.update(ready=True, doing="running")
         self._say()
         log.info("the tree is up: %s", many(self._shape.nodes, "node"))
+
+    async def _until_answered(self) -> None:
+        """Wait until a member of the centre is active: no site is in session before that."""
+        while True:
+            with suppress(CallFailed, NotRunning):
+                async with open_session(self._place.folder) as session:
+                    await session.call("tree")
+                    return
+            await self._clock.sleep(AGAIN_SECONDS_MIN)
 
     def _doing(self, doing: str) -> None:
         log.info("%s", doing)

@@ -57,10 +57,15 @@ class TrioPlaces:
     def __init__(self, place: DataDir, shape: TreeShape) -> None:
         self._place, self._shape = place, shape
 
+    @property
+    def folder(self) -> Path:
+        """What holds all of them."""
+        return self._place.folder / _FOLDER
+
     def members(self, path: NodePath) -> tuple[MemberPlace, ...]:
         """Those of the centre or of a relay."""
         node = "centre" if path.is_root else path.domain
-        folders = {name: self._place.folder / _FOLDER / f"{node}-{name}" for name in MEMBER_NAMES}
+        folders = {name: self.folder / f"{node}-{name}" for name in MEMBER_NAMES}
         return tuple(MemberPlace(path, name, folder) for name, folder in folders.items())
 
     def each(self) -> Iterator[MemberPlace]:
@@ -78,7 +83,7 @@ class TrioPlaces:
 
     def lay_out(self, dice: Dice) -> None:
         """Write the folders, unless they are there; raises OSError."""
-        whole = self._place.folder / _FOLDER / _WHOLE
+        whole = self.folder / _WHOLE
         if whole.exists():
             return
         pool = PortPool()

@@ -11,7 +11,7 @@ from leafcast.join.kept_grant import read_grant
 from leafcast.members.membership import LEFT
 from tests.awaiting import until
 from tests.e2e.program import Program, did
-from tests.e2e.trio_program import Applies, uids_at
+from tests.e2e.trio_program import Applies, TrioProgram, uids_at
 
 pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(400)]
 EDGE = "/store-1"
@@ -196,6 +196,33 @@ def test_a_backup_of_a_trio_is_restored_elsewhere_and_grows_to_a_trio_again(tree
     apply(tree, tmp_path, "later")
     did(other, "wait", "shop", "--for", "synced")
     until(lambda: tree.uids() == before, lambda: f"{tree.uids()}, not {before}")
+
+
+@pytest.mark.long
+def test_a_backup_of_a_centre_alone_is_restored_into_a_trio_that_drives_nobody_back(tree, tmp_path):
+    backup, known = str(tmp_path / "alone.backup"), tree.uids()
+    did(tree.centre, "backup", backup)
+    apply(tree, tmp_path, "later")
+    before = tree.until_held({*known, "later"})
+    did(tree.centre, "down")
+
+    tree.centre = TrioProgram(tmp_path / "restored")
+    did(tree.centre, "restore", backup, "--members", "3")
+    did(tree.centre, "up")
+    tree.end("edge")
+    token = tmp_path / "again.token"
+    did(tree.centre, "node", "add", EDGE, "--replace", "--approved", "-o", str(token))
+    tree.join("edge", token)
+    tree.until_said("edge", "in session")
+    until(lambda: "shop" in did(tree.centre, "orphans").stdout, "what is newer is not listed")
+    former = tree.centre.until_active("centre")
+    tree.centre.kill("centre", former)
+    tree.centre.until_active("centre", beside=former)
+    # Another member holds back the same.
+    until(lambda: "shop" in did(tree.centre, "orphans").stdout, "what is newer is not listed")
+    assert tree.uids() == before
+    did(tree.centre, "accept", "shop")
+    until(lambda: tree.uids() == known, lambda: f"{tree.uids()}, not {known}")
 
 
 def apply(tree, folder, name):

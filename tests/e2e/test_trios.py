@@ -8,7 +8,7 @@ import pytest
 
 from leafcast.daemon.trios import MEMBER_NAMES
 from tests.awaiting import until
-from tests.e2e.program import Program, did
+from tests.e2e.program import did
 from tests.e2e.trio_program import Applies, TrioProgram, uids_at
 
 pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(400)]
@@ -85,7 +85,9 @@ def test_the_tree_shows_who_is_active_and_who_stands_by(tree):
     until(roles, lambda: tree.run("tree", "--members").stdout)
 
 
-def test_backups_go_on_after_a_takeover_and_make_a_centre_that_runs_once(tree, tmp_path):
+def test_backups_go_on_after_a_takeover_and_make_a_centre_of_three_members_elsewhere(
+    tree, tmp_path
+):
     key, to = str(tmp_path / "backup.key"), tmp_path / "backups"
     did(tree, "backup", "key", "new", key)
     did(tree, "backup", "--every", "1s", "--to", str(to))
@@ -95,20 +97,23 @@ def test_backups_go_on_after_a_takeover_and_make_a_centre_that_runs_once(tree, t
     until(lambda: tree.run("backup", "--every", "off").returncode == 0, "it cannot be set")
     assert "a centre ran of it" in did(tree, "backup", "verify", str(to), "--key", key).stdout
 
-    alone = Program(tmp_path / "alone")
-    did(alone, "restore", str(to), "--key", key)
+    restored = TrioProgram(tmp_path / "restored")
+    did(restored, "restore", str(to), "--key", key, "--members", "3")
     try:
-        did(alone, "up")
-        wanted, held = (it.json("get", "configmaps", "-n", "shop")["items"] for it in (tree, alone))
-        uids = [
-            {it["metadata"]["name"]: it["metadata"]["uid"] for it in each}
-            for each in (wanted, held)
-        ]
-        assert uids[0]
-        assert uids[0] == uids[1]
-        assert "shop" in did(alone, "get", "edgeplacements").stdout
+        did(restored, "up")
+        assert "the centre's streams are those of the backup" in restored.log(CENTRE, "m1")
+        wanted, held = shop_at(tree), shop_at(restored)
+        assert wanted
+        assert wanted == held
+        assert "shop" in did(restored, "get", "edgeplacements").stdout
     finally:
-        did(alone, "down")
+        did(restored, "down")
+
+
+def shop_at(tree: TrioProgram) -> dict[str, str]:
+    """What the centre has in the namespace shop: UIDs by name."""
+    listed = tree.json("get", "configmaps", "-n", "shop")["items"]
+    return {it["metadata"]["name"]: it["metadata"]["uid"] for it in listed}
 
 
 @pytest.mark.long

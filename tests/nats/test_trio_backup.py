@@ -125,6 +125,6 @@ async def test_nothing_is_restored_over_a_tree_of_members(grove, tmp_path, lies_
     before = {it.name: it.read_bytes() for it in place.folder.iterdir()}
     with pytest.raises(BackupUnusable, match="has several members") as refused:
         place_backup(tmp_path / "b.tar", place, force=force)
-    assert "--data-dir" in refused.value.remedy
+    assert "--data-dir: with --members 3" in refused.value.remedy
     assert "node grow /" in refused.value.remedy
     assert {it.name: it.read_bytes() for it in place.folder.iterdir()} == before

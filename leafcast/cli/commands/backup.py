@@ -31,6 +31,8 @@ _call = partial(call, seconds=SECONDS)
 _KUBERNETES = "The objects of a centre whose spaces are API servers are theirs to back up."
 _VERIFICATION = "leafcast.cli.commands.backup_verify"
 """It loads a whole centre, which the other commands do without."""
+_TRIO = "leafcast.daemon.restored_trio"
+"""It loads what runs members, likewise."""
 
 
 class _Backup(CommandGroup):
@@ -242,10 +244,17 @@ def _handed_over(public: Path, data_dir: Path | None) -> bool:
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--force", is_flag=True, help="Replace what the data directory's centre holds.")
+@click.option(
+    "--members",
+    type=click.Choice(["1", "3"]),
+    default="1",
+    help="On how many servers of this machine the centre runs then.  [default: 1]",
+)
 @key_options
 @data_dir_option
 def restore(
     file: Path,
+    members: str,
     key: Path | None,
     passphrase_file: Path | None,
     data_dir: Path | None,
@@ -257,8 +266,21 @@ def restore(
     FILE is one backup; of a folder of backups the newest is taken. What the centre issued after the
     backup stays in force at the nodes until somebody says it again, accepts the former state or
     withdraws it: see `leafcast accept` and `leafcast orphans`.
+
+    With --members 3 its centre is one of three members, as `leafcast up --members 3` makes it,
+    whatever the backup is of. That wants an empty or a new data directory. The nodes below it join
+    anew: `leafcast node add PATH --replace`.
     """
-    place = DataDir.at(data_dir)
-    found = place_backup(newest_in(file), place, operator_key(key, passphrase_file), force=force)
+    is_trio = members != "1"
+    if is_trio and force:
+        raise click.UsageError(
+            "--force replaces what is there, and --members 3 begins anew: name an empty --data-dir"
+        )
+    place, opens = DataDir.at(data_dir), operator_key(key, passphrase_file)
+    if is_trio:
+        found = import_module(_TRIO).restore_trio(newest_in(file), place, opens, SystemDice())
+    else:
+        found = place_backup(newest_in(file), place, opens, force=force)
     when = datetime.fromtimestamp(found.time_ms // 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-    click.echo(f"The backup of {when} is in place; start the tree: leafcast up")
+    where = ", for a centre of three members" if is_trio else ""
+    click.echo(f"The backup of {when} is in place{where}; start the tree: leafcast up")
