@@ -74,6 +74,8 @@ class MemoryTree:
     seeds: dict[NodePath, str] = field(default_factory=dict)
     # Which version of the wire a node's program speaks, if it is another than this one's.
     wires: dict[NodePath, int] = field(default_factory=dict)
+    # The clocks of nodes that have one of their own, which may be wrong.
+    clocks: dict[NodePath, LeapingClock] = field(default_factory=dict)
     running: dict[NodePath, list[asyncio.Task[None]]] = field(default_factory=dict)
     # What the controllers say that no status can.
     noted: list[tuple[str, str, str]] = field(default_factory=list)
@@ -117,7 +119,7 @@ class MemoryTree:
         attached: bool,
         former: tuple[NodePath, ...] = (),
     ) -> Driver:
-        bus = self.make_bus(self.network, path)
+        bus, clock = self.make_bus(self.network, path), self.clocks.get(path, self.clock)
         run = random_id(self.dice.entropy(16))
         home = self.homes.setdefault(path, random_id(self.dice.entropy(16)))
         config = NodeConfig(
@@ -139,7 +141,7 @@ class MemoryTree:
             if syncer is not None:
                 syncer.set_wants(node.wanted, may_prune=node.may_prune, rule_of=node.health_rule)
 
-        driver = self.drivers[path] = Driver(bus, config, self.clock, on_wants=wants)
+        driver = self.drivers[path] = Driver(bus, config, clock, on_wants=wants)
 
         async def content(reference: Reference, key: SealingKey | None) -> bytes:
             plain = await driver.load(reference, key)
@@ -148,15 +150,15 @@ class MemoryTree:
             return plain
 
         if attached:
-            space = self.spaces.setdefault(path, MemorySpace(self.clock, self.dice))
+            space = self.spaces.setdefault(path, MemorySpace(clock, self.dice))
             cluster = self.clusters[path] = SimulatedCluster(
-                space, self.clock, self.dice, Settings((0.01, 0.05), deadline_seconds=0.2)
+                space, clock, self.dice, Settings((0.01, 0.05), deadline_seconds=0.2)
             )
             syncer = self.syncers[path] = Syncer(
                 cluster,
                 bus,
                 content,
-                self.clock,
+                clock,
                 self.dice,
                 driver.observe,
                 tree=self.keys.tree,
@@ -166,7 +168,7 @@ class MemoryTree:
         tasks.append(group.create_task(driver.run()))
         await driver.started.wait()
         node, answers = lambda: driver.node, answerers(self._answering(path, bus, driver, syncer))
-        asker = self.askers[path] = Asker(bus, node, driver.count_junk, self.clock, answers)
+        asker = self.askers[path] = Asker(bus, node, driver.count_junk, clock, answers)
         tasks.append(group.create_task(asker.run()))
         return driver
 
@@ -220,7 +222,8 @@ class MemoryTree:
 
     async def leap(self, seconds: float) -> None:
         """Let time pass at once, for all nodes."""
-        self.clock.ahead += seconds
+        for clock in (self.clock, *self.clocks.values()):
+            clock.ahead += seconds
         for driver in self.drivers.values():
             await driver.observe(Tick())
 

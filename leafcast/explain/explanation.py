@@ -99,6 +99,9 @@ def _record(
             f"apply the placement anew, or: leafcast accept {facts.placement}",
             at=node.path,
         )
+    if node.outdated:
+        # It was shown a snapshot that lists a newer one, and waited for that: it is no lag.
+        yield _withheld("a newer version", node)
     newest = before.generation if before is not None else None
     if newest is not None and (node.generation is None or node.generation < newest):
         waiting = f": {many(node.lag, 'message')} not read" if node.lag else ""
@@ -110,16 +113,19 @@ def _record(
             "look again in a moment; then: leafcast doctor",
             at=node.path,
         )
-    if node.outdated or node.head_only:
-        what = "a newer version" if node.outdated else "its content"
-        yield Explanation(
-            CopyStage.WITHHELD,
-            f"{what} is in force, and missing from the mailbox of {node.path} at its parent",
-            f"start the relays above {node.path} again; if it stays, do not trust them",
-            at=node.path,
-        )
+    if node.head_only:
+        yield _withheld("its content", node)
     if node.missing:
         yield _content(node, facts)
+
+
+def _withheld(what: str, node: NodeOnTheWay) -> Explanation:
+    return Explanation(
+        CopyStage.WITHHELD,
+        f"{what} is in force, and missing from the mailbox of {node.path} at its parent",
+        f"start the relays above {node.path} again; if it stays, do not trust them",
+        at=node.path,
+    )
 
 
 def _content(node: NodeOnTheWay, facts: CopyFacts) -> Explanation:

@@ -81,7 +81,11 @@ SCENES = [
     (replace(FINE, nodes=nodes(region={"stale": True})), Stage.STALE, "/region-2 was shown"),
     (replace(FINE, nodes=nodes(site={"orphaned": True})), Stage.HELD, "a newer version"),
     (replace(FINE, nodes=nodes(site={"head_only": True})), Stage.WITHHELD, "its content"),
-    (replace(FINE, nodes=nodes(site={"outdated": True})), Stage.WITHHELD, "a newer version"),
+    (
+        replace(FINE, nodes=nodes(site={"outdated": True, "generation": 6, "lag": 4})),
+        Stage.WITHHELD,
+        "a newer version",
+    ),
     (
         replace(
             FINE,
