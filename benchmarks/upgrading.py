@@ -169,6 +169,8 @@ async def measured(folder: Path, start_seconds: float) -> tuple[Counter[NodePath
     paths = [*relays, *edges]
     async with memory_tree(folder / "tree", map(str, paths), make_bus=CountedBus) as tree:
         tree.controllers.releases.folder = folder / "centre"
+        # A person upgrades the centre.
+        centre = tree.group.create_task(ReleaseKeeper(None, OLD, tree.clock).run(tree.centre))
         nodes = [Launched(tree, folder / it.domain, it, edge=it in edges) for it in paths]
         away: list[float] = []
         for release in (Published(OLD), Published(NEW)):
@@ -181,6 +183,7 @@ async def measured(folder: Path, start_seconds: float) -> tuple[Counter[NodePath
                 await asyncio.sleep(1)
         for node in nodes:
             node.end()
+        centre.cancel()
         return Counter(_crossed), away
 
 

@@ -9,12 +9,12 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from controllers.core.ledger.ledger import Draft
+from controllers.core.rollout.centre_turn import CentreTurn, step_of_tree
 from controllers.core.rollout.release_steps import (
     ABORTED,
     ReleaseMembers,
     ReleaseStep,
     needed_wire,
-    next_step,
     release_members,
     release_waves,
     wave_statuses,
@@ -106,7 +106,9 @@ class ReleaseController(QueueReconciler[str]):
         members = self._members_of(waves)
         before = record.release.waves if record is not None else ()
         running = self._relay.running()
-        step = next_step(spec, members, before, running, since, now.wall_ms)
+        own, order = self._relay.running_here(), listed.centre_order(name)
+        centre = CentreTurn(order, own, listed.has_ended(name))
+        step = step_of_tree(spec, members, before, running, since, now.wall_ms, centre)
         try:
             await self._issue(spec, step, record)
         except (PiecesLacking, OSError) as lacking:
@@ -131,7 +133,7 @@ class ReleaseController(QueueReconciler[str]):
             spec.version,
             loaded.manifest,
             loaded.pieces,
-            step.waves,
+            step.all_waves,
             spec.attempt,
             self._needed_wire(manifest, step),
         )
@@ -164,6 +166,7 @@ class ReleaseController(QueueReconciler[str]):
             phase=step.phase,
             message=step.message,
             attempt=attempt,
+            centre=step.centre_says,
             wave_name=spec.waves[len(step.waves) - 1].name if step.waves else "",
             good_since=_text_of(step.good_since_ms),
             waves=tuple(wave_statuses(spec, members, step, running)),

@@ -288,7 +288,8 @@ class Centre:
         hooks = NodeHooks(
             self._restore, self._control, self._decide, self.touch, partial(self.note, path)
         )
-        identity = NodeIdentity(path, self.place.node(path))
+        releases = self.place.folder / RELEASES if self.options.member is None else None
+        identity = NodeIdentity(path, self.place.node(path), releases=releases)
         serving = self.options.external or self.listening(path)
         self.start_node(NodeRuntime(world, identity, serving=serving, hooks=hooks), group)
         await self.started.wait()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import shutil
 import signal
@@ -24,6 +25,8 @@ STOP_SECONDS = 30.0
 STRANGE_SECONDS = 3.0
 LOG_LINES_SHOWN = 8
 TAKE_OVER, OF_MEMBERS, HEALTH = "--take-over", "--members", "--health="
+_DEATH_SIGNAL = 1
+"""PR_SET_PDEATHSIG of prctl(2)."""
 OTHERS = 0o077
 """What is taken from the rights of all that a program writes: nobody but its owner sees it."""
 _OURS = frozenset(
@@ -37,6 +40,8 @@ _OURS = frozenset(
         "daemon.json.new",
         "tree.json.new",
         "joined",
+        # A launcher, and who pins a publisher, may be there before the tree.
+        "releases",
     }
 )
 
@@ -94,10 +99,13 @@ def start_daemon(
     take_over: bool = False,
     trios: bool = False,
     health: HealthAddress | None = None,
+    outlives: bool = True,
 ) -> subprocess.Popen[bytes]:
     """Start it in a session of its own, so that it outlives this terminal.
 
-    Without `health` it answers where a start before said. Raises DataDirUnusable.
+    Without `health` it answers where a start before said. Without `outlives` it is ended with
+    whoever starts it, however that ends: a launcher would start another release beside it. Raises
+    DataDirUnusable.
     """
     if health is not None:
         keep_health(place.folder, health)
@@ -120,7 +128,14 @@ def start_daemon(
             env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
             start_new_session=True,
             umask=OTHERS,
+            preexec_fn=None if outlives else _end_with_parent,  # noqa: PLW1509 - one thread
         )
+
+
+def _end_with_parent() -> None:
+    """In a child that begins; elsewhere than on Linux nothing runs below a launcher."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None, use_errno=True).prctl(_DEATH_SIGNAL, signal.SIGKILL)
 
 
 def private_log(file: Path) -> IO[bytes]:

@@ -8,6 +8,7 @@ from functools import partial
 
 from leafcast.doctor.findings import Check, DoctorFacts
 from schemas.reports.running import FAILED, ReleaseState, Running, RunningFault
+from schemas.values.identity import NodePath
 from schemas.values.wording import many, some_of
 
 GROUP, NAMED_MAX = "Releases", 3
@@ -53,8 +54,9 @@ def release_checks(facts: DoctorFacts) -> Iterator[Check]:
 
 def _could_not(fault: RunningFault) -> Check:
     did = "refused" if fault.state == ReleaseState.REFUSED else "went back from"
+    name = "the centre" if fault.path == str(NodePath()) else fault.path
     return _warning(
-        f"{fault.path} {did} {fault.wanted}",
+        f"{name} {did} {fault.wanted}",
         fault.why or "its launcher does not say why",
         f"mend that there, then leafcast upgrade retry {fault.wanted}; or let out another release",
         fault.path,

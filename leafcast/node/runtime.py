@@ -100,7 +100,12 @@ class NodeRuntime:
         # What the members of a relay run, they say together: see leafcast.upgrades.member_keeper.
         self._keeper: ReleaseKeeper | None = None
         if world.member is None or identity.path.is_root:
-            self._keeper = ReleaseKeeper(identity.releases, version("leafcast"), world.clock)
+            self._keeper = ReleaseKeeper(
+                identity.releases,
+                version("leafcast"),
+                world.clock,
+                of_centre=identity.path.is_root,
+            )
         self._answered_asks = dict[str, int]()
         self._is_set_up = self._hooks.set_up is None
         self._run: NodeRun | None = None

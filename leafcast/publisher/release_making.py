@@ -11,7 +11,12 @@ from tuf.api.metadata import Metadata, Targets
 
 from leafcast.publisher.publisher_files import ROOT_OF
 from schemas.releases.publisher_roots import PublisherRoots
-from schemas.releases.release_manifest import Piece, ReleaseManifest, digest_of
+from schemas.releases.release_manifest import (
+    CENTRE_FIRST,
+    Piece,
+    ReleaseManifest,
+    digest_of,
+)
 from schemas.releases.release_refused import ReleaseRefused
 from schemas.releases.wheel_names import WheelName
 
@@ -23,7 +28,11 @@ _WHEELS = "put there what `pip download --only-binary :all:` brings for one Pyth
 
 
 def made_release(
-    folder: Path, upgrades_from: str, wire_lowest: int, platforms: Iterable[str]
+    folder: Path,
+    upgrades_from: str,
+    wire_lowest: int,
+    platforms: Iterable[str],
+    centre: str = CENTRE_FIRST,
 ) -> ReleaseManifest:
     """The release that a folder's wheels are; raises ReleaseRefused or OSError.
 
@@ -50,6 +59,7 @@ def made_release(
         wire_lowest=wire_lowest or wire,
         wire_highest=wire,
         upgrades_from=upgrades_from,
+        centre=centre,
     )
 
 

@@ -10,8 +10,9 @@ from leafcast.show.layout import Group, Table, Text, View
 
 Form = Mapping[str, Any]
 BY_HAND = (
-    "By hand: the centre, before all others. The members of a relay on three machines go one at a "
-    "time by themselves, where a launcher runs each; else by hand, before the nodes below it."
+    "The centre goes before all waves, or after them if the release says so, where a launcher runs "
+    "it; else a person upgrades it, before all others. The members of a relay on three machines go "
+    "one at a time by themselves, where a launcher runs each; else by hand, before the nodes below."
 )
 
 
@@ -26,6 +27,8 @@ def upgrades_view(listed: Sequence[Form], _now_ms: int) -> View:
         parts.append(Text(f"{obj['spec']['version']}: {phase}. {status.get('message', '')}"))
         if waves := status.get("waves"):
             parts.append(_waves(waves))
+        if centre := status.get("centre"):
+            parts.append(Text(f"the centre: {centre}", overflow="fold"))
         parts += [Text(f"  {each}") for each in status.get("failures") or ()]
     return Group(*parts)
 
@@ -36,6 +39,8 @@ def versions_view(found: Form, _now_ms: int) -> View:
     for name, said in sorted(found["children"].items()):
         for (version, state), count in sorted(_by_version(said["counts"]).items()):
             table.add_row(f"/{name}", version, state, str(count))
+    for each in (found.get("centre") or {}).get("counts", ()):
+        table.add_row("the centre", each["version"], each["state"], str(each["count"]))
     for (version, state), count in sorted(_by_version(found["counts"]).items()):
         table.add_row("whole tree", version, state, str(count))
     return table

@@ -34,8 +34,7 @@ class ChosenHere:
             self._looked, self._look_at = generations(node), now.seconds + LOOK_SELDOM_SECONDS
             self._wave = node.release_wave()
         wave = self._wave
-        if record is None or wave is None or driver.config.path.is_root:
-            # A centre is upgraded by a person: it goes on with what it began.
+        if record is None or wave is None:
             return None
         begins = may_begin(wave, node.profile, now.wall_ms)
         return Choice(wanted_by(record.release), wave.number, may_begin=begins)

@@ -44,9 +44,10 @@ class ReleaseKeeper:
         *,
         platform: str = "",
         look_seconds: float = LOOK_SECONDS,
+        of_centre: bool = False,
     ) -> None:
         """Without a folder nothing is ever installed through the tree."""
-        self._folder = ReleaseFolder(folder) if folder is not None else None
+        self._folder = ReleaseFolder(folder, of_centre) if folder is not None else None
         self._version = version
         self._clock = clock
         self._look_seconds = look_seconds

@@ -52,9 +52,13 @@ def wanted_by(body: ReleaseBody) -> WantedRelease:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseFolder:
-    """One such folder; it need not be there."""
+    """One such folder; it need not be there.
+
+    That of a centre `is_source`: what other releases are made of lies there, too, and stays.
+    """
 
     path: Path
+    is_source: bool = False
 
     @property
     def is_pinned(self) -> bool:
@@ -93,6 +97,8 @@ class ReleaseFolder:
         pieces = {piece.sha256 for piece in body.pieces} | self._wanted_pieces(wanted)
         for folder, kept in ((MANIFESTS, manifests), (PIECES, pieces)):
             make_folder(self.path / folder)
+            if self.is_source and folder == PIECES:
+                continue
             for file in (self.path / folder).iterdir():
                 if file.name.removesuffix(DRAFT) not in kept:
                     file.unlink(missing_ok=True)

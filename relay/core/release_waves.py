@@ -18,6 +18,16 @@ def wave_of_edge(waves: Iterable[ReleaseWave], profile: Profile) -> ReleaseWave 
     return next((wave for wave in waves if wave.edges and admits(wave, profile)), None)
 
 
+def wave_of_centre(waves: Iterable[ReleaseWave]) -> ReleaseWave | None:
+    """The wave that admits the centre, and nobody else; None if none does."""
+    return next((wave for wave in waves if is_of_centre(wave)), None)
+
+
+def is_of_centre(wave: ReleaseWave) -> bool:
+    """Whether a wave is about the centre alone: whoever hangs below it has a name in its path."""
+    return not wave.relays and not wave.edges
+
+
 def wave_of_relay(
     waves: Iterable[ReleaseWave], path: NodePath, below: Collection[Profile]
 ) -> ReleaseWave | None:

@@ -19,7 +19,7 @@ from relay.core.link.session import ChildStatus
 from relay.core.link.target import mail_owner
 from relay.core.records.accepted import AcceptedRecord, is_delta
 from relay.core.records.trust import TrustVerdict
-from relay.core.release_waves import wave_of_edge, wave_of_relay
+from relay.core.release_waves import wave_of_centre, wave_of_edge, wave_of_relay
 from relay.core.reports.reduce import EMPTY, merge
 from relay.core.rooms import Rooms, RoomsPart
 from relay.core.upstream import STALE, Upstream
@@ -297,6 +297,8 @@ class NodeView(RoomsPart):
         waves = record.release.waves if record is not None else ()
         if self._destination is not None:
             return wave_of_edge(waves, profile) if profile is not None else None
+        if self._path.is_root:
+            return wave_of_centre(waves)
         below = [it.record for it in self._book.by_key.values()] if waves else []
         profiles = [it for it in below if isinstance(it, Profile)]
         return wave_of_relay(waves, self._path, profiles)
@@ -309,6 +311,10 @@ class NodeView(RoomsPart):
     def running(self) -> Running:
         """Who runs what at and below this node, as it was said last."""
         return self._releases.running()
+
+    def running_here(self) -> Running:
+        """What this node said of itself last; nothing if it said nothing yet."""
+        return self._releases.own
 
     def running_at(self, child: str) -> Running:
         """The same at and below a child."""

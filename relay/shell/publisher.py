@@ -239,6 +239,10 @@ class CentrePublisher:
         """Who runs what in the whole tree, as it was said last."""
         return self._node().running()
 
+    def running_here(self) -> Running:
+        """What the centre says of itself; nothing before it looked."""
+        return self._node().running_here()
+
     async def published_handled(self) -> None:
         """Wait until the node has dealt with all that was published before."""
         for key, signed in list(self._ahead.items()):

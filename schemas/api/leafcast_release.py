@@ -9,7 +9,15 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from schemas.api.placement import Int32
-from schemas.api.rollout_spec import Failures, Offline, Success, Wave, Windows, wave_faults
+from schemas.api.rollout_spec import (
+    WAVES_MAX,
+    Failures,
+    Offline,
+    Success,
+    Wave,
+    Windows,
+    wave_faults,
+)
 from schemas.api.shared import ApiValue, CountField, ListOf, NamedObject, check_sent
 from schemas.releases.release_folder import ATTEMPTS_MAX
 from schemas.releases.release_refused import ReleaseRefused
@@ -56,6 +64,9 @@ class LeafcastReleaseSpec(ApiValue):
     @model_validator(mode="after")
     def _can_go_out(self) -> LeafcastReleaseSpec:
         faults = [*self._faults(), *wave_faults(self.waves)]
+        if len(self.waves) == WAVES_MAX:
+            said = f"{WAVES_MAX} waves, and one more is the centre's"
+            faults.append(Fault("waves", said, f"write at most {WAVES_MAX - 1}"))
         for at, wave in enumerate(self.waves):
             for name in _NOT_YET:
                 if getattr(wave, name) is not None:
@@ -126,6 +137,8 @@ class LeafcastReleaseStatus(ApiValue):
     """What it waits for, or what is wrong."""
     attempt: CountField = 0
     """The spec.attempt with which it went out last."""
+    centre: str = ""
+    """How far the centre itself is; it counts in no wave."""
     wave_name: str = ""
     """The wave that is under way."""
     good_since: str | None = None

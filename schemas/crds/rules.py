@@ -236,7 +236,7 @@ RULES: Mapping[str, Mapping[str, Form]] = {
     "LeafcastReleaseSpec": {
         "manifest": {"maxLength": MANIFEST_MAX_CHARACTERS},
         "version": {"maxLength": VERSION_MAX},
-        "waves": {"maxItems": WAVES_MAX},
+        "waves": {"maxItems": WAVES_MAX - 1},
         "windows": {"maxItems": WAVES_MAX},
     },
     "RolloutStatus": {"waves": {"maxItems": WAVES_MAX}},

@@ -27,6 +27,8 @@ WIRE_MAX = 1_000
 NEVER = "9999-12-31T23:59:59Z"
 """When metadata expires: never. A place that was offline for long has no clock to go by."""
 OWN_FIELD = "leafcast"
+CENTRE_FIRST, CENTRE_LAST = "first", "last"
+"""When the centre takes it: before all others, or after them."""
 
 _PIECE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+!-]{0,195}\.whl")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -70,6 +72,7 @@ class ReleaseManifest:
     wire_highest: int
     # From no version below this one it can follow.
     upgrades_from: str
+    centre: str = CENTRE_FIRST
 
     def __post_init__(self) -> None:
         check_version(self.version, "version")
@@ -82,6 +85,9 @@ class ReleaseManifest:
         ):
             reason = f"{self.wire_lowest!r} to {self.wire_highest!r} are no versions of the wire"
             raise ReleaseRefused("wire", reason, _MAKE)
+        if self.centre not in (CENTRE_FIRST, CENTRE_LAST):
+            reason = f"{self.centre!r} is no order; the centre goes {CENTRE_FIRST} or {CENTRE_LAST}"
+            raise ReleaseRefused("centre", reason, _MAKE)
         if not self.pieces or not set(self.pieces) <= set(PLATFORMS):
             reason = f"{sorted(self.pieces)} are none of {', '.join(PLATFORMS)}"
             raise ReleaseRefused("pieces", reason, _MAKE)
@@ -121,6 +127,7 @@ class ReleaseManifest:
                 "nats_server": self.nats_server,
                 "wire": [self.wire_lowest, self.wire_highest],
                 "upgrades_from": self.upgrades_from,
+                **({"centre": self.centre} if self.centre != CENTRE_FIRST else {}),
             },
         }
 
@@ -150,6 +157,7 @@ def read_manifest(data: bytes) -> ReleaseManifest:
         wire_lowest=wire[0],
         wire_highest=wire[1],
         upgrades_from=own["upgrades_from"],
+        centre=own.get("centre", CENTRE_FIRST),
     )
 
 

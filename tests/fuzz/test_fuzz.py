@@ -38,7 +38,6 @@ EXEMPT = {
     "controllers/core/ledger/ledger_issuer.py::LedgerIssuer.withdraw": "read_orphans checked it",
     "controllers/core/planning/copies.py::Copies._open": "content as it was issued",
     "controllers/core/rollout/rollouts.py::_named": "it takes a text or none of what is no Rollout",
-    "controllers/core/rollout/release_steps.py::_open_now": "it reads nothing",
     "controllers/core/rollout/release_steps.py::wave_statuses": "counts that were read",
     "controllers/core/workloads/releases.py::LeafcastReleases._read": "parse_kind read it",
     "controllers/workloads/release_controller.py::ReleaseController._good_since": "its own words",

@@ -84,6 +84,7 @@ class Places:
                 tree.clock,
                 platform=PLATFORM,
                 look_seconds=0.05,
+                of_centre=path.is_root,
             )
             self.keepers[path] = group.create_task(keeper.run(tree.drivers[path]))
 

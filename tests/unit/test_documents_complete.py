@@ -111,6 +111,11 @@ RUN_ELSEWHERE = {
     ),
     "leafcast-launcher --data-dir /var/lib/leafcast/node -- join /etc/leafcast/store.join "
     "--data-dir /var/lib/leafcast/node": "tests/e2e/test_launcher.py",
+    "leafcast-launcher --data-dir /var/lib/leafcast/tree -- up --foreground --listen "
+    "centre.example --data-dir /var/lib/leafcast/tree": "tests/e2e/test_launched_centre.py",
+    "leafcast release pin root.json --data-dir /var/lib/leafcast/tree": (
+        "tests/e2e/test_launched_centre.py"
+    ),
     **dict.fromkeys(SHOWN_OF_RELEASES, "tests/unit/test_release_command.py"),
     "leafcast recover --from-member": "tests/nats/test_growth.py",
     "kubectl annotate rollout shop --overwrite leafcast.io/rollout-request='"

@@ -93,6 +93,33 @@ async def test_a_bad_release_stops_at_the_canary_and_says_where_and_why(tmp_path
         assert places.attempt("/emea") == 0, "who runs it has nothing to try"
 
 
+async def test_the_centre_takes_a_release_first_and_keeps_the_pieces_of_others(tmp_path):
+    async with asyncio.timeout(SECONDS), upgraded_tree(tmp_path, ["/s1"]) as (tree, places):
+        centre = places.of("/")
+        put_pieces(tree, centre)
+        (centre / "pieces" / "of-another").write_bytes(b"")
+        for path in ("/", "/s1"):
+            places.launcher(path)
+        await tree.workloads.apply(leafcast_release("9.0.0"), MANAGER)
+        await places.until_wanted("/", "9.0.0")
+        assert not places.wanted("/s1"), "an edge before the centre"
+        said = {"why": "it ended", "manifest": sha256(signed_manifest("9.0.0").encode())}
+        places.launcher("/", "1.0.0", "rolled-back", **said)
+        obj = await until_object(tree.workloads, key("9.0.0"), phase("Failed"))
+        assert obj["status"]["centre"] == "rolled-back: it ended"
+        assert obj["status"]["failures"] == ["/: rolled-back: it ended"]
+        assert not places.wanted("/s1")
+        await tree.workloads.apply(leafcast_release("9.0.0", attempt=1), MANAGER)
+        while places.attempt("/") != 1:
+            await asyncio.sleep(0.02)
+        places.launcher("/", "9.0.0", **{**said, "attempt": 1})
+        await places.until_wanted("/s1", "9.0.0")
+        healthy(places, "/s1", "9.0.0")
+        obj = await until_object(tree.workloads, key("9.0.0"), phase("Complete"))
+        assert obj["status"]["centre"] == "healthy"
+        assert (centre / "pieces" / "of-another").exists()
+
+
 async def test_a_release_whose_pieces_are_not_at_the_centre_or_that_lies_says_so(tmp_path):
     async with asyncio.timeout(SECONDS), upgraded_tree(tmp_path, NODES[:1]) as (tree, _places):
         await tree.workloads.apply(leafcast_release("9.0.0"), MANAGER)

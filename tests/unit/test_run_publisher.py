@@ -51,14 +51,22 @@ def test_a_node_pins_the_publisher_and_shares_that_folder_with_its_launcher(
     assert pinned_publisher(file.parent).data == ROOTS.data
 
 
+def test_a_centre_pins_the_publisher_where_its_launcher_looks(laid_out, monkeypatch):
+    monkeypatch.setattr(run, "_run_centre", lambda *_rest, **_more: None)
+    file, root = laid_out / "centre" / "node.yaml", laid_out.parent / "root.json"
+    done = leafcast("run", "center", "--config", file, "--publisher", root)
+    assert done.exit_code == 0, done.output
+    assert pinned_publisher(laid_out).data == ROOTS.data
+
+
 def test_what_a_person_upgrades_pins_no_publisher(laid_out):
-    root = laid_out.parent / "root.json"
-    for file in ("node.yaml", MEMBER_FILE):
-        place = laid_out / "centre" / file
-        done = leafcast("run", "center", "--config", place, "--publisher", root)
-        assert done.exit_code == 2
-        assert "--publisher is of a relay or an edge: a person upgrades a centre" in done.output
-        assert not (place.parent / RELEASES).exists()
+    place = laid_out / "centre" / MEMBER_FILE
+    done = leafcast(
+        "run", "center", "--config", place, "--publisher", laid_out.parent / "root.json"
+    )
+    assert done.exit_code == 2
+    assert "--publisher is of no member of a centre: a person upgrades those" in done.output
+    assert not (place.parent / RELEASES).exists()
 
 
 def test_a_member_of_a_relay_pins_the_publisher(tmp_path, monkeypatch):

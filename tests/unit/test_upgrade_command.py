@@ -44,19 +44,23 @@ def test_the_centre_gets_each_piece_by_its_hash_and_what_lacks_is_named(tmp_path
 
 
 def test_tables_say_who_runs_what_and_how_far_a_release_is():
-    found = {"counts": COUNTS, "children": {"emea": {"counts": COUNTS[1:]}}}
+    own = {"counts": [{**COUNTS[1], "count": 1}]}
+    found = {"counts": COUNTS, "centre": own, "children": {"emea": {"counts": COUNTS[1:]}}}
     assert drawn(versions_view(found, 0)) == [
         "BELOW VERSION STATE NODES",
         "/emea 0.3.0 healthy 2",
+        "the centre 0.3.0 healthy 1",
         "whole tree 0.2.0 rolled-back 1",
         "whole tree 0.3.0 healthy 2",
     ]
     wave = {"name": "canary", "phase": "Failed", "members": 3, "healthy": 2, "failed": 1}
     status = {"phase": "Failed", "message": "nothing more begins", "waves": [wave]}
+    status |= {"centre": "healthy"}
     lines = drawn(upgrades_view([{**leafcast_release("0.3.0"), "status": status}], 0))
     assert lines[0] == "0.3.0: Failed. nothing more begins"
     assert lines[2] == "canary Failed 3 2 1 0 0"
+    assert lines[3] == "the centre: healthy"
     planned = {**found, "waves": [{"name": "canary", "relays": 1, "edges": 2}]}
     lines = drawn(planned_view(planned, 0))
     assert lines[1] == "canary 1 2"
-    assert "the centre, before all others" in " ".join(lines[2:])
+    assert "The centre goes before all waves" in " ".join(lines[2:])

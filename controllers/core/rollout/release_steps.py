@@ -67,6 +67,14 @@ class ReleaseStep:
     good_since_ms: int | None = None
     # After so many seconds it is looked at again, whatever nodes say.
     due_seconds: float | None = None
+    # The wave of the centre, once it may take the release; and how it stands with it.
+    centre: ReleaseWave | None = None
+    centre_says: str = ""
+
+    @property
+    def all_waves(self) -> tuple[ReleaseWave, ...]:
+        """As the record has them, that of the centre among them."""
+        return (*self.waves, self.centre) if self.centre is not None else self.waves
 
 
 class _Verdict(Enum):
@@ -142,7 +150,7 @@ def next_step(
 ) -> ReleaseStep:
     """What follows from what nodes say; `before` are the waves that were open."""
     waves = release_waves(spec)
-    opened = _open_now(waves, before)
+    opened = waves_open(waves, before)
     if spec.aborted:
         return ReleaseStep((), "Aborted", ABORTED)
     if not opened and spec.paused:
@@ -228,7 +236,7 @@ def wave_statuses(
     return found
 
 
-def _open_now(
+def waves_open(
     waves: Sequence[ReleaseWave], before: Sequence[ReleaseWave]
 ) -> tuple[ReleaseWave, ...]:
     """The waves that were open, as the spec has them now."""

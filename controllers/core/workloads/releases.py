@@ -24,6 +24,7 @@ class LeafcastReleases(ReadObjects[LeafcastRelease, str]):
         # The pieces of each, as its manifest was read last, and all that were named in this run.
         self._pieces: dict[str, frozenset[str]] = {}
         self._named: frozenset[str] = frozenset()
+        self._centres: dict[str, str] = {}
 
     def unnamed_pieces(self) -> frozenset[str]:
         """The pieces that some release named since this was asked last, and none does now."""
@@ -73,6 +74,10 @@ class LeafcastReleases(ReadObjects[LeafcastRelease, str]):
         """Whether it goes out no further, and nobody asked for it since."""
         return has_ended(self._status(name)) and not self.is_asked(name)
 
+    def centre_order(self, name: str) -> str:
+        """When the centre takes it, as its manifest says."""
+        return self._centres[name]
+
     def _goes_on(self, name: str) -> bool:
         return not self.values[name].spec.aborted and not self.has_ended(name)
 
@@ -93,7 +98,9 @@ class LeafcastReleases(ReadObjects[LeafcastRelease, str]):
         assert isinstance(parsed, LeafcastRelease)
         if faults := manifest_faults(parsed):
             raise InvalidObject("LeafcastRelease", name, faults)
-        self._pieces[name] = frozenset(read_manifest(parsed.spec.manifest.encode()).all_pieces)
+        manifest = read_manifest(parsed.spec.manifest.encode())
+        self._centres[name] = manifest.centre
+        self._pieces[name] = frozenset(manifest.all_pieces)
         self._named |= self._pieces[name]
         return parsed
 

@@ -22,7 +22,13 @@ from leafcast.publisher.root_making import RootWish, next_root
 from leafcast.show.sanitize import sanitize
 from relay.adapters.clock import SystemDice
 from schemas.releases.publisher_roots import KEYS_MAX, ROOT_MAX_BYTES, PublisherRoots
-from schemas.releases.release_manifest import PLATFORMS, ReleaseManifest, digest_of
+from schemas.releases.release_manifest import (
+    CENTRE_FIRST,
+    CENTRE_LAST,
+    PLATFORMS,
+    ReleaseManifest,
+    digest_of,
+)
 from schemas.values.wording import many
 
 _path = click.Path(dir_okay=False, path_type=Path)
@@ -115,6 +121,13 @@ def root(
     type=click.IntRange(1, 1_000),
     help="The lowest wire version that it speaks.  [default: the one that its code names]",
 )
+@click.option(
+    "--centre",
+    type=click.Choice([CENTRE_FIRST, CENTRE_LAST]),
+    default=CENTRE_FIRST,
+    show_default=True,
+    help="Whether the centre takes it before all others, or after them.",
+)
 def make(
     *,
     file: Path,
@@ -123,13 +136,14 @@ def make(
     upgrades_from: str,
     platforms: tuple[str, ...],
     wire_lowest: int | None,
+    centre: str,
 ) -> None:
     """Write to FILE what a release consists of: the wheels of a folder, by their hashes.
 
     The folder holds Leafcast and all that it needs, for each platform and one version of Python.
     """
     roots = PublisherRoots.parse(read_file(publisher, ROOT_MAX_BYTES))
-    made = made_release(wheels, upgrades_from, wire_lowest or 0, platforms)
+    made = made_release(wheels, upgrades_from, wire_lowest or 0, platforms, centre)
     for line in _described(made):
         click.echo(line)
     _write(file, file_data(release_file(made, roots)))
@@ -190,6 +204,8 @@ def _described(made: ReleaseManifest) -> list[str]:
     wire = " to ".join(str(it) for it in sorted({made.wire_lowest, made.wire_highest}))
     served = f"nats-server {made.nats_server}, wire {wire}"
     lines = [f"release {made.version}, from {made.upgrades_from} on: {served}"]
+    if made.centre != CENTRE_FIRST:
+        lines.append("the centre takes it after all others")
     for platform, pieces in sorted(made.pieces.items()):
         size = sum(piece.size for piece in pieces) / 1e6
         lines.append(f"{platform}: {many(len(pieces), 'wheel')}, {size:.1f} MB")

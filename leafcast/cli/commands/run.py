@@ -85,8 +85,8 @@ def run(
     if page is not None and (role != "center" or file.name == MEMBER_FILE):
         said = "--ui is of a centre on one machine; elsewhere run `leafcast ui` beside the node"
         raise click.UsageError(said)
-    if publisher is not None and role == "center":
-        said = "--publisher is of a relay or an edge: a person upgrades a centre"
+    if publisher is not None and role == "center" and file.name == MEMBER_FILE:
+        said = "--publisher is of no member of a centre: a person upgrades those"
         raise click.UsageError(said)
     if file.name == MEMBER_FILE:
         _run_member(file, role, log_format, health, publisher)
@@ -98,7 +98,7 @@ def run(
     _check_certificate(config, folder)
     os.umask(OTHERS)
     make_private(folder)
-    _pin(folder, publisher)
+    _pin(folder.parent if role == "center" else folder, publisher)
     asked = health or (config.health.address if config.health else None)
     try:
         if role == "center":

@@ -40,8 +40,8 @@ def tree(
     With --members, of each node that runs several times: which member is active and since when, who
     stands by, whose server leads the node's streams, and how many messages another one lacks.
 
-    With --versions, at and below each child of the centre, how many nodes run which release of
-    Leafcast, and what becomes of the one that is wanted there.
+    With --versions, which release of Leafcast the centre runs, and how many nodes run which at and
+    below each of its children; and what becomes of the one that is wanted there.
     """
 
     async def ask(session: Session) -> Any:

@@ -179,11 +179,9 @@ def up(  # noqa: PLR0913 - its options
     trios = _trios(place, kept, shape, members, (kube, listens, spaces, health))
     running, listens = place.in_use(), _listens_as_member(place, listens)
     _check_spaces(place, kube, spaces, running=running, take_over=take_over)
-    if running:
-        _check_running(place, listens, store, health)
-    else:
-        _prepare(place, shape, spaces, listens, store)
-    run = partial(start_daemon, place, shape, kube, take_over=take_over, trios=trios, health=health)
+    _prepare(place, shape, spaces, listens, store, health, running=running)
+    start = partial(start_daemon, outlives=not foreground)
+    run = partial(start, place, shape, kube, take_over=take_over, trios=trios, health=health)
     if is_up := running and bool((place.daemon() or {}).get("ready")):
         _already_up(place, shape, foreground=foreground)
     else:
@@ -216,6 +214,23 @@ def _already_up(place: DataDir, shape: TreeShape, *, foreground: bool) -> None:
 
 
 def _prepare(
+    place: DataDir,
+    shape: TreeShape,
+    spaces: CentreSpaces | None,
+    listens: ListenSettings | None,
+    store: StoreOptions,
+    health: HealthAddress | None,
+    *,
+    running: bool,
+) -> None:
+    """Refuse what the folder, or the tree that runs there, cannot be told; or make it ready."""
+    if running:
+        _check_running(place, listens, store, health)
+    else:
+        _make_ready(place, shape, spaces, listens, store)
+
+
+def _make_ready(
     place: DataDir,
     shape: TreeShape,
     spaces: CentreSpaces | None,

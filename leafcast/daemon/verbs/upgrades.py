@@ -23,13 +23,14 @@ class UpgradeVerbs:
     async def upgrades(
         self, waves: Sequence[dict[str, Any]] = (), path: str = "/"
     ) -> dict[str, Any]:
-        """`{counts, faults, children, waves}`: see `running_form`; children by their names.
+        """`{counts, faults, centre, children, waves}`: see `running_form`; children by names.
 
         Of each wave it says how many `relays` and `edges` it would admit. Raises ValueError.
         """
         node = running(self._centre.nodes[NodePath()].node)
         children = {name: running_form(node.running_at(name)) for name in node.children()}
-        found = {**running_form(node.running()), "children": children}
+        centre = running_form(node.running_here())
+        found = {**running_form(node.running()), "centre": centre, "children": children}
         return {**found, "waves": self._admitted(waves, path) if waves else []}
 
     def _admitted(self, waves: Sequence[dict[str, Any]], path: str) -> list[dict[str, Any]]:

@@ -1,0 +1,132 @@
+"""The centre takes a release before all waves, or after them; or a person upgrades it."""
+
+import pytest
+
+from controllers.core.rollout.centre_turn import CentreTurn, step_of_tree
+from controllers.core.rollout.release_steps import release_members, release_waves
+from relay.core.release_waves import wave_of_centre, wave_of_relay
+from schemas.releases.release_manifest import read_manifest
+from schemas.releases.release_refused import ReleaseRefused
+from schemas.reports.running import Running, merged, running_here
+from schemas.values.identity import NodePath
+from tests.unit.releases_world import signed_manifest
+from tests.unit.test_release_steps import records, says, spec
+
+ALL = {"name": "all", "percent": 100}
+
+
+def own(state, version="1.0.0", wanted="9.0.0", why=""):
+    return running_here("/", version, wanted, 0, state, why)
+
+
+def step(release, centre, before=(), below=None, order="first", is_over=False):
+    members = release_members(release_waves(release), records())
+    running = merged([centre, *([below] if below else [])])
+    turn = CentreTurn(order, centre, is_over)
+    return step_of_tree(release, members, before, running, None, 0, turn)
+
+
+def through(release):
+    """All waves, open, as the record has them once every node has the release."""
+    return release_waves(release)
+
+
+def test_no_wave_begins_before_the_centre_has_the_release():
+    release = spec(ALL)
+    assert step(release, Running()).all_waves == (), "nothing is known of it"
+    first = step(release, own("idle", wanted=""))
+    (wave,) = first.all_waves
+    assert (wave_of_centre([wave]), first.phase) == (wave, "Progressing")
+    assert wave_of_relay([wave], NodePath.parse("/emea"), ()) is None
+    trying = step(release, own("soaking", "9.0.0"), first.all_waves)
+    assert (trying.all_waves, trying.message) == ((wave,), "the centre goes first: soaking")
+    done = step(release, own("healthy", "9.0.0"), first.all_waves)
+    assert [(it.number, it.relays) for it in done.all_waves] == [(1, 1), (2, 0)]
+    assert done.centre_says == "healthy"
+
+
+def test_a_centre_that_goes_last_waits_for_all_waves_and_ends_the_release():
+    release = spec(ALL)
+    healthy = says(1, healthy=6)
+    begun = step(release, own("idle", wanted=""), order="last")
+    assert (begun.centre, begun.waves[0].relays) == (None, 1)
+    opened = step(release, own("idle", wanted=""), through(release), healthy, "last")
+    assert (opened.phase, opened.message) == ("Progressing", "the centre: it runs 1.0.0")
+    last = step(release, own("healthy", "9.0.0"), opened.all_waves, healthy, "last")
+    assert (last.phase, last.all_waves) == ("Complete", opened.all_waves)
+    # Its run began anew since, and it said nothing yet.
+    assert step(release, Running(), last.all_waves, healthy, "last", is_over=True).phase == (
+        "Complete"
+    )
+
+
+def test_a_centre_that_went_back_stops_all_that_comes_after():
+    release = spec(ALL)
+    back = own("rolled-back", why="9.0.0 ended")
+    begun = step(release, own("idle", wanted="")).all_waves
+    failed = step(release, back, begun)
+    assert (failed.phase, failed.waves) == ("Failed", ())
+    assert failed.centre_says == "rolled-back: 9.0.0 ended"
+    opened = (*through(release), *begun)
+    assert step(release, back, opened, says(1, healthy=6), "last").phase == "Failed"
+
+
+@pytest.mark.parametrize("state", ["managed-elsewhere", "pins-no-publisher"])
+@pytest.mark.parametrize("order", ["first", "last"])
+def test_a_centre_that_a_person_upgrades_is_waited_for_by_nobody(state, order):
+    release, centre = spec(ALL), own(state)
+    begun = step(release, centre, order=order)
+    assert (begun.waves[0].relays, begun.phase) == (1, "Progressing")
+    assert "by hand" in begun.centre_says
+    assert "install 9.0.0 there" in begun.centre_says
+    done = step(release, centre, through(release), says(1, healthy=6), order)
+    assert done.phase == "Complete"
+
+
+def test_paused_or_aborted_the_centre_begins_as_little_as_all_others():
+    centre = own("idle", wanted="")
+    assert step(spec(ALL, paused=True), centre).all_waves == ()
+    begun = step(spec(ALL), centre).all_waves
+    held = step(spec(ALL, paused=True), own("fetching"), begun)
+    assert (held.phase, held.all_waves) == ("Paused", begun)
+    healthy = step(spec(ALL, paused=True), own("healthy", "9.0.0"), begun)
+    assert (healthy.phase, healthy.all_waves) == ("Paused", begun)
+    assert step(spec(ALL, aborted=True), own("fetching"), begun).all_waves == ()
+    waits = step(
+        spec(ALL, paused=True), centre, through(spec(ALL)), says(1, healthy=6), order="last"
+    )
+    assert (waits.phase, waits.centre) == ("Paused", None)
+
+
+def test_what_takes_the_tree_back_is_taken_by_the_centre_last():
+    newer = own("idle", "9.1.0", wanted="")
+    assert step(spec(ALL), newer).centre is None
+    opened = step(spec(ALL), newer, through(spec(ALL)), says(1, healthy=6))
+    assert opened.centre is not None
+    # On trial it runs the older one.
+    trying = step(spec(ALL), own("soaking", "9.0.0"), opened.all_waves, says(1, healthy=6))
+    assert (trying.phase, trying.all_waves) == ("Progressing", opened.all_waves)
+
+
+def test_a_release_that_is_over_or_for_a_part_of_the_tree_leaves_the_centre_as_it_is():
+    centre = own("idle", wanted="")
+    over = step(spec(ALL), centre, through(spec(ALL)), says(1, healthy=6), is_over=True)
+    assert (over.phase, over.centre) == ("Complete", None)
+    part = step(spec(ALL, path="/emea"), centre)
+    assert (part.centre, part.centre_says) == (None, "left as it is: the release is for /emea")
+
+
+def test_the_centre_begins_in_the_windows_of_the_wave_beside_it():
+    window = {"cron": "0 1 * * 1", "duration": "1h"}
+    release = spec({**ALL, "windows": [window]})
+    (wave,) = step(release, own("idle", wanted="")).all_waves
+    assert len(wave.windows) == 1
+
+
+def test_a_manifest_says_when_the_centre_goes():
+    assert read_manifest(signed_manifest("9.0.0").encode()).centre == "first"
+    last = signed_manifest("9.0.0").replace('"upgrades_from"', '"centre": "last", "upgrades_from"')
+    manifest = read_manifest(last.encode())
+    assert (manifest.centre, manifest.form["leafcast"]["centre"]) == ("last", "last")
+    with pytest.raises(ReleaseRefused, match="'later' is no order"):
+        read_manifest(last.replace('"last"', '"later"').encode())
