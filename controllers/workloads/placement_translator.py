@@ -30,7 +30,7 @@ from controllers.core.workloads.undenatured import undenatured, undenatured_text
 from controllers.issuing.issuer import Issuer, read_all
 from controllers.spaces.following import CONTROL, EVERYTHING, interests_of, kinds_of, listed_objects
 from controllers.spaces.informer import SpaceInformer, SpaceReconciler, identity_of
-from controllers.work_queue import PlacementQueues
+from controllers.work_queue import ALL, PlacementQueues
 from controllers.workloads.preparation import Preparation
 from controllers.workloads.rollout_notes import RolloutNotes
 from controllers.workloads.unread_kinds import KindReading
@@ -307,6 +307,10 @@ class PlacementTranslator(SpaceReconciler[str]):
         self._look(names, slices_among(objects))
         self._queues.own_statuses.add(concerned(self.workloads, objects))
         self._look_at_releases(objects)
+        if kind in (None, RELEASES):
+            # Some may be gone that a run before knew.
+            self.workloads.releases.is_listed = True
+            self._queues.releases.add([ALL])
         self._look_at_rollouts([*objects, *map(rollout_key, before - rollouts.objects.keys())])
 
     def changed(self, change: ObjectChange) -> None:

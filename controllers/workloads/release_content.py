@@ -10,13 +10,17 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from relay.atomic_file import atomic_write
 from relay.shell.publisher import CentrePublisher
 from schemas.content.blobs import Reference, store
 from schemas.records.release_body import RELEASE, STRETCH_BYTES, ReleaseBody, ReleasePiece
-from schemas.releases.release_manifest import Piece, digest_of, read_manifest
+from schemas.releases.release_manifest import Piece, digest_of, is_sha256, read_manifest
 from schemas.values.identity import MailKey
 
 PIECES = "pieces"
+NAMED = "named-pieces"
+"""A line for each piece that releases named: they may be gone when the centre starts again."""
+NAMED_MAX_BYTES = 16 * 1024 * 1024
 log = logging.getLogger("leafcast.upgrades")
 
 
@@ -73,6 +77,29 @@ def remove_pieces(folder: Path, pieces: Iterable[str]) -> None:
             (folder / PIECES / sha256).unlink(missing_ok=True)
         except OSError as error:
             log.warning("%s: %s; remove it by hand", error.filename, error.strerror)
+
+
+def noted_pieces(folder: Path) -> frozenset[str]:
+    """The pieces that releases named when that was noted last."""
+    try:
+        with (folder / NAMED).open("rb") as read:
+            lines = read.read(NAMED_MAX_BYTES).decode(errors="replace").split()
+    except FileNotFoundError:
+        return frozenset()
+    except OSError as error:
+        log.warning("%s: %s; which pieces may go is not known", error.filename, error.strerror)
+        return frozenset()
+    return frozenset(filter(is_sha256, lines))
+
+
+def note_pieces(folder: Path, pieces: Iterable[str]) -> None:
+    """Note which pieces releases name, for a centre that starts when these are gone."""
+    if not (folder / PIECES).is_dir():
+        return
+    try:
+        atomic_write(folder / NAMED, "".join(f"{it}\n" for it in sorted(pieces)))
+    except OSError as error:
+        log.warning("%s: %s; its pieces are not noted", folder / NAMED, error.strerror)
 
 
 async def _keep(

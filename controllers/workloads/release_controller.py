@@ -27,6 +27,8 @@ from controllers.workloads.release_content import (
     PiecesLacking,
     ReleaseContent,
     kept_content,
+    note_pieces,
+    noted_pieces,
     remove_pieces,
 )
 from schemas.api.leafcast_release import (
@@ -70,6 +72,8 @@ class ReleaseController(QueueReconciler[str]):
         self._loaded: ReleaseContent | None = None
         # Whom the waves admit, as it was looked up last.
         self._members: tuple[tuple[ReleaseWave, ...], list[ReleaseMembers]] | None = None
+        # The pieces that are noted in the folder; None before it was read.
+        self._noted: frozenset[str] | None = None
         # Whether this run saw one go out.
         self._has_steered = False
         self._issuer.listen(self._ledger_changed)
@@ -86,10 +90,24 @@ class ReleaseController(QueueReconciler[str]):
             await self._issuer.delete([self.key])
         for other in [each for each in listed.objects if each != name]:
             is_written = await self._say_of_other(other, name) and is_written
-        lost = listed.unnamed_pieces()
-        if lost and self.folder is not None:
-            await asyncio.to_thread(remove_pieces, self.folder, lost)
+        if self.folder is not None:
+            await self._let_go(self.folder)
         return () if is_written else keys
+
+    async def _let_go(self, folder: Path) -> None:
+        """Remove the pieces that no release names any more, nor the record in force."""
+        listed, record = self._translator.workloads.releases, self._in_force()
+        if not listed.is_listed:
+            return
+        if self._noted is None:
+            self._noted = await asyncio.to_thread(noted_pieces, folder)
+            listed.remember_pieces(self._noted)
+        pieces = record.release.pieces if record is not None else ()
+        if lost := listed.unnamed_pieces(frozenset(it.sha256 for it in pieces)):
+            await asyncio.to_thread(remove_pieces, folder, lost)
+        if listed.known_pieces != self._noted:
+            self._noted = listed.known_pieces
+            await asyncio.to_thread(note_pieces, folder, self._noted)
 
     async def _steer(self, name: str, record: ReleaseRecord | None) -> bool:
         """Go on with one release; whether all was written."""

@@ -3,12 +3,14 @@
 import asyncio
 from pathlib import Path
 
+from controllers.workloads.release_content import noted_pieces
 from schemas.objects.objects import ObjectKey
 from schemas.values.identity import NodePath
 from tests.awaiting import until_object
 from tests.memory_tree import MANAGER
 from tests.unit.releases_world import (
     PIECES,
+    PLATFORM,
     leafcast_release,
     sha256,
     signed_manifest,
@@ -153,4 +155,31 @@ async def test_a_complete_release_goes_out_again_when_it_is_asked_for_and_only_t
         for version in ("9.0.0", "9.1.0"):
             await tree.workloads.delete(key(version))
         while [*pieces.iterdir()]:
+            await asyncio.sleep(0.02)
+
+
+async def test_pieces_of_a_release_that_was_deleted_meanwhile_go_once_the_centre_is_back(tmp_path):
+    async with asyncio.timeout(SECONDS), upgraded_tree(tmp_path, ["/s1"]) as (tree, _places):
+        folder = tmp_path / "centre"
+        put_pieces(tree, folder)
+        other, strange = b"another wheel", "f" * 64
+        (folder / "pieces" / sha256(other)).write_bytes(other)
+        (folder / "pieces" / strange).write_bytes(b"given for a release to come")
+        await tree.workloads.apply(leafcast_release("9.0.0"), MANAGER)
+        await until_object(tree.workloads, key("9.0.0"), phase("Progressing"))
+        manifest = signed_manifest("9.1.0", {PLATFORM: other})
+        await tree.workloads.apply(leafcast_release("9.1.0", manifest=manifest), MANAGER)
+        while sha256(other) not in noted_pieces(folder):
+            await asyncio.sleep(0.02)
+        await tree.stop_controllers()
+        for version in ("9.0.0", "9.1.0"):
+            await tree.workloads.delete(key(version))
+        await tree.control(tree.group)
+        tree.controllers.releases.folder = folder
+        while (folder / "pieces" / sha256(other)).exists():
+            await asyncio.sleep(0.02)
+        # The tree goes on with 9.0.0; of the other one nobody knows what it is for.
+        left = {file.name for file in (folder / "pieces").iterdir()}
+        assert left == {strange, *map(sha256, PIECES.values())}
+        while noted_pieces(folder) != left - {strange}:
             await asyncio.sleep(0.02)

@@ -21,15 +21,31 @@ class LeafcastReleases(ReadObjects[LeafcastRelease, str]):
 
     def __init__(self) -> None:
         super().__init__()
+        # Whether all that there are were seen in this run.
+        self.is_listed = False
         # The pieces of each, as its manifest was read last, and all that were named in this run.
         self._pieces: dict[str, frozenset[str]] = {}
         self._named: frozenset[str] = frozenset()
         self._centres: dict[str, str] = {}
 
-    def unnamed_pieces(self) -> frozenset[str]:
-        """The pieces that some release named since this was asked last, and none does now."""
+    @property
+    def known_pieces(self) -> frozenset[str]:
+        """The pieces that are to go once no release names them: those that some did."""
+        return self._named
+
+    def remember_pieces(self, pieces: frozenset[str]) -> None:
+        """Take it that releases named these before this run."""
+        self._named |= pieces
+
+    def unnamed_pieces(self, kept: frozenset[str] = frozenset()) -> frozenset[str]:
+        """The pieces that some release named since this was asked last, and none does now.
+
+        Those that are `kept` come later; none does while it is not known what a release names.
+        """
         self._pieces = {name: it for name, it in self._pieces.items() if name in self.objects}
-        named = frozenset[str]().union(*self._pieces.values())
+        if self._pieces.keys() != self.objects.keys():
+            return frozenset()
+        named = frozenset[str]().union(*self._pieces.values()) | (self._named & kept)
         lost, self._named = self._named - named, named
         return lost
 
