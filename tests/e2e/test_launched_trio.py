@@ -1,4 +1,7 @@
-"""A release goes to the three machines of a relay one by one, and the node goes on meanwhile."""
+"""A release goes to the three machines of a relay one by one, and the node goes on meanwhile.
+
+One that does not start ends at the first of them.
+"""
 
 import json
 import subprocess
@@ -17,11 +20,12 @@ from schemas.releases.release_folder import (
 )
 from tests.awaiting import until
 from tests.e2e.join_tree import ENVIRONMENT, Tree
+from tests.e2e.test_backups import place
 from tests.e2e.test_launched_node import NEXT, built, rest
 from tests.launched import Arrived
 
 pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(400)]
-NAMES = ("m1", "m2", "m3")
+NAMES, BAD = ("m1", "m2", "m3"), "899.0.0"
 WHOLE = ["active", "standby", "standby"]
 
 
@@ -81,16 +85,15 @@ def test_the_machines_of_a_relay_take_a_release_one_after_the_other(tmp_path):
     tree, published = Tree(tmp_path), tmp_path / "published"
     published.mkdir(0o700)
     made = Arrived(published)
-    released = made.release(NEXT, wheels=[built(tmp_path), *rest()])
-    manifest = published / RELEASES / MANIFESTS / f"{released.manifest}.json"
+    bad, good = made.release(BAD, "ends"), made.release(NEXT, wheels=[built(tmp_path), *rest()])
     tree.run("up", "--regions", "0")
     try:
         with ExitStack() as stack:
             region = Region(tree, stack, made.folder.pinned)
+            goes_back_at_the_first_machine(region, made, bad, stack)
             (active,) = [name for name, role in region.roles().items() if role == "active"]
             standbys = sorted({*NAMES} - {active})
-            start = ["upgrade", "start", NEXT, "--manifest", manifest, "--waves", "100%"]
-            tree.run(*start, "--pieces", published / RELEASES / PIECES)
+            start(tree, made, good)
             healthy = (NEXT, LaunchState.HEALTHY)
             tried: list[set[str]] = []
 
@@ -107,6 +110,34 @@ def test_the_machines_of_a_relay_take_a_release_one_after_the_other(tmp_path):
             until(lambda: f"/emea {NEXT} healthy 1" in " ".join(versions(tree)), region.all_said)
     finally:
         tree.run("down")
+
+
+def goes_back_at_the_first_machine(region: Region, made: Arrived, bad, stack: ExitStack) -> None:
+    """A machine goes back, no other one tries, and what is placed is delivered meanwhile."""
+    tree, before = region.tree, region.standing()
+    site = tree.join(tree.add("/emea/store-1"), "store-1")
+    stack.callback(site.end)
+    site.until("is in session")
+    first, *others = sorted(NAMES, key=lambda name: (region.roles()[name] == "active", name))
+    start(tree, made, bad)
+    until(lambda: f"{BAD}: Failed" in tree.run("upgrade", "status"), region.all_said)
+    why = f"member {first}: {BAD} ended before it was in session: code 3"
+    assert f"/emea: rolled-back: {why}" in " ".join(tree.run("upgrade", "status").split())
+    waits = f"it waits for its turn: at {first} it is rolled-back"
+    until(lambda: all(waits in region.note(name).why for name in others), region.all_said)
+    assert f"{BAD}: starting" not in "".join(region.said(name) for name in others)
+    until(lambda: region.standing() == before, region.all_said)
+    place(tree, "one", "red")
+    until(lambda: tree.ask("/emea/store-1", "get", resource="configmaps")["objects"])
+    tree.run("upgrade", "abort", BAD)
+
+
+def start(tree: Tree, made: Arrived, released) -> None:
+    """Let a release out."""
+    lies = made.folder.folder
+    manifest = lies / MANIFESTS / f"{released.manifest}.json"
+    words = ["--manifest", manifest, "--pieces", lies / PIECES, "--waves", "100%"]
+    tree.run("upgrade", "start", released.version, *words)
 
 
 def versions(tree: Tree) -> list[str]:
