@@ -28,7 +28,14 @@ from leafcast.node.credentials.certificates import LocalListening
 from leafcast.node.credentials.files import load_credentials
 from leafcast.node.credentials.kept_store import kept_store
 from leafcast.node.listen_settings import kept_listen_settings
-from leafcast.node.options import ActiveMember, Listening, NodeEnvironment, NodeHooks, NodeIdentity
+from leafcast.node.options import (
+    ActiveMember,
+    Listening,
+    NodeEnvironment,
+    NodeHooks,
+    NodeIdentity,
+    RunBeside,
+)
 from leafcast.node.runtime import NodeRuntime
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.jetstream.entrance import Decide
@@ -66,7 +73,7 @@ class CentreOptions:
     `external` is where its server is, if someone else runs it. With `take_over` hubs and clusters
     of others that are silent become its own. With `temporary` its folder goes with the program,
     however that ends. `relays` run below it in this program, parents first. With `member` it is the
-    active one of several.
+    active one of several, and `beside` runs on its relay.
     """
 
     external: ServerPlace | None = None
@@ -74,6 +81,7 @@ class CentreOptions:
     temporary: bool = False
     relays: tuple[NodePath, ...] = ()
     member: ActiveMember | None = None
+    beside: RunBeside | None = None
 
 
 async def _no_one_decides(_request: bytes) -> bytes:
@@ -286,9 +294,9 @@ class Centre:
     async def _start(self, world: NodeEnvironment, group: asyncio.TaskGroup) -> None:
         path = NodePath()
         hooks = NodeHooks(
-            self._restore, self._control, self._decide, self.touch, partial(self.note, path)
+            self._restore, self._run_beside, self._decide, self.touch, partial(self.note, path)
         )
-        releases = self.place.folder / RELEASES if self.options.member is None else None
+        releases = self.place.folder / RELEASES
         identity = NodeIdentity(path, self.place.node(path), releases=releases)
         serving = self.options.external or self.listening(path)
         self.start_node(NodeRuntime(world, identity, serving=serving, hooks=hooks), group)
@@ -316,6 +324,14 @@ class Centre:
                 await member.tenure.settled()
         if self.restored is not None:
             self.progress("the centre's streams are those of the backup")
+
+    async def _run_beside(self, relay: Driver) -> None:
+        if (beside := self.options.beside) is None:
+            await self._control(relay)
+            return
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._control(relay), name="control")
+            group.create_task(beside(relay), name="releases")
 
     async def _control(self, relay: Driver) -> None:
         """Run the controllers on the centre's relay; they begin anew with each of its runs."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -27,7 +28,8 @@ from leafcast.node.credentials.node_certificate import CERTIFICATE_FILES
 from leafcast.node.known_children import FILE as CHILDREN_FILE
 from leafcast.node.known_children import KnownChildren
 from leafcast.node.listen_settings import keep_listen_settings, kept_listen_settings
-from leafcast.node.options import ActiveMember
+from leafcast.node.options import ActiveMember, RunBeside
+from leafcast.upgrades.member_keeper import MemberReleases
 from relay.adapters.asking import ANSWERS
 from relay.adapters.jetstream.member_presence import STANDBY, MemberPresence
 from relay.adapters.jetstream.request_reply import serve
@@ -69,7 +71,10 @@ class RunningCentre(Protocol):
 
 
 class CentreMember:
-    """The centre in one member's data directory; `centre_of` makes what runs there while active."""
+    """The centre in one member's data directory; `centre_of` makes what runs there while active.
+
+    That is told what is to run beside the centre's node.
+    """
 
     state = CENTRE_STATE
     server_files = frozenset(f"centre/{it}" for it in CERTIFICATE_FILES)
@@ -80,12 +85,13 @@ class CentreMember:
         settings: MemberSettings,
         clock: Clock,
         dice: Dice,
-        centre_of: Callable[[ActiveMember], RunningCentre],
+        centre_of: Callable[[ActiveMember, RunBeside], RunningCentre],
     ) -> None:
         self.folder = place.folder
         self.server_folder = place.node(NodePath())
         self._place, self._settings, self._clock, self._dice = place, settings, clock, dice
         self._centre_of = centre_of
+        self._releases = MemberReleases(place.folder, lambda: self._settings, clock, of_centre=True)
         self._centre: RunningCentre | None = None
 
     def neighbours(self) -> Neighbours:
@@ -110,21 +116,28 @@ class CentreMember:
         return copying.why_not(self._settings.name) if copying is not None else ""
 
     def facts(self) -> Mapping[str, Any]:
-        return {}
+        return self._releases.facts()
 
     def why_others(self) -> str:
         return ""
 
     def out_of_step(self) -> str:
-        """No launcher runs it."""
-        return ""
+        return self._releases.out_of_step
 
     async def stand(
         self,
         server: EmbeddedServer,
         seeds: AccountSeeds,
         standing: Callable[[], Standing],
-        presence: MemberPresence,  # noqa: ARG002 - no release comes here
+        presence: MemberPresence,
+    ) -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._let_commands_in(server, seeds, standing), name="commands")
+            keeping = self._releases.keep(server.url, seeds.relay, presence)
+            group.create_task(keeping, name="releases")
+
+    async def _let_commands_in(
+        self, server: EmbeddedServer, seeds: AccountSeeds, standing: Callable[[], Standing]
     ) -> None:
         """Let commands in, and tell those of them that wait how this member stands.
 
@@ -150,7 +163,7 @@ class CentreMember:
             await bring_home(self._place, member, seeds, self._clock)
             raise RunsAlone
         try:
-            self._centre = self._centre_of(member)
+            self._centre = self._centre_of(member, self._releases.lead)
             await self._centre.run()
         finally:
             self._say_up()

@@ -34,7 +34,7 @@ from leafcast.members.member import Member
 from leafcast.members.settings import FILE as MEMBER_FILE
 from leafcast.members.settings import MemberSettings, kept_member
 from leafcast.node.health_endpoint import HealthAddress
-from leafcast.node.options import ActiveMember
+from leafcast.node.options import ActiveMember, RunBeside
 from leafcast.service.watchdog import attended
 from leafcast.signals import EndedBySignal, run_until_signal
 from leafcast.space_settings import CentreSpaces
@@ -90,8 +90,8 @@ def centre_member(
     """One member of a centre on its directory, which must be locked; nothing runs below it."""
     clock, dice = SystemClock(), SystemDice()
 
-    def centre_of(member: ActiveMember) -> Daemon:
-        return Daemon(place, CentreOptions(take_over=take_over, member=member))
+    def centre_of(member: ActiveMember, beside: RunBeside) -> Daemon:
+        return Daemon(place, CentreOptions(take_over=take_over, member=member, beside=beside))
 
     member = CentreMember(place, settings, clock, dice, centre_of)
     return Member(settings, member, clock, dice, health)

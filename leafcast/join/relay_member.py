@@ -127,18 +127,8 @@ class RelayMember:
     ) -> None:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._reach_parent(server, seeds, standing), name="reach")
-            group.create_task(self._keep_releases(server, seeds, presence), name="releases")
-
-    async def _keep_releases(
-        self, server: EmbeddedServer, seeds: AccountSeeds, presence: MemberPresence
-    ) -> None:
-        label = f"leafcast {self._settings.path} {self._settings.name} releases"
-        connection = Connection(server.url, seeds.relay, label, "_INBOX.releases")
-        await connection.open()
-        try:
-            await self._releases.run(presence, connection)
-        finally:
-            await connection.close()
+            keeping = self._releases.keep(server.url, seeds.relay, presence)
+            group.create_task(keeping, name="releases")
 
     async def _reach_parent(
         self, server: EmbeddedServer, seeds: AccountSeeds, standing: Callable[[], Standing]

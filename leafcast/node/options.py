@@ -32,6 +32,10 @@ from schemas.values.identity import NodePath, TreeId
 LET_IN_SECONDS = 5.0
 
 
+RunBeside = Callable[[Driver], Coroutine[Any, Any, None]]
+"""Work on a node's relay that starts and ends with each of its runs."""
+
+
 @dataclass(frozen=True, slots=True)
 class ActiveMember:
     """A member of a node while it is the active one: its server runs already, and goes on.
@@ -144,7 +148,7 @@ class NodeHooks:
     """
 
     set_up: Callable[[], Coroutine[Any, Any, None]] | None = None
-    run_task: Callable[[Driver], Coroutine[Any, Any, None]] | None = None
+    run_task: RunBeside | None = None
     decide: Decide | None = None
     changed: Callable[[], None] = lambda: None
     note: Callable[[Noted], None] = lambda _: None

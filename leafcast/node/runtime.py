@@ -97,9 +97,9 @@ class NodeRuntime:
         self._key = KeyAtParent(world, identity, uplink)
         self.hosted = NodeServer(world, identity, place, self._trust, self._hooks.note)
         self.claim = self._own_claim()
-        # What the members of a relay run, they say together: see leafcast.upgrades.member_keeper.
+        # What the members of a node run, they say together: see leafcast.upgrades.member_keeper.
         self._keeper: ReleaseKeeper | None = None
-        if world.member is None or identity.path.is_root:
+        if world.member is None:
             self._keeper = ReleaseKeeper(
                 identity.releases,
                 version("leafcast"),

@@ -11,8 +11,8 @@ from leafcast.show.layout import Group, Table, Text, View
 Form = Mapping[str, Any]
 BY_HAND = (
     "The centre goes before all waves, or after them if the release says so, where a launcher runs "
-    "it; else a person upgrades it, before all others. The members of a relay on three machines go "
-    "one at a time by themselves, where a launcher runs each; else by hand, before the nodes below."
+    "it; else a person upgrades it, before all others. The members of a node on three machines go "
+    "one at a time by themselves, where a launcher runs each; else by hand, before those below it."
 )
 
 

@@ -1,4 +1,4 @@
-"""Beside each member of a relay on three machines: its release, and whose turn it is.
+"""Beside each member of a node on three machines: its release, and whose turn it is.
 
 The active one tells the others what the tree wants. Each fetches it from the content that all three
 servers hold, into a folder of its own machine, and tells its launcher when it may go.
@@ -68,11 +68,17 @@ class MemberReleases:
     """Keeps the folder of releases of one member, and says what the node runs while active."""
 
     def __init__(
-        self, folder: Path, settings: Callable[[], MemberSettings], clock: Clock, platform: str = ""
+        self,
+        folder: Path,
+        settings: Callable[[], MemberSettings],
+        clock: Clock,
+        platform: str = "",
+        *,
+        of_centre: bool = False,
     ) -> None:
         """`folder` is the member's data directory."""
         self._place, self._settings, self._clock = folder, settings, clock
-        self._folder = ReleaseFolder(folder / RELEASES)
+        self._folder = ReleaseFolder(folder / RELEASES, of_centre)
         self._fetching = ReleaseFetching(self._folder, platform or here(), clock)
         # What the tree wants, as the active member said last.
         self._told: Told | None = None
@@ -94,6 +100,17 @@ class MemberReleases:
         """Why what runs here is not good yet, to a launcher that tries it; "" if it is."""
         launcher = self._folder.launcher()
         return self._trouble if launcher is not None and _is_judged(launcher) else ""
+
+    async def keep(self, url: str, seed: str, presence: MemberPresence) -> None:
+        """Look without end, by the member's own server at this address; see `run`."""
+        settings = self._settings()
+        label = f"leafcast {settings.path} {settings.name} releases"
+        connection = Connection(url, seed, label, "_INBOX.releases")
+        await connection.open()
+        try:
+            await self.run(presence, connection)
+        finally:
+            await connection.close()
 
     async def run(self, presence: MemberPresence, connection: Connection) -> None:
         """Look without end."""

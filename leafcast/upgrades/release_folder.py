@@ -10,7 +10,7 @@ import hashlib
 import os
 import platform
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -95,13 +95,26 @@ class ReleaseFolder:
         wanted = self.wanted()
         manifests = {f"{it}.json" for it in (body.manifest, wanted.manifest if wanted else "")}
         pieces = {piece.sha256 for piece in body.pieces} | self._wanted_pieces(wanted)
+        former = self._pieces_of_others(manifests) if self.is_source else frozenset()
         for folder, kept in ((MANIFESTS, manifests), (PIECES, pieces)):
             make_folder(self.path / folder)
             if self.is_source and folder == PIECES:
+                for piece in former - pieces:
+                    (self.path / folder / piece).unlink(missing_ok=True)
                 continue
             for file in (self.path / folder).iterdir():
                 if file.name.removesuffix(DRAFT) not in kept:
                     file.unlink(missing_ok=True)
+
+    def _pieces_of_others(self, manifests: Collection[str]) -> frozenset[str]:
+        """What came here for other releases, and is not noted as what some at the centre name."""
+        # Here, as nodes that are no centre do without.
+        from controllers.workloads.release_content import noted_pieces  # noqa: PLC0415
+
+        files = [it for it in (self.path / MANIFESTS).glob("*.json") if it.name not in manifests]
+        found = [_read(file, read_manifest) for file in files]
+        pieces = frozenset(piece for it in found if it is not None for piece in it.all_pieces)
+        return pieces - noted_pieces(self.path)
 
     def _wanted_pieces(self, wanted: WantedRelease | None) -> frozenset[str]:
         """The pieces that the launcher may still read."""

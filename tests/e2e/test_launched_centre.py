@@ -5,7 +5,8 @@ import os
 import signal
 import subprocess
 import sys
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -56,24 +57,52 @@ class LaunchedTree(Tree):
         words = ["--manifest", manifest, "--pieces", lies / PIECES, "--waves", "100%"]
         self.run("upgrade", "start", released.version, *words)
 
-    def note(self):
-        file = self.folder / "tree" / RELEASES / LAUNCHER
+    def note(self, machine: str = "tree"):
+        file = self.folder / machine / RELEASES / LAUNCHER
         return read_launch_note(file.read_bytes())
+
+    def members(self) -> list[tuple[str, str]]:
+        """The roles and the versions of the centre's members; none while it says nothing."""
+        try:
+            nodes = json.loads(self.asked("tree", "--members", "-o", "json"))["nodes"]
+        except ValueError:
+            return []
+        (centre,) = (node for node in nodes if node["path"] == "/")
+        return sorted((it["role"], it["version"]) for it in centre["members"] or ())
 
     @contextmanager
     def launched(self):
-        place = self.folder / "tree"
-        words = ["--data-dir", place, "--look-seconds", "0.2", "--soak-seconds", "2", "--"]
-        words += ["up", "--foreground", "--regions", "0", "--data-dir", place]
-        launcher = subprocess.Popen(
-            [sys.executable, "-m", "leafcast.launcher.program", *words], env=self.environment
-        )
-        try:
+        """The centre, below its launcher."""
+        with self.below_launcher("tree", "up", "--foreground", "--regions", "0"):
             until(lambda: "/ " in self.asked("tree"))
-            yield launcher
+            yield
+
+    @contextmanager
+    def below_launcher(self, machine: str, *what: object):
+        place = self.folder / machine
+        words = ["--data-dir", place, "--look-seconds", "0.2", "--soak-seconds", "2", "--"]
+        words += [*what, "--data-dir", place]
+        with self.log(machine).open("w") as said:
+            launcher = subprocess.Popen(
+                [sys.executable, "-m", "leafcast.launcher.program", *words],
+                env=self.environment,
+                stdout=said,
+                stderr=said,
+            )
+        try:
+            yield
         finally:
             launcher.terminate()
             assert launcher.wait(80) == 0
+
+    def log(self, machine: str) -> Path:
+        return self.folder / f"{machine}.said"
+
+    def said(self) -> str:
+        """The last words of all machines, and what the centre says."""
+        files = sorted(self.folder.glob("*.said"))
+        words = [f"{file.name}: {file.read_text()[-3000:]}" for file in files]
+        return "\n".join([*words, self.asked("upgrade", "status"), str(self.members())])
 
 
 def test_a_centre_takes_a_release_first_and_goes_back_from_one_that_does_not_start(tmp_path):
@@ -106,3 +135,40 @@ def test_a_centre_takes_a_release_first_and_goes_back_from_one_that_does_not_sta
             until(lambda: tree.reaches("/store-1"))
         finally:
             site.end()
+
+
+def test_the_machines_of_a_centre_take_a_release_one_after_the_other(tmp_path):
+    tree, published = LaunchedTree(tmp_path), tmp_path / "published"
+    published.mkdir(0o700)
+    made = Arrived(published)
+    good = made.release(NEXT, wheels=[built(tmp_path), *rest()])
+    tree.run("release", "pin", made.folder.pinned, "--data-dir", tmp_path / "tree")
+    machines = ("tree", "m2", "m3")
+    with ExitStack() as stack:
+        stack.enter_context(tree.launched())
+        for name in machines[1:]:
+            token = tmp_path / f"{name}.join"
+            tree.run("node", "add", "/", "--member", "-o", token)
+            words = ("join", token, "--publisher", made.folder.pinned)
+            stack.enter_context(tree.below_launcher(name, *words))
+        asks = [tree.log(name) for name in machines[1:]]
+        until(lambda: all("node grow /" in it.read_text() for it in asks), tree.said)
+        tree.run("node", "grow", "/")
+        whole = ["active", "standby", "standby"]
+        until(lambda: [role for role, _ in tree.members()] == whole, tree.said)
+        tree.start(made, good)
+        tried: list[set[str]] = []
+
+        def all_are_healthy() -> bool:
+            notes = {name: tree.note(name) for name in machines}
+            tried.append({name for name, note in notes.items() if note.is_on_trial})
+            healthy = (NEXT, LaunchState.HEALTHY)
+            return all((it.running, it.state) == healthy for it in notes.values())
+
+        until(all_are_healthy, tree.said, seconds=200)
+        assert max(map(len, tried)) == 1
+        # The one that ran the centre went last.
+        assert max(machines, key=lambda name: (tree.note(name).since, name == "tree")) == "tree"
+        until(lambda: f"{NEXT}: Complete" in tree.asked("upgrade", "status"), tree.said)
+        assert "the centre: healthy" in tree.asked("upgrade", "status")
+        assert {version for _, version in tree.members()} == {NEXT}

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from controllers.workloads.release_content import note_pieces
 from leafcast.upgrades.release_folder import ReleaseFolder
 from relay.core.events import RunningStated
 from relay.core.release_waves import wave_of_edge, wave_of_relay
@@ -166,3 +167,19 @@ def test_the_next_release_leaves_the_launcher_what_it_installs_now(tmp_path):
     folder.begin(following)
     assert [*(tmp_path / "pieces").iterdir()] == []
     assert [it.read_bytes() for it in (tmp_path / "manifests").iterdir()] == [data]
+
+
+def test_a_machine_of_the_centre_keeps_what_releases_name_and_lets_former_ones_go(tmp_path):
+    folder, strange = ReleaseFolder(tmp_path, is_source=True), b"given for a release to come"
+    data = signed_manifest("8.0.0").encode()
+    for name in ("manifests", "pieces"):
+        (tmp_path / name).mkdir()
+    for each in (*PIECES.values(), strange):
+        (tmp_path / "pieces" / sha256(each)).write_bytes(each)
+    (tmp_path / "manifests" / f"{sha256(data)}.json").write_bytes(data)
+    named, _ = PIECES.values()
+    note_pieces(tmp_path, [sha256(named)])
+    following, _ = release("9.1.0", pieces={PLATFORM: b"wheel of the next" * 1000})
+    folder.begin(following)
+    assert {it.read_bytes() for it in (tmp_path / "pieces").iterdir()} == {named, strange}
+    assert [*(tmp_path / "manifests").iterdir()] == []

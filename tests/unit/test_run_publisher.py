@@ -59,26 +59,17 @@ def test_a_centre_pins_the_publisher_where_its_launcher_looks(laid_out, monkeypa
     assert pinned_publisher(laid_out).data == ROOTS.data
 
 
-def test_what_a_person_upgrades_pins_no_publisher(laid_out):
-    place = laid_out / "centre" / MEMBER_FILE
-    done = leafcast(
-        "run", "center", "--config", place, "--publisher", laid_out.parent / "root.json"
-    )
-    assert done.exit_code == 2
-    assert "--publisher is of no member of a centre: a person upgrades those" in done.output
-    assert not (place.parent / RELEASES).exists()
-
-
-def test_a_member_of_a_relay_pins_the_publisher(tmp_path, monkeypatch):
+@pytest.mark.parametrize(("at", "role"), [("/emea", "relay"), ("/", "center")])
+def test_a_member_pins_the_publisher(tmp_path, monkeypatch, at, role):
     async def runs(_place, _health):
         raise Started
 
     monkeypatch.setattr(run, "run_here", runs)
     folders = {name: tmp_path / name for name in ("m1", "m2", "m3")}
-    path = NodePath.parse("/emea")
+    path = NodePath.parse(at)
     lay_out_members(folders, path.domain, TreeId("t" * 26), path, SystemDice(), PortPool())
     (tmp_path / "root.json").write_bytes(ROOTS.data)
     file = folders["m2"] / MEMBER_FILE
-    done = leafcast("run", "relay", "--config", file, "--publisher", tmp_path / "root.json")
+    done = leafcast("run", role, "--config", file, "--publisher", tmp_path / "root.json")
     assert isinstance(done.exception, Started), done.output
     assert pinned_publisher(file.parent).data == ROOTS.data

@@ -262,35 +262,17 @@ def member_token(path):
     return replace(TOKEN, member=True, path=NodePath.parse(path)).text
 
 
-def test_a_member_of_a_centre_pins_no_publisher_and_one_of_a_relay_has_a_launcher(image, tmp_path):
+@pytest.mark.parametrize("path", ["/", "/emea"])
+def test_a_member_whose_unit_names_a_publisher_has_a_launcher(image, tmp_path, path):
     file, root = tmp_path / "member.join", image / "etc" / "root.json"
-    file.write_text(f"tls://centre.example:7422 {member_token('/')}")
+    file.write_text(f"tls://centre.example:7422 {member_token(path)}")
     root.write_text("{}")
     before = {*image.rglob("*")}
     words = ("join", file, "--service", "--service-root", image, "--publisher", root)
     code, told = leafcast(*words)
-    assert code == 2
-    assert "a centre is not upgraded through the tree yet" in told
-    assert {*image.rglob("*")} == before
-    file.write_text(f"tls://centre.example:7422 {member_token('/emea')}")
-    code, told = leafcast(*words)
     assert code == 0, told
     (unit,) = {it for it in image.rglob("*.service") if not it.is_symlink()} - before
     assert "bin/leafcast-launcher" in unit.read_text()
-
-
-def test_a_centre_whose_unit_names_a_publisher_goes_on_and_says_that_it_counts_for_nothing(
-    tmp_path, monkeypatch
-):
-    monkeypatch.setattr(os, "umask", lambda _mask: 0)
-    file, taken = tmp_path / "member.join", tmp_path / "taken"
-    file.write_text(f"tls://centre.example:7422 {member_token('/')}")
-    # So that it ends where it would ask to be a member.
-    taken.touch()
-    words = ("join", str(file), "--data-dir", str(taken), "--publisher", "root.json")
-    ran = CliRunner().invoke(cli, words)
-    assert "--publisher root.json counts for nothing: a centre is not upgraded" in ran.output
-    assert str(taken) in str(ran.exception)
 
 
 def test_a_service_starts_no_program_that_it_does_not_see(image):

@@ -65,10 +65,6 @@ _READABLE_BY_OTHERS = (
     "Note: other users of this machine can read a token on a command line; they read none in "
     f"{TOKEN_VARIABLE}, or in the file that `leafcast node add -o FILE` writes"
 )
-_NO_LAUNCHER = (
-    "a centre is not upgraded through the tree yet, so its members pin no publisher: leave it out, "
-    "and upgrade them by hand, one at a time"
-)
 _MEMBERS = "leafcast.daemon.local_daemon"
 """It loads a whole centre, which other nodes do without."""
 T = TypeVar("T")
@@ -87,8 +83,6 @@ def _check_for_service(invited: Invitation, given: Mapping[str, Any]) -> None:
     listens, member_host, proxy = given["listens"], given["member_host"], given["proxy"]
     if invited.token.member:
         _reach(member_host, listens, named, proxy, take_over=given["take_over"])
-        if given["publisher"] is not None and invited.path.is_root:
-            raise click.UsageError(f"--publisher {given['publisher']}: {_NO_LAUNCHER}")
         return
     # It learns only as it joins whether it is a relay.
     _check_listens(listens, member_host, is_relay=True)
@@ -316,9 +310,6 @@ def _run_member(
     again: str,
 ) -> None:
     """Become a member of the node, unless this machine is one already, and run as one."""
-    if start.publisher is not None and invited.path.is_root:
-        # Units of releases before name one: they go on.
-        say(f"Note: --publisher {start.publisher} counts for nothing: {_NO_LAUNCHER}.")
     folder = (data_dir or default_member_folder(invited.token, invited.path)).absolute()
     member = JoiningMember(invited, folder, start.reach, SystemClock(), SystemDice(), say)
     make_private(folder)
@@ -328,7 +319,7 @@ def _run_member(
             _until_ended(member.run(), again)
             settings = member.settled()
         assert settings is not None
-        if start.publisher is not None and not invited.path.is_root:
+        if start.publisher is not None:
             _pin(folder, start.publisher)
         say(f"This is member {settings.name} of {settings.path}; its state is in {folder}.")
         set_up_logs(start.log_format)

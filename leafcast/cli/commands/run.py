@@ -85,9 +85,6 @@ def run(
     if page is not None and (role != "center" or file.name == MEMBER_FILE):
         said = "--ui is of a centre on one machine; elsewhere run `leafcast ui` beside the node"
         raise click.UsageError(said)
-    if publisher is not None and role == "center" and file.name == MEMBER_FILE:
-        said = "--publisher is of no member of a centre: a person upgrades those"
-        raise click.UsageError(said)
     if file.name == MEMBER_FILE:
         _run_member(file, role, log_format, health, publisher)
         return
