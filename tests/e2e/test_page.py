@@ -1,7 +1,9 @@
-"""`leafcast ui` on a running tree: it says what the commands say, and goes through a restart."""
+"""`leafcast ui` on a running tree: it says what the commands say, and outlives its daemon."""
 
 import asyncio
 import json
+import os
+import shlex
 import signal
 import sys
 import tarfile
@@ -60,6 +62,15 @@ def _says_what_commands_say(tree, seen):
 
     copy = seen("copy?at=/region-1/site-1&object=secrets/page/door")
     assert (copy["isThere"], copy["tone"], copy["why"]) == (True, "good", [])
+    proof = seen("proof?at=/region-1/site-1&object=secrets/page/door")
+    (row,) = proof["rows"]
+    assert (proof["tone"], row["placement"], row["refused"]) == ("good", "epl/page", "")
+    command, _, file = proof["commands"][0].rpartition(" > ")
+    assert file == "proof.json"
+    told = json.loads(did(tree, *shlex.split(command)[1:]).stdout)
+    (shown,) = told["lists"]
+    assert (shown["address"], row["object"]["closed"]) == (row["object"]["address"], False)
+    assert shown["key"] not in json.dumps(proof)
     (stop,) = seen("copy?at=/region-1/site-1&object=configmaps/page/nothing")["why"]
     why = ("why", "configmap/nothing", "-n", "page", "--at", "/region-1/site-1")
     told = json.loads(did(tree, *why, "-o", "json", code=1).stdout)["explanations"][0]
@@ -81,6 +92,40 @@ def _bundle_tells_no_secret(tree, file):
     kept = [*(it["seed"] for it in keys["roots"]), keys["signing"]["seed"], "sesame"]
     assert [it for it in [*kept, tree.place.admin()["seed"]] if it in whole] == []
     assert "it is there already" in did(tree, "support-bundle", "--to", str(file), code=1).stderr
+
+
+def events_of(followed):
+    """The events of a live view, as its stream tells them."""
+    name = ""
+    for line in followed:
+        word, _, said = line.decode().strip().partition(": ")
+        if word == "event":
+            name = said
+        elif word == "data":
+            yield name, json.loads(said)
+
+
+def _is_away_with_a_killed_daemon_and_live_again(tree, events):
+    """Whoever looks is told since when nothing is known, and then all of it anew."""
+    name, before = next(events)
+    assert (name, len(before["view"]["rows"])) == ("whole", 1)
+    os.kill(tree.place.daemon()["pid"], signal.SIGKILL)
+    last_ms = before["asOfMs"]
+    for name, said in events:
+        if name == "failed" and said["error"]["away"]:
+            break
+        last_ms = said.get("asOfMs", last_ms)
+    assert "leafcast up" in said["error"]["remedy"]
+    since_ms = said["asOfMs"]
+    assert since_ms >= last_ms
+    did(tree, "up", *SMALL)
+    for name, said in events:
+        if name == "whole":
+            break
+        # It goes on to say since when, and not that it has just begun.
+        assert said.get("asOfMs", since_ms) == since_ms
+    assert said["asOfMs"] > since_ms
+    assert [row["id"] for row in said["view"]["rows"]] == ["epl/page"]
 
 
 async def _an_assistant_reads(tree):
@@ -126,7 +171,9 @@ async def _an_assistant_reads(tree):
     assert did(tree, "diff", "-f", str(tree.place.folder / "app.yaml")).stdout == ""
 
 
-def test_the_page_shows_the_tree_as_commands_do_and_is_there_again_after_a_restart(tmp_path):
+def test_the_page_shows_the_tree_as_commands_do_and_is_live_again_after_its_daemon_is_killed(
+    tmp_path,
+):
     tree = Program(tmp_path)
     did(tree, "up", *SMALL)
     page = None
@@ -151,16 +198,9 @@ def test_the_page_shows_the_tree_as_commands_do_and_is_there_again_after_a_resta
         _says_what_commands_say(tree, seen)
         asyncio.run(_an_assistant_reads(tree))
         _bundle_tells_no_secret(tree, tmp_path.parent / f"{tmp_path.name}.tar.gz")
-        did(tree, "down")
-        did(tree, "up", *SMALL)
-
-        def is_back():
-            try:
-                return seen("tree")["node"]["state"] == "up"
-            except OSError:
-                return False
-
-        until(is_back, "the page does not find the tree again", seconds=WAIT_SECONDS)
+        with browser.open(f"{base}/api/v1/live/placements", timeout=WAIT_SECONDS) as followed:
+            _is_away_with_a_killed_daemon_and_live_again(tree, events_of(followed))
+        until(lambda: seen("tree")["node"]["state"] == "up", "no tree", seconds=WAIT_SECONDS)
         page.send_signal(signal.SIGINT)
         assert page.wait(WAIT_SECONDS) == 130
         assert page.stderr.read() == ""
