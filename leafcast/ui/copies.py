@@ -14,7 +14,7 @@ from leafcast.show.object_output import yaml_text
 from leafcast.show.rendering import rendering_lines
 from leafcast.show.stages import CopyStage
 from leafcast.ui.patches import LONG_TEXT_MAX_CHARACTERS, LongText
-from leafcast.ui.tones import Tone
+from leafcast.ui.tones import WORST_FIRST, Tone
 from relay.objects.differences import differing_fields
 from relay.objects.merge import merge_applied, wish_of
 from relay.objects.nulls import said_by
@@ -22,6 +22,15 @@ from relay.space_port import Object
 from schemas.objects.objects import ObjectKey
 from schemas.objects.secret_values import without_secret_values
 from schemas.records.asks import REDACTED
+from schemas.records.placements import short_title
+
+_STOPS: Mapping[str, Tone] = {
+    CopyStage.REFUSED: "bad",
+    CopyStage.NOT_HEALTHY: "bad",
+    CopyStage.HELD: "held",
+    CopyStage.APPROVAL: "held",
+    CopyStage.FROZEN: "held",
+}
 
 Form = Mapping[str, Any]
 Json = dict[str, Any]
@@ -60,7 +69,7 @@ def copy_form(key: ObjectKey, found: CopySeen) -> Json:
     texts = [yaml_text(obj) if obj is not None else "" for obj in (meant, live)]
     rules = () if found.rendered is None or is_secret else rendering_lines(found.rendered)
     return {
-        "tone": _tone(found, is_well=not differs and not stops),
+        "tone": _tone(found, stops, is_other=bool(differs)),
         "differs": list(differs),
         "meant": LongText(texts[0][:LONG_TEXT_MAX_CHARACTERS]),
         "live": LongText(texts[1][:LONG_TEXT_MAX_CHARACTERS]),
@@ -80,8 +89,10 @@ def _stops(why: Sequence[Form]) -> Iterator[Json]:
     if any(each["stage"] == CopyStage.AS_MEANT for each in why):
         return
     for each in why:
-        said = {name: each[name] for name in ("placement", "remedy", "sinceMs", "at")}
-        yield {**said, "said": stop_text(each)}
+        said = {name: each[name] for name in ("remedy", "sinceMs", "at")}
+        by = each["placement"] and short_title(each["placement"])
+        tone = _STOPS.get(each["stage"], "busy")
+        yield {**said, "placement": by, "tone": tone, "said": stop_text(each)}
 
 
 def _shown(obj: Object) -> Object:
@@ -97,9 +108,11 @@ def _differing(meant: Object, live: Object) -> tuple[str, ...]:
     return differing_fields(wish_of(there), wish_of(merge_applied(there, {}, said_by(meant))))
 
 
-def _tone(found: CopySeen, *, is_well: bool) -> Tone:
+def _tone(found: CopySeen, stops: Sequence[Json], *, is_other: bool) -> Tone:
     if found.unread:
         return "away"
     if found.rendered is None:
         return "none"
-    return "good" if found.live is not None and is_well else "busy"
+    if stops:
+        return min((it["tone"] for it in stops), key=WORST_FIRST.index)
+    return "good" if found.live is not None and not is_other else "busy"

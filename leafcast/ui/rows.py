@@ -8,7 +8,7 @@ from typing import Any
 from leafcast.show.faults import FaultGroup, faults, samples_of
 from leafcast.show.holds import hold_text, milliseconds
 from leafcast.show.tree_tables import headline, worst_first, worst_text
-from leafcast.ui.tones import node_tone, placement_tone
+from leafcast.ui.tones import WORST_FIRST, node_tone, placement_tone
 from schemas.objects.objects import ObjectKey
 from schemas.records.placements import short_title
 from schemas.reports.states import AT_WORK
@@ -21,9 +21,10 @@ Json = dict[str, Any]
 
 def placements_form(found: Form) -> Json:
     """All placements, the worst first; what is wrong with the centre itself."""
-    listed = worst_first(found["placements"])
+    listed = [placement_row(form) for form in worst_first(found["placements"])]
+    # What fails comes before what waits for a person, as the signs say.
     return {
-        "rows": [placement_row(form) for form in listed],
+        "rows": sorted(listed, key=lambda row: WORST_FIRST.index(row["tone"])),
         "lostSpaces": [f"{space}: {what}" for space, what in sorted(found["lostSpaces"].items())],
         "backupTrouble": found["backupTrouble"],
     }

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from leafcast.show.tree_tables import stands_still
 from schemas.reports.states import NEVER_JOINED
 
 Tone = Literal["bad", "away", "held", "busy", "good", "none"]
 """Something fails; cannot be reached; waits for a person; is under way; all well; nothing there."""
+
+WORST_FIRST: tuple[Tone, ...] = get_args(Tone)
 
 _AWAY = frozenset({"unreachable", "revoked", "unknown"})
 _BUSY = frozenset({"connecting", "catching up", "stale"})

@@ -19,11 +19,12 @@ def trace_form(said: Form) -> Json:
     began = min((span["startMs"] for span in spans), default=0)
     ended = max((span["endMs"] for span in spans), default=0)
     so_far = " so far" if nodes[0]["waits"] else ""
+    whole = said["nowMs"] - began if so_far and spans else ended - began
     return {
         "placement": short_title(said["placement"]),
         "path": said["path"],
         "tone": "busy" if any(it["waits"] for it in nodes) else "good",
-        "headline": f"To {said['path']} and back: {took_text(ended - began)}{so_far}",
+        "headline": f"To {said['path']} and back: {took_text(max(whole, 0))}{so_far}",
         "chosen": why_text(said),
         "generation": said["generation"],
         "generations": list(said["generations"]),

@@ -38,6 +38,11 @@ VIEWS = (
 SCRIPT = "<img src=x onerror='window.hurt=1'><script>window.hurt=1</script>\u202e\x1b[2J"
 WAIT_MS = 60_000
 ALL_RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+CUT = """() => [...document.querySelectorAll("main *")].filter((it) =>
+    !it.closest(".hidden,.tile") && getComputedStyle(it).overflowY === "hidden" &&
+    it.textContent.trim() && it.scrollHeight > it.clientHeight + 3
+).map((it) => it.outerHTML.slice(0, 120))"""
+"""Elements whose text is cut below; that of tiles is."""
 CONTRAST = "color-contrast"
 """What a theme may change."""
 
@@ -77,6 +82,7 @@ async def test_each_view_is_whole_in_light_dark_and_narrow(chromium):
                 wide = await page.evaluate("document.documentElement.scrollWidth")
                 assert wide <= size["width"], f"{path} is {wide} wide at {size['width']}"
                 assert await page.locator("main h1").inner_text()
+                assert await page.evaluate(CUT) == [], (path, name)
                 if SCREENSHOTS:
                     file = path.strip("/").translate(str.maketrans("/?=", "---"))
                     await page.screenshot(path=Path(SCREENSHOTS) / f"{file}-{name}.png")

@@ -55,12 +55,27 @@ def test_why_it_is_not_as_it_is_meant_is_told_unless_one_placement_has_it_so():
     good = explanation("as-meant", "applied, and healthy", "", 7, "edgeplacement/other")
     seen = CopySeen(rendered(deployment(3)), None, why=[stops])
     (told,) = copy_form(WEB, seen)["why"]
-    assert (told["placement"], told["sinceMs"]) == ("edgeplacement/shop", 7)
+    assert (told["placement"], told["sinceMs"]) == ("epl/shop", 7)
     assert (told["said"], told["remedy"]) == ("refused: Forbidden: quota", "raise it")
     assert copy_form(WEB, replace(seen, why=[stops, good]))["why"] == []
     as_meant = replace(seen, live=deployment(3))
     tones = [copy_form(WEB, replace(as_meant, why=why))["tone"] for why in ([], [stops], [good])]
-    assert tones == ["good", "busy", "good"]
+    assert tones == ["good", "bad", "good"]
+
+
+@pytest.mark.parametrize(
+    ("stages", "tone"),
+    [
+        (["not-healthy"], "bad"),
+        (["approval"], "held"),
+        (["under-way"], "busy"),
+        (["under-way", "approval", "refused"], "bad"),
+    ],
+)
+def test_a_copy_is_as_bad_as_the_worst_of_what_stops_it(stages, tone):
+    stops = [explanation(it, "", "", 7) for it in stages]
+    form = copy_form(WEB, CopySeen(rendered(deployment(3)), deployment(3), why=stops))
+    assert form["tone"] == tone
 
 
 def test_nothing_that_a_secret_holds_is_shown_whoever_says_it():

@@ -15,6 +15,8 @@ def listed(*forms):
 def test_placements_come_the_worst_first():
     rows = listed(placement("a"), placement("b", synced=4, failing=2), placement("c", synced=5))
     assert [row["id"] for row in rows["rows"]] == ["epl/b", "epl/c", "epl/a"]
+    rows = listed(placement("a", held=[{"reason": "RolloutPaused"}]), placement("b", failing=1))
+    assert [row["tone"] for row in rows["rows"]] == ["bad", "held"]
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,8 @@ def test_stages_come_down_the_tree_and_then_back_up_each_in_its_place():
 def test_a_gap_is_shown_as_one_and_so_is_what_has_not_come_yet():
     rows = {row["id"]: row for row in trace_form(traced(gap="no span: it is away"))["rows"]}
     assert (rows["/region-1 gap"]["tone"], rows["/region-1 gap"]["share"]) == ("away", None)
+    seen = trace_form(traced() | {"nodes": [traced()["nodes"][1]]})
+    assert seen["headline"] == "To /region-1 and back: 2.86s so far"
     waits = rows["/region-1 waits"]
     assert (waits["stage"], waits["took"]) == ("not yet healthy", "1.05s so far")
 

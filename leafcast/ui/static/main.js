@@ -5,7 +5,7 @@ import { openHelp, openSearch } from "./dialogs.js";
 import { Live } from "./live.js";
 import { isKept, toggle } from "./favourites.js";
 import { NAV, OF_NODE, route } from "./views.js";
-import { clockSays, moment, nowMs, since, tick } from "./words.js";
+import { clockSays, moment, nowMs, since, tick, todo } from "./words.js";
 const BADGE_MS = 10_000;
 const main = document.getElementById("main");
 const banner = document.getElementById("banner");
@@ -36,6 +36,7 @@ function show() {
   }
   if (!view) {
     document.title = "Not found - Leafcast";
+    main.setAttribute("aria-busy", "false");
     fill(main, h("h1", {}, "There is no such page"), h("p", {}, "See ", h("a", { href: NAV[0][0] }, NAV[0][1]), OF_NODE ? "" : [" or ", h("a", { href: "/tree" }, "the tree")], "."));
     return;
   }
@@ -55,6 +56,8 @@ function show() {
   }, tell);
 }
 
+const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1);
+
 /** Says of when the figures are, and if nobody answers since when. */
 function tell() {
   if (!live) return;
@@ -72,11 +75,11 @@ function tell() {
     const last = nowMs() - (performance.now() - live.heard);
     fill(banner, h("b", {}, "The server of this page does not answer "), since(last), `. ${of}See that `, h("code", {}, "leafcast ui"), " runs, and open the address that it printed last.");
   } else {
-    const what = failed.away ? [h("b", {}, OF_NODE ? "The node does not answer " : "The tree does not answer "), since(failed.since), `: ${failed.message}. `] : [h("b", {}, failed.message), ". "];
-    fill(banner, what, of, failed.remedy ? `Do: ${failed.remedy}` : "");
+    const what = failed.away ? [h("b", {}, OF_NODE ? "The node does not answer " : "The tree does not answer "), since(failed.since), `: ${failed.message}. `] : [h("b", {}, sentence(failed.message)), ". "];
+    fill(banner, what, of, !failed.remedy ? "" : failed.remedy.startsWith("there ") ? `${sentence(failed.remedy)}.` : todo(failed.remedy));
   }
   if (!view) main.setAttribute("aria-busy", "false");
-  if (!view) fill(main, h("h1", {}, shown?.title ?? "Leafcast"), h("p", { class: "quiet" }, "Nothing was heard of it yet."));
+  if (!view) fill(main, h("h1", {}, shown?.title ?? "Leafcast"), h("p", { class: "quiet" }, failed && !failed.away ? "There is nothing to show: see above." : "Nothing was heard of it yet."));
 }
 
 document.addEventListener("click", (event) => {

@@ -1,6 +1,6 @@
 // One copy at an edge: as it is meant, as it is there, and in which fields these differ.
 import { fill, h, keyed } from "./dom.js";
-import { command, proofAddress, sign, since, treeAddress } from "./words.js";
+import { command, placementAddress, proofAddress, sign, since, todo, treeAddress } from "./words.js";
 
 export const NAME = "copy";
 export const asked = ({ at, object }) => ({ at, object: object ?? "" });
@@ -33,8 +33,8 @@ export function draw({ at, object = "" }) {
 
 /** What stops it on its way, for one placement. */
 function stop(it) {
-  const by = it.placement && `${it.placement}: `;
-  return h("div", { class: "note busy" }, h("p", {}, by, it.said, " ", since(it.sinceMs)), it.remedy ? h("p", {}, "Do: ", it.remedy) : "");
+  const by = it.placement ? [h("a", { href: placementAddress(it.placement) }, it.placement), ": "] : "";
+  return h("div", { class: `note ${it.tone}` }, h("p", {}, sign(it.tone), by, it.said, " ", since(it.sinceMs)), it.remedy ? h("p", {}, todo(it.remedy)) : "");
 }
 
 function headline(view) {

@@ -1,6 +1,6 @@
 // What the doctor finds, what failed first; looked at four times a minute at most.
 import { fill, h, keyed } from "./dom.js";
-import { figure, placementAddress, sign, treeAddress } from "./words.js";
+import { figure, placementAddress, sign, todo, treeAddress } from "./words.js";
 
 export const NAME = "doctor";
 export const asked = () => ({});
@@ -17,7 +17,7 @@ export function draw() {
       const of = (tone) => rows.filter((row) => row.tone === tone);
       fill(summary, ["bad", "held", "good"].filter((tone) => of(tone).length).map((tone) => h("span", { class: "tally" }, sign(tone), `${figure(of(tone).length)} ${WORDS[tone]}`)));
       keyed(amiss, [...of("bad"), ...of("held")], (row) => h("li", { class: `note ${row.tone}` }, h("p", {}, sign(row.tone), h("b", {}, row.said), " ", h("span", { class: "quiet" }, row.group), " ", about(row.about)),
-        row.cause ? h("p", {}, "Why: ", row.cause) : "", row.remedy ? h("p", {}, "Do: ", row.remedy) : ""));
+        row.cause ? h("p", {}, "Why: ", row.cause) : "", row.remedy ? h("p", {}, todo(row.remedy)) : ""));
       keyed(well.querySelector("ul"), of("good"), (row) => h("li", {}, sign(row.tone), `${row.group}: ${row.said}`));
     },
   };

@@ -1,7 +1,7 @@
 // What happened lately, the newest first.
 import { fill, h } from "./dom.js";
 import { table } from "./table.js";
-import { address, figure, moment, placementAddress, treeAddress } from "./words.js";
+import { address, figure, moment, nodeName, placementAddress, treeAddress } from "./words.js";
 
 export const NAME = "events";
 export const asked = ({ search, warnings }) => Object.fromEntries(Object.entries({ search, warnings }).filter(([, value]) => value));
@@ -13,9 +13,9 @@ export function draw(words, go) {
   const said = h("p", { class: "quiet" });
   const rows = table("Events, the newest first", [
     ["When", (row) => h("time", { datetime: new Date(row.lastMs).toISOString(), title: `first ${moment(row.firstMs)}` }, moment(row.lastMs)), "when"],
-    ["Reason", (row) => (row.type === "Warning" ? h("span", { class: "text away" }, "! ", row.reason) : row.reason)],
-    ["Node", (row) => h("a", { href: treeAddress(row.node) }, row.node)],
-    ["About", (row) => about(row.object)],
+    ["Reason", (row) => (row.type === "Warning" ? h("span", { class: "text away" }, "! ", row.reason) : row.reason), "when"],
+    ["Node", (row) => h("a", { href: treeAddress(row.node) }, nodeName(row.node)), "name"],
+    ["About", (row) => about(row.object), "name"],
     ["Message", (row) => [row.message, row.count > 1 ? h("span", { class: "quiet" }, ` (${figure(row.count)} times)`) : ""], "wide"],
   ], () => (words.search || words.warnings ? "No event fits." : "Nothing happened lately."));
   return {
@@ -29,7 +29,7 @@ export function draw(words, go) {
 }
 
 function about(object) {
-  if (object.startsWith("/")) return h("a", { href: treeAddress(object) }, object);
+  if (object.startsWith("/")) return h("a", { href: treeAddress(object) }, nodeName(object));
   const [kind, name] = object.split("/");
   const short = { edgeplacement: "epl", bindingpolicy: "bp" }[kind];
   return short && name ? h("a", { href: placementAddress(`${short}/${name}`) }, `${short}/${name}`) : object || h("span", { class: "quiet" }, "–");

@@ -1,7 +1,7 @@
 // A node below the centre at its own page: what it holds, what that waits for, and since when.
 import { fill, h } from "./dom.js";
 import { table } from "./table.js";
-import { figure, moment, sign, since } from "./words.js";
+import { figure, moment, sign, since, todo } from "./words.js";
 
 export const NAME = "here";
 export const asked = () => ({});
@@ -11,9 +11,9 @@ export function draw() {
   const holds = h("p", { class: "quiet" }), rest = h("p", { class: "quiet" }), below = h("section"), others = h("p", { class: "quiet" });
   const rows = table("Placements that it holds", [
     ["Placement", (row) => [sign(row.tone), row.id], "name"],
-    ["Generation", (row) => figure(row.generation), "number"],
+    ["Generation", (row) => row.generation, "number"],
     ["How it is", (row) => row.said, "wide"],
-    ["Worst", (row) => [row.worst, row.worst && row.remedy ? h("p", { class: "quiet" }, "Do: ", row.remedy) : ""], "wide"],
+    ["Worst", (row) => [row.worst, row.worst && row.remedy ? h("p", { class: "quiet" }, todo(row.remedy)) : ""], "wide"],
     ["Waits for", (row) => (row.waits.length ? [row.waits.map((text) => h("p", {}, text)), since(row.waitsSinceMs)] : h("span", { class: "quiet" }, "nothing")), "wide"],
   ], () => "It holds no placement.");
   const children = table("Children of this node", [
@@ -36,7 +36,7 @@ export function draw() {
       link.className = `note ${view.tone}`;
       fill(link, h("p", {}, h("b", {}, view.headline), " ", view.neverSince ? [since(view.sinceMs), ", since it was started"] : since(view.sinceMs)),
         view.flaps ? h("p", {}, `The link comes and goes: it was lost ${figure(view.flaps)} times in the last 10 minutes.`) : "",
-        view.remedy ? h("p", {}, "Do: ", view.remedy) : "");
+        view.remedy ? h("p", {}, todo(view.remedy)) : "");
       fill(notes, view.notes.map((text) => h("p", { class: "note held" }, text)));
       fill(about, view.snapshotMs === null ? "It was told nothing of the centre yet" : ["What it knows of the centre is of ", moment(view.snapshotMs)], ". Leafcast ", view.version, ", started ", since(view.startedMs, ""), " ago.");
       fill(holds, `${view.holds}. It keeps this, and puts right what is changed, while its parent is away.`);

@@ -2,7 +2,7 @@
 import { fill, h } from "./dom.js";
 import { table } from "./table.js";
 import { isAmiss } from "./view_placements.js";
-import { command, copyAddress, figure, many, placementAddress, share, sign, since, traceAddress, treeAddress } from "./words.js";
+import { copyAddress, figure, many, placementAddress, share, sign, since, todo, traceAddress, treeAddress } from "./words.js";
 
 export const NAME = "placement";
 export const asked = ({ name, at, after, amiss }) => Object.fromEntries(Object.entries({ name, at, after, amiss }).filter(([, value]) => value));
@@ -34,7 +34,7 @@ export function draw(words, go) {
       fill(head, sign(of.tone), of.id);
       fill(headline, of.headline);
       fill(notes, of.problems.map((text) => h("p", { class: "note bad" }, text)), of.notes.map((text) => h("p", { class: "note held" }, text)));
-      fill(held, of.held.length ? [h("h2", {}, "Held"), of.held.map((it) => h("div", { class: "note held" }, h("p", {}, it.said, " ", since(it.sinceMs)), it.remedy ? h("p", {}, "Do: ", command(it.remedy)) : ""))] : []);
+      fill(held, of.held.length ? [h("h2", {}, "Held"), of.held.map((it) => h("div", { class: "note held" }, h("p", {}, it.said, " ", since(it.sinceMs)), it.remedy ? h("p", {}, todo(it.remedy)) : ""))] : []);
       fill(figures,
         pair("Objects", figure(of.selected)), pair("Delivered", share(of.delivered)), pair("Working", share(of.working)),
         pair("Delivery", counts(of.states)), pair("Health", counts(of.health)),
@@ -44,7 +44,7 @@ export function draw(words, go) {
         of.repaired ? pair("Put right at edges", many(of.repaired, "time")) : "",
         of.silent.length ? pair("Silent", h("ul", { class: "plain" }, of.silent.map((it) => h("li", {}, h("a", { href: treeAddress(it.id) }, it.id), ` ${it.state} `, since(it.sinceMs), it.destinations > 1 ? `, ${many(it.destinations, "destination")}` : "")))) : "");
       fill(faults, of.faults.length ? [h("h2", {}, "What is wrong, by cause"), h("ol", { class: "faults" }, of.faults.map(fault))] : []);
-      fill(conditions, of.conditions.length ? h("details", { open: conditions.querySelector("details")?.open ?? false }, h("summary", {}, `Conditions: ${of.conditions.filter((it) => !isAmiss(it)).length} of ${of.conditions.length} as they should be`),
+      fill(conditions, of.conditions.length ? h("details", { open: conditions.querySelector("details")?.open ?? isUntold(of) }, h("summary", {}, `Conditions: ${of.conditions.filter((it) => !isAmiss(it)).length} of ${of.conditions.length} as they should be`),
         h("ul", { class: "plain" }, of.conditions.map((it) => h("li", {}, sign(isAmiss(it) ? "busy" : "good"), h("b", {}, `${it.id} is ${it.status}`), it.reason ? `: ${it.reason}` : "", " ", since(it.sinceMs), it.message ? h("br") : "", it.message)))) : []);
       fill(where, steps(name, view.at, words));
       fill(exact, view.known ? (view.exact ? "Counts of this tier are exact." : "Counts of this tier are at least: not all of it has answered.") : `${view.at} does not hold this placement, or not yet.`);
@@ -55,10 +55,13 @@ export function draw(words, go) {
   };
 }
 
+/** Whether conditions alone say what is amiss. */
+const isUntold = (of) => of.conditions.some(isAmiss) && ![of.faults, of.held, of.problems, of.silent].some((it) => it.length);
+
 function fault(it) {
   return h("li", { class: `note ${it.tone}` }, h("p", {}, sign(it.tone), h("b", {}, it.reason)),
     h("p", { class: "quiet" }, `${it.objects || "no object"}; at ${many(it.count, "place")}, for example `, h("a", { href: it.exampleObject.includes("/") ? copyAddress(it.example, it.exampleObject) : treeAddress(it.example) }, it.exampleObject.includes("/") ? `${it.exampleObject} at ${it.example}` : it.example)),
-    h("p", {}, it.cause), h("p", {}, "Do: ", it.remedy));
+    h("p", {}, it.cause), h("p", {}, todo(it.remedy)));
 }
 
 const pair = (name, value) => h("div", {}, h("dt", {}, name), h("dd", {}, value));

@@ -39,5 +39,7 @@ function conditions(listed) {
   if (!listed.length) return h("span", { class: "quiet" }, "–");
   const amiss = listed.filter(isAmiss);
   if (!amiss.length) return h("span", { class: "text good" }, "all are met");
-  return h("span", { class: "chips" }, amiss.map((it) => h("span", { class: "chip", title: it.message }, `${it.status === "True" ? "" : "not "}${it.id}`, it.reason ? `: ${it.reason}` : "")));
+  const reasons = new Map();
+  for (const it of amiss) reasons.set(it.reason, [...(reasons.get(it.reason) ?? []), it]);
+  return h("span", { class: "chips" }, [...reasons].map(([reason, alike]) => h("span", { class: "chip", title: alike.map((it) => it.message).find(Boolean) ?? "" }, reason ? `${reason}: ` : "", alike.map((it) => `${it.status === "True" ? "" : "not "}${it.id}`).join(", "))));
 }

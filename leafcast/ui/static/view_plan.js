@@ -5,13 +5,15 @@ import { figure, many, sign, treeAddress } from "./words.js";
 
 export const asked = () => ({});
 
+const ACTIONS = { create: "is created", update: "is changed", delete: "is deleted", none: "stays as it is" };
+
 export function draw() {
   const text = h("textarea", { id: "yaml", rows: "14", spellcheck: "false", placeholder: "apiVersion: apps/v1\nkind: Deployment\n…" });
   const button = h("button", { type: "submit" }, "Plan");
   const out = h("section", { "aria-live": "polite" });
   const rows = table("What becomes of which object", [
     ["Object", (row) => [sign(row.tone), row.object], "name"],
-    ["Becomes", (row) => row.action],
+    ["What becomes of it", (row) => ACTIONS[row.action] ?? row.action],
     ["At", (row) => [h("a", { href: treeAddress(row.destination) }, row.destination), row.more ? ` and ${figure(row.more)} more` : ""]],
     ["Why", (row) => row.why, "wide"],
   ], () => "Nothing changes at destinations.");

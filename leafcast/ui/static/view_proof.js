@@ -12,7 +12,7 @@ export function draw({ at, placement, object }) {
   const head = h("h1", {}, title), said = h("p", { class: "headline" }), roots = h("li"), keys = h("li"), leads = h("li", { hidden: true }), elsewhere = h("section"), rest = h("p", { class: "quiet" });
   const rows = table("Placements that it has, and who signed them", [
     ["Placement", (row) => [sign(row.tone), h("a", { href: placementAddress(row.placement) }, row.placement)], "name"],
-    ["Generation", (row) => figure(row.generation), "number"],
+    ["Generation", (row) => row.generation, "number"],
     ["Signed by", (row) => short(row.key)],
     ["Hash of what is signed", (row) => short(row.payload)],
     ["Checked", (row) => row.refused || h("span", { class: "text good" }, "the signature fits"), "wide"],
@@ -30,7 +30,7 @@ export function draw({ at, placement, object }) {
       fill(roots, h("b", {}, "Root keys"), `: ${figure(view.threshold)} of ${figure(view.roots.length)} have to sign which keys are in force.`,
         h("ul", { class: "plain" }, view.roots.map((it) => h("li", {}, sign(it.tone), short(it.id, 40), it.tone === "good" ? " signed; " : " did not sign; ", "public key ", short(it.key)))),
         view.refused ? h("p", { class: "note bad" }, view.refused) : "");
-      fill(keys, h("b", {}, "Keys in force"), view.generation === null ? "" : `, by generation ${figure(view.generation)} of that message. These signed something below:`,
+      fill(keys, h("b", {}, "Keys in force"), view.generation === null ? "" : `, by generation ${view.generation} of that message. ${view.keys.length ? "These signed something below:" : "None of them signed anything below."}`,
         h("ul", { class: "plain" }, view.keys.map((it) => h("li", {}, sign(it.tone), short(it.id, 40), it.kinds.length ? ` may sign ${it.kinds.join(", ")} at and below ${it.path}` : " is revoked"))));
       rows.update(view.rows);
       const lists = view.rows.filter((row) => row.object);

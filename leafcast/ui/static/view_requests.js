@@ -11,7 +11,7 @@ export function draw() {
   const rows = table("What waits for a person", [
     ["What", (row) => [sign(row.tone), row.what], "wide"],
     ["More", (row) => row.said, "wide"],
-    ["Waits", (row) => since(row.sinceMs)],
+    ["Waits", (row) => since(row.sinceMs) || h("span", { class: "quiet" }, "–"), "when"],
     ["Do", (row) => [row.command ? command(row.command) : "", " ", actButton(row.act)]],
   ], () => "Nothing waits for a person.");
   return {

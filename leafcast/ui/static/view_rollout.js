@@ -7,11 +7,13 @@ import { command, figure, many, placementAddress, share, sign, since } from "./w
 export const NAME = "rollout";
 export const asked = ({ name }) => ({ name });
 
+const none = () => h("span", { class: "quiet" }, "–");
+
 export function draw({ name }) {
   const head = h("h1", {}, name), of = h("p"), headline = h("p", { class: "headline" }), notes = h("div"), next = h("div");
   const flow = h("ol", { class: "flow" });
   const history = table("Revisions, the newest first", [
-    ["Revision", (row) => String(row.id)], ["When", (row) => [since(row.sinceMs, ""), row.sinceMs ? " ago" : ""]], ["By", (row) => row.user], ["Cause", (row) => row.cause, "wide"], ["Outcome", (row) => row.outcome],
+    ["Revision", (row) => String(row.id)], ["When", (row) => [since(row.sinceMs, ""), row.sinceMs ? " ago" : ""]], ["By", (row) => row.user || none()], ["Cause", (row) => row.cause || none(), "wide"], ["Outcome", (row) => row.outcome || none()],
   ], () => "No revision yet.");
   return {
     title: `Rollout ${name}`,

@@ -2,7 +2,7 @@
 import { fill, h, keyed } from "./dom.js";
 import { table } from "./table.js";
 import { squarify } from "./treemap.js";
-import { command, copyAddress, figure, many, moment, placementAddress, proofAddress, share, sign, since, TONES, treeAddress } from "./words.js";
+import { address, copyAddress, figure, many, moment, placementAddress, proofAddress, share, sign, since, todo, TONES, treeAddress } from "./words.js";
 
 export const NAME = "tree";
 const PAGE = 200;
@@ -23,13 +23,13 @@ export function draw(words, go) {
     ["Delivered", (row) => share(row.delivered)],
     ["Working", (row) => share(row.working)],
     ["Amiss", (row) => amiss(row) || h("span", { class: "quiet" }, "–")],
-    ["Lag", (row) => figure(row.lag), "number"],
+    ["Mail not read", (row) => figure(row.lag), "number"],
   ], () => (words.search ? `No node here has "${words.search}" in its name.` : "No nodes below."));
   const search = h("input", { type: "search", "aria-label": "Names with", placeholder: "names with …", value: words.search ?? "", onchange: (event) => go(link({ search: event.target.value.trim(), skip: "" })) });
   const pages = h("p", { class: "pages" });
   const wanted = h("input", { type: "search", "aria-label": "A copy at this edge", placeholder: "deployments.apps/shop/web", size: "34", onchange: (event) => { if (event.target.value.trim()) go(copyAddress(path, event.target.value.trim())); } });
-  const copies = h("p", { hidden: true }, h("label", {}, "See a copy here: ", wanted));
-  const proved = h("p", {}, h("a", { href: proofAddress(path) }, "Who signed what it has"));
+  const copies = h("p", { hidden: true }, h("label", {}, "See the copy of an object here: ", wanted));
+  const more = h("p", { class: "pages" }, h("a", { href: address("/events", { search: path === "/" ? "" : path }) }, path === "/" ? "What happened lately" : "What happened here"), h("a", { href: proofAddress(path) }, "Who signed what it has"));
   const level = h("section", {},
     h("div", { class: "toolbar" }, h("div", { class: "switch", role: "group", "aria-label": "Shown as" },
       h("a", { href: link({ as: "" }), "aria-current": asTable ? null : "true" }, "Map"), h("a", { href: link({ as: "table" }), "aria-current": asTable ? "true" : null }, "Table")), search),
@@ -39,13 +39,13 @@ export function draw(words, go) {
   if (!asTable) observer.observe(map);
   return {
     title,
-    element: h("div", {}, crumbs, head, notes, figures, said, copies, proved, level),
+    element: h("div", {}, crumbs, head, notes, figures, said, copies, more, level),
     update(view) {
       const { node } = view;
       fill(head, sign(node.tone), title);
       fill(crumbs, steps(path, words));
       fill(figures, facts(node));
-      fill(notes, view.held.map((it) => h("div", { class: "note held" }, h("p", {}, h("a", { href: placementAddress(it.of) }, it.of), ` held: ${it.said} `, since(it.sinceMs)), it.remedy ? h("p", {}, "Do: ", command(it.remedy)) : "")),
+      fill(notes, view.held.map((it) => h("div", { class: "note held" }, h("p", {}, h("a", { href: placementAddress(it.of) }, it.of), ` held: ${it.said} `, since(it.sinceMs)), it.remedy ? h("p", {}, todo(it.remedy)) : "")),
         node.children && !view.answers ? h("p", { class: "note away" }, `${path} does not answer now, so how its children are is not known. Their names and numbers are of the signed inventory.`) : "");
       level.hidden = !node.children;
       copies.hidden = node.role !== "edge";
@@ -64,7 +64,7 @@ function levelText(view, words) {
   const shown = view.rows.length, at = view.skip;
   const which = view.count > shown ? `${figure(at + 1)} to ${figure(at + shown)} of ${many(view.count, "node")}, the worst first` : many(view.count, "node");
   const exact = view.rows.every((row) => row.delivered.exact);
-  return `${which}${words.search ? ` with "${words.search}"` : ""}. Destinations are counted exactly; what is delivered and working ${exact ? "is exact, too" : "is at least, where it says so"}.`;
+  return `${which}${words.search ? ` with "${words.search}"` : ""}. Delivered and working count each placement at each destination${exact ? ", exactly" : "; at least, where it says so"}.`;
 }
 
 function facts(node) {
@@ -73,7 +73,7 @@ function facts(node) {
     pair("State", state(node)), node.role === "edge" ? pair("Role", "edge") : pair("Destinations", figure(node.edges)),
     node.target ? pair("SyncTarget", node.target) : "", pair("Delivered", share(node.delivered)), pair("Working", share(node.working)),
     node.role === "edge" && node.objects !== null && node.objects !== undefined ? pair("Objects", figure(node.objects)) : "",
-    node.id === "/" ? "" : pair("Mail not read yet", figure(node.lag)),
+    node.id === "/" ? "" : pair("Mail not read", figure(node.lag)),
   ];
 }
 

@@ -79,6 +79,13 @@ export function command(text) {
   return h("span", { class: "command" }, h("code", {}, text), button);
 }
 
+// Of no word that a shell takes for more than a word: an edge may have said it.
+/** What to do: a command to be copied if it is nothing else, or the words as they are. */
+export const todo = (remedy) => ["Do: ", /^leafcast( [A-Za-z0-9_.:/=@-]+)+$/.test(remedy) ? command(remedy) : remedy];
+
+/** How people call a node. */
+export const nodeName = (path) => (path === "/" ? "centre" : path);
+
 export const placementAddress = (id, words = {}) => address(`/placements/${id.split("/").map(encodeURIComponent).join("/")}`, words);
 export const copyAddress = (at, object) => address(`/copy${at}`, { object });
 export const proofAddress = (path, words = {}) => address(path === "/" ? "/proof" : `/proof${path}`, words);
