@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import urlsplit
@@ -119,3 +119,14 @@ async def let_in(facts: Any, acts: Any = None) -> AsyncIterator[Client]:
             assert answer.status == 303
             client.act = answer.headers["location"].partition("#act=")[2]
         yield client
+
+
+def events_of(followed: Iterable[bytes]) -> Iterator[tuple[str, Any]]:
+    """The events of a live view, as the lines of its stream tell them."""
+    event = ""
+    for line in followed:
+        word, _, said = line.decode().strip().partition(": ")
+        if word == "event":
+            event = said
+        elif word == "data":
+            yield event, json.loads(said)

@@ -7,7 +7,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from leafcast.join.folder import GRANT_FILE
@@ -101,6 +102,19 @@ class Tree:
         os.kill(daemon, signal.SIGKILL)
         until(lambda: not alive(daemon))
 
+    @contextmanager
+    def without_server(self, node: str) -> Iterator[None]:
+        """Without the nats-server in this folder of the tree: its daemon starts it afterwards."""
+        daemon = json.loads((self.folder / "tree" / "daemon.json").read_text())["pid"]
+        config = str(self.folder / "tree" / node / "nats.conf")
+        (server,) = (int(it.name) for it in Path("/proc").iterdir() if config in _words_of(it))
+        os.kill(daemon, signal.SIGSTOP)
+        try:
+            os.kill(server, signal.SIGKILL)
+            yield
+        finally:
+            os.kill(daemon, signal.SIGCONT)
+
     def join(self, token: Path, folder: str) -> Site:
         site = Site(token, self.folder / folder)
         self.sites.append(site)
@@ -162,3 +176,11 @@ class Tree:
     def settings_at(self, path: str) -> list[str]:
         found = self.ask(path, "get", resource="configmaps", namespace="shop")
         return [obj["data"]["colour"] for obj in found["objects"]]
+
+
+def _words_of(process: Path) -> list[str]:
+    """With which words it was started; none of what is no process, or is gone."""
+    try:
+        return (process / "cmdline").read_text().split("\0")
+    except OSError:
+        return []

@@ -22,6 +22,7 @@ from schemas.releases.release_manifest import digest_of
 from schemas.values.identity import NodePath
 from tests.awaiting import until
 from tests.e2e.join_tree import WAIT_SECONDS, Site, Tree
+from tests.page_client import events_of
 from tests.unit.releases_world import PIECES, signed_manifest
 from tests.written import apply_objects
 
@@ -40,6 +41,7 @@ HOSTILE_NAMES = [
     "$SYS",
     "_INBOX",
 ]
+FLAPS = 2
 UNNAMABLE = [name for name in HOSTILE_NAMES if name != "a.b"]
 KINDS = ("SyncTarget", "Location")
 DOES_NOTHING = "runs elsewhere with the same key, so this run does nothing"
@@ -384,6 +386,53 @@ def _stops_and_is_cut_off(tree, site, path, page):
         assert (found["state"], found["silent_since_ms"]) == ("stopped", since)
     assert page.here()["flaps"] == 2
     tree.run("node", "remove", path, "--force")
+
+
+@pytest.mark.long
+def test_a_page_of_a_site_goes_on_while_its_parents_server_comes_and_goes(tree):
+    """It keeps what the site holds, and says since when the parent is away; nothing piles up."""
+    path = "/region-1/new-12"
+    site = tree.join(tree.add(path, "--labels", "env=prod"), "new-12")
+    site.until("in session with its parent")
+    until(lambda: tree.settings_at(path) == ["green"])
+    page = NodePage(tree, "new-12")
+    try:
+        until(lambda: page.here()["tone"] == "good")
+        _looked_at_while_its_link_flaps(tree, page)
+    finally:
+        page.end()
+    site.end()
+    tree.run("node", "remove", path, "--force")
+
+
+def _not_reached(here):
+    return here if here["headline"].startswith("Its parent is not reached") else None
+
+
+def _looked_at_while_its_link_flaps(tree, page):
+    began, before = time.time(), page.here()
+    held = [it["id"] for it in before["rows"]]
+    with page.browser.open(f"{page.base}/api/v1/live/here", timeout=WAIT_SECONDS) as followed:
+        for _ in range(FLAPS):
+            since_ms = page.here()["sinceMs"]
+            with tree.without_server("lc_region-1"):
+                cut = until(lambda: _not_reached(page.here()))
+                assert (cut["tone"], cut["sinceMs"] > since_ms) == ("away", True)
+                assert cut["remedy"]
+                assert [it["id"] for it in cut["rows"]] == held
+            until(lambda: page.here()["tone"] == "good")
+        ended, told = time.time(), list[str]()
+        for name, said in events_of(followed):
+            told.append(name)
+            if said.get("asOfMs", 0) > 1000 * ended:
+                break
+    after = page.here()
+    assert [it["id"] for it in after["rows"]] == held
+    assert after["flaps"] >= FLAPS
+    assert set(told) <= {"whole", "patch", "still"}
+    # The node is asked each 2 s at most, however its link is.
+    looks = len(told) - told.count("still")
+    assert looks <= 2 + (said["asOfMs"] / 1000 - began) / 2
 
 
 def test_what_a_site_brought_up_does_not_tell_how_its_copy_is_while_it_is_away(tree):

@@ -16,6 +16,7 @@ from mcp import Client, StdioServerParameters
 from leafcast.support.redaction import HIDDEN
 from tests.awaiting import until
 from tests.e2e.program import SMALL, Program, did
+from tests.page_client import events_of
 
 pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(240)]
 WAIT_SECONDS = 60
@@ -92,17 +93,6 @@ def _bundle_tells_no_secret(tree, file):
     kept = [*(it["seed"] for it in keys["roots"]), keys["signing"]["seed"], "sesame"]
     assert [it for it in [*kept, tree.place.admin()["seed"]] if it in whole] == []
     assert "it is there already" in did(tree, "support-bundle", "--to", str(file), code=1).stderr
-
-
-def events_of(followed):
-    """The events of a live view, as its stream tells them."""
-    name = ""
-    for line in followed:
-        word, _, said = line.decode().strip().partition(": ")
-        if word == "event":
-            name = said
-        elif word == "data":
-            yield name, json.loads(said)
 
 
 def _is_away_with_a_killed_daemon_and_live_again(tree, events):
