@@ -8,6 +8,7 @@ renew has stopped writing before another one begins. No clock is compared with a
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import replace
 
@@ -27,6 +28,8 @@ RENEW_SECONDS, RETRY_SECONDS = 5.0, 2.0
 FIRST_LOOK_SECONDS_MAX = 10.0
 GIVE_BACK_SECONDS_MAX = 2.0
 CLOCK_MS_MAX = 60_000
+TAKE_ATTEMPTS_MAX = 3
+"""How often it is looked anew at once, where another wrote between the look and the write."""
 NOT_ASKED = "the hub has not said yet whose it is"
 RIGHTS = (
     f"it needs get, create and update on leases of coordination.k8s.io in namespace "
@@ -34,12 +37,25 @@ RIGHTS = (
 )
 
 
+Confirm = Callable[[], Awaitable[None]]
+"""Returns if this run of the centre may write; raises SpaceError."""
+
+
+async def always() -> None:
+    """A centre that runs once may always write."""
+
+
 class HubTaken(Exception):
     """A hub is another tree's; says whose, and what to do."""
 
 
 class CentreLease:
-    """The lease on one space, over all runs of the centre; `trouble` is "" while it is held."""
+    """The lease on one space, over all runs of the centre; `trouble` is "" while it is held.
+
+    `confirm` is asked after each look and before the write that follows from it: of several members
+    of a centre the one that is active takes the lease from a former one at once, as it is the same
+    centre's, and a former one that was stopped between look and write finds another version.
+    """
 
     def __init__(
         self,
@@ -49,6 +65,7 @@ class CentreLease:
         clock: Clock,
         *,
         take_over: bool = False,
+        confirm: Confirm = always,
     ) -> None:
         self.trouble = NOT_ASKED
         self.verdict: CentreVerdict | None = None
@@ -59,7 +76,7 @@ class CentreLease:
         self.looked = asyncio.Event()
         """Set once the hub was asked, whatever came of it."""
         self._clock = clock
-        self._take_over = take_over
+        self._take_over, self._confirm = take_over, confirm
         self._held: Lease | None = None
         self._renewed_at = float("-inf")
         # The version of another's lease, and since when it lies there so.
@@ -97,7 +114,7 @@ class CentreLease:
         """Look once, and take it if it is ours to take; why not is said, and nothing is raised."""
         try:
             async with asyncio.timeout(FIRST_LOOK_SECONDS_MAX):
-                await self._look(space)
+                await self._look_anew(space)
         except (SpaceError, TimeoutError) as error:
             self._failed(error)
         self.looked.set()
@@ -117,6 +134,12 @@ class CentreLease:
         with suppress(SpaceError, TimeoutError):
             async with asyncio.timeout(GIVE_BACK_SECONDS_MAX):
                 await space.leases.write(released)
+
+    async def _look_anew(self, space: SharedSpace) -> None:
+        for _ in range(TAKE_ATTEMPTS_MAX - 1):
+            with suppress(Conflict):
+                return await self._look(space)
+        return await self._look(space)
 
     async def _look(self, space: SharedSpace) -> None:
         began, wall_ms = self._clock.now().seconds, self._clock.now().wall_ms
@@ -154,6 +177,7 @@ class CentreLease:
 
     async def _write(self, space: SharedSpace, lease: Lease, began: float) -> None:
         """Raises Conflict, after which nothing is held."""
+        await self._confirm()
         former, self._held = self._held, None
         try:
             self._held = await space.leases.write(lease)
