@@ -26,6 +26,14 @@ class Listing:
 
 
 @dataclass(frozen=True, slots=True)
+class AsRead:
+    """An object as it was read, to which a write of it is held; both "" where there was none."""
+
+    uid: str = ""
+    version: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Kind:
     """A kind of object as a space serves it; `version` is the one that it prefers."""
 

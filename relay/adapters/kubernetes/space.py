@@ -22,7 +22,7 @@ from relay.objects.serving import NO_KIND
 from relay.objects.stored_object import admit
 from relay.ports import Clock, Dice
 from relay.space_errors import AnotherSpace, Conflict, SpaceError, reason_suppressed
-from relay.space_port import Interests, Kind, Labels, Listing, Object, Tell
+from relay.space_port import AsRead, Interests, Kind, Labels, Listing, Object, Tell
 from relay.waiting import some_at_once
 from schemas.objects.objects import DEFAULT_NAMESPACE, ObjectKey, group_of
 from schemas.objects.selectors import LabelSelector
@@ -33,6 +33,8 @@ LISTS_AT_ONCE = 4
 NULLS_ROUNDS_MAX = 20
 """How often an apply is sent anew without nulls that were refused: a refusal names a few dozen."""
 STATUS_MANAGER = "leafcast"
+NO_VERSION = "1"
+"""No object has it: etcd counts it before its first write. Held to it, an apply only creates."""
 _NAMESPACES = Kind("", "v1", "namespaces", "Namespace", namespaced=False)
 _IDENTIFYING = "kube-system"
 _LOST = (
@@ -51,7 +53,7 @@ _SERVERS_OWN = (
 
 
 class KubernetesSpace:
-    """Implements relay.space_port.Space, and relay.claims.leases.SharedSpace."""
+    """Implements relay.space_port.Space, and relay.claims.tenured_space.VersionedSpace."""
 
     def __init__(self, source: Kubeconfig | InCluster, clock: Clock, dice: Dice) -> None:
         self._api = ApiClient(source, clock)
@@ -129,6 +131,11 @@ class KubernetesSpace:
             return answers.object_of(await self._api.request("GET", path))
         return None
 
+    async def key_of(self, obj: Object) -> ObjectKey:
+        kind, namespace = await self._admitted(obj)
+        place = namespace if kind.namespaced else ""
+        return ObjectKey(kind.group, kind.resource, place, obj["metadata"]["name"])
+
     async def apply(
         self,
         obj: Object,
@@ -137,9 +144,11 @@ class KubernetesSpace:
         create_only: bool = False,
         force: bool = True,
         dry_run: bool = False,
+        read: AsRead | None = None,
     ) -> Object:
         kind, namespace = await self._admitted(obj)
-        wish = await self._based(kind, _wish(obj, namespace if kind.namespaced else ""))
+        wish = _wish(obj, namespace if kind.namespaced else "")
+        wish = await self._based(kind, wish) if read is None else _held_to(wish, read)
         query = [
             ("fieldManager", manager),
             ("fieldValidation", "Strict"),
@@ -159,17 +168,25 @@ class KubernetesSpace:
                 raise Conflict(refusals.CONFLICT, error.message) from error
             raise refusals.without_secrets(error, obj) from error
 
-    async def set_status(self, key: ObjectKey, status: Object) -> Object:
+    async def set_status(
+        self, key: ObjectKey, status: Object, *, read: AsRead | None = None
+    ) -> Object:
         kind = await self._served(key.group, key.resource)
         part = "status" if self._discovery.status_apart(kind) else ""
         path = paths.object_path(kind, key.namespace, key.name, part)
-        patch = [{"op": "add", "path": "/status", "value": status}]
+        patch = [*_expected(read), {"op": "add", "path": "/status", "value": status}]
         return await self._send(
             "PATCH", path, [("fieldManager", STATUS_MANAGER)], patch, paths.JSON_PATCH
         )
 
     async def disown(
-        self, key: ObjectKey, uid: str, managers: Collection[str], marks: Collection[str]
+        self,
+        key: ObjectKey,
+        uid: str,
+        managers: Collection[str],
+        marks: Collection[str],
+        *,
+        read: AsRead | None = None,
     ) -> None:
         found = await self.get(key)
         kind = await self._discovery.find(key.group, key.resource)
@@ -177,14 +194,17 @@ class KubernetesSpace:
             raise SpaceError(refusals.NOT_FOUND, f"{key}: there is no such object")
         if found["metadata"]["uid"] != uid:
             raise Conflict(refusals.CONFLICT, f"{key}: it is another object now")
-        patch = _disowning(found["metadata"], managers, marks)
+        patch = [*_disowning(found["metadata"], managers, marks), *_expected(read)]
         path = paths.object_path(kind, key.namespace, key.name)
         await self._send("PATCH", path, [], patch, paths.JSON_PATCH)
 
-    async def set_labels(self, key: ObjectKey, labels: Labels, manager: str) -> Object:
+    async def set_labels(
+        self, key: ObjectKey, labels: Labels, manager: str, *, read: AsRead | None = None
+    ) -> Object:
         kind = await self._served(key.group, key.resource)
         path = paths.object_path(kind, key.namespace, key.name)
-        patch = {"metadata": {"labels": dict(labels)}}
+        held = {"resourceVersion": read.version} if read is not None else {}
+        patch = {"metadata": {"labels": dict(labels), **held}}
         query = [("fieldManager", manager)]
         return await self._send("PATCH", path, query, patch, paths.MERGE_PATCH)
 
@@ -202,7 +222,7 @@ class KubernetesSpace:
         except SpaceError as error:
             raise refusals.without_secrets(error, obj) from error
 
-    async def delete(self, key: ObjectKey, uid: str = "") -> bool:
+    async def delete(self, key: ObjectKey, uid: str = "", *, read: AsRead | None = None) -> bool:
         await self._same_space()
         kind = await self._discovery.find(key.group, key.resource)
         if kind is None:
@@ -210,6 +230,8 @@ class KubernetesSpace:
         options: Object = {"propagationPolicy": "Background"}
         if uid:
             options["preconditions"] = {"uid": uid}
+        if read is not None:
+            options["preconditions"] = {"uid": read.uid, "resourceVersion": read.version}
         try:
             path = paths.object_path(kind, key.namespace, key.name)
             await self._api.request("DELETE", path, body=options)
@@ -227,7 +249,9 @@ class KubernetesSpace:
             raise
         return True
 
-    async def release(self, key: ObjectKey, finalizer: str, uid: str) -> None:
+    async def release(
+        self, key: ObjectKey, finalizer: str, uid: str, *, read: AsRead | None = None
+    ) -> None:
         """Take a finalizer off the object of this uid, whoever set it; raises SpaceError."""
         found = await self.get(key)
         listed = found["metadata"].get("finalizers", []) if found is not None else []
@@ -239,6 +263,7 @@ class KubernetesSpace:
             {"op": "test", "path": "/metadata/uid", "value": uid},
             {"op": "test", "path": at, "value": finalizer},
             {"op": "remove", "path": at},
+            *_expected(read),
         ]
         path = paths.object_path(kind, key.namespace, key.name)
         await self._send("PATCH", path, [], patch, paths.JSON_PATCH)
@@ -387,6 +412,20 @@ def _wish(obj: Object, namespace: str) -> Object:
     if namespace:
         metadata["namespace"] = namespace
     return {**{name: obj[name] for name in obj if name != "status"}, "metadata": metadata}
+
+
+def _held_to(wish: Object, read: AsRead) -> Object:
+    """The wish for the object as it was read, or for none."""
+    held = {"uid": read.uid, "resourceVersion": read.version or NO_VERSION}
+    said = {name: value for name, value in held.items() if value}
+    return {**wish, "metadata": {**wish["metadata"], **said}}
+
+
+def _expected(read: AsRead | None) -> list[Object]:
+    """What has the server refuse a patch as a conflict if the object is another than was read."""
+    if read is None:
+        return []
+    return [{"op": "add", "path": "/metadata/resourceVersion", "value": read.version}]
 
 
 def _disowning(metadata: Object, managers: Collection[str], marks: Collection[str]) -> list[Object]:
