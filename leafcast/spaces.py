@@ -7,12 +7,15 @@ from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
 from leafcast.space_settings import IN_CLUSTER, SpaceSetting
+from relay.claims.centre_lease import Confirm
+from relay.claims.tenured_space import TenuredSpace
 from relay.ports import Clock, Dice
 from relay.space_errors import SpaceError
 from relay.space_port import Space
 
 if TYPE_CHECKING:
     from relay.adapters.kubernetes.kubeconfig import InCluster, Kubeconfig
+    from relay.adapters.kubernetes.space import KubernetesSpace
 
 
 async def open_space(
@@ -21,25 +24,28 @@ async def open_space(
     clock: Clock,
     dice: Dice,
     stack: AsyncExitStack,
+    confirm: Confirm | None = None,
 ) -> Space:
     """The space, open until the stack is closed; `embedded` opens the one that needs no cluster.
 
+    With `confirm` a node has several members, and the active one alone writes to an API server.
     Raises SpaceError if a kubeconfig leads nowhere; a server is first asked when it is used.
     """
     if not setting.is_kubernetes:
         return await embedded()
-    return open_kubernetes(setting, clock, dice, stack)
+    space = open_kubernetes(setting, clock, dice, stack)
+    return TenuredSpace(space, confirm) if confirm is not None else space
 
 
 def open_kubernetes(
     setting: SpaceSetting, clock: Clock, dice: Dice, stack: AsyncExitStack
-) -> Space:
+) -> KubernetesSpace:
     """The space on the API server of a setting; as `open_space`."""
     source = _source_of(setting)
     # Here, as it takes 0.3 s and 23 MB that no one else needs to spend.
-    from relay.adapters.kubernetes.space import KubernetesSpace  # noqa: PLC0415
+    from relay.adapters.kubernetes import space as kubernetes  # noqa: PLC0415
 
-    space = KubernetesSpace(source, clock, dice)
+    space = kubernetes.KubernetesSpace(source, clock, dice)
     stack.push_async_callback(space.close)
     return space
 

@@ -18,10 +18,11 @@ from leafcast.ask.session import INVENTORY_BUCKET, USER_MANAGER, WORKLOADS_BUCKE
 from leafcast.backups.centre_streams import CentreServer
 from leafcast.backups.restoring import RestoredStream, end_placing, restore_pending
 from leafcast.centre.centre_readings import centre_readings
-from leafcast.centre.centre_spaces import HeldSpaces, centre_identity
+from leafcast.centre.centre_spaces import HeldSpaces, centre_identity, confirming
 from leafcast.centre.copying import end_copying, kept_copying, streams_at
 from leafcast.centre.planned_nodes import register_planned
 from leafcast.data_dir import DataDir
+from leafcast.members.settings import kept_member
 from leafcast.metrics.reading import MetricReading
 from leafcast.node.credentials.authorities import Authorities, load_or_make_authorities
 from leafcast.node.credentials.certificates import LocalListening
@@ -276,13 +277,16 @@ class Centre:
         return LocalListening(settings, relays, self.place.node, authorities, self._clock)
 
     def _holds(self, tree: TreeId) -> HeldSpaces:
+        folder, member = self.place.folder, self.options.member
+        settings = kept_member(folder) if member is not None else None
         return HeldSpaces(
-            centre_identity(tree, self.place.folder, self._dice),
+            centre_identity(tree, folder, self._dice, settings),
             self._clock,
             self._dice,
             self.progress,
             self._note_of_centre,
             self.options.take_over,
+            confirming(member),
         )
 
     def _note_of_centre(self, reason: str, about: str, detail: str) -> None:

@@ -15,18 +15,23 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from leafcast.machine import machine_id
+from leafcast.members.settings import MemberSettings
+from leafcast.node.options import ActiveMember
 from leafcast.space_settings import CentreSpaces, SpaceSetting
 from leafcast.spaces import open_space
 from relay.claims.centre_lease import (
     INVENTORY_LEASE,
     WORKLOADS_LEASE,
     CentreLease,
+    Confirm,
     HubTaken,
+    always,
 )
 from relay.claims.claim import CentreIdentity, CentreVerdict
 from relay.claims.guarded_space import LeasedSpace
 from relay.claims.leases import SharedSpace
-from relay.ports import Clock, Dice
+from relay.ports import BusBroken, Clock, Dice
+from relay.space_errors import UNAVAILABLE, SpaceError
 from relay.space_port import FinalizingSpace, Space
 from schemas.values.identity import random_id
 
@@ -40,16 +45,40 @@ Note = Callable[[str, str, str], None]
 log = logging.getLogger("leafcast")
 
 
-def centre_identity(tree: str, folder: Path, dice: Dice) -> CentreIdentity:
-    """Who a centre is that keeps its data in this folder; a copy of the folder is another one."""
+def centre_identity(
+    tree: str, folder: Path, dice: Dice, member: MemberSettings | None = None
+) -> CentreIdentity:
+    """Who a centre is that keeps its data in this folder; a copy of the folder is another one.
+
+    All its members are one centre, and are known by their keys: those of a copy have others.
+    """
     place = f"{machine_id()} {folder.stat().st_ino}"
+    if member is not None:
+        place = " ".join(sorted(key.hex() for key in member.keys.values()))
     digest = hashlib.sha256(place.encode()).hexdigest()[:26]
     return CentreIdentity(tree, digest, random_id(dice.entropy(16)), platform.node())
 
 
+def confirming(member: ActiveMember | None) -> Confirm | None:
+    """Asks whether the member is the active one still; None for a centre that runs once."""
+    if member is None:
+        return None
+
+    async def confirm() -> None:
+        try:
+            await member.tenure.confirm()
+        except BusBroken as error:
+            raise SpaceError(UNAVAILABLE, str(error)) from error
+
+    return confirm
+
+
 @dataclass(slots=True)
 class HeldSpaces:
-    """Opens the spaces of a centre in each of its runs, and holds their leases meanwhile."""
+    """Opens the spaces of a centre in each of its runs, and holds their leases meanwhile.
+
+    With `_confirm` they are those of one tenure of a member.
+    """
 
     _me: CentreIdentity
     _clock: Clock
@@ -57,6 +86,7 @@ class HeldSpaces:
     _say: Callable[[str], None]
     _note: Note
     _take_over: bool
+    _confirm: Confirm | None = None
     _leases: dict[tuple[str, SpaceSetting], CentreLease] = field(default_factory=dict, init=False)
     _was_open: bool = field(default=False, init=False)
 
@@ -85,7 +115,7 @@ class HeldSpaces:
         held: list[tuple[SharedSpace, CentreLease]] = []
 
         async def each(name: str, setting: SpaceSetting, made: Embedded) -> Space:
-            space = await open_space(setting, made, self._clock, self._dice, stack)
+            space = await open_space(setting, made, self._clock, self._dice, stack, self._confirm)
             if not isinstance(space, SharedSpace) or not isinstance(space, FinalizingSpace):
                 return space
             held.append((space, self._lease(name, setting)))
@@ -110,7 +140,12 @@ class HeldSpaces:
         key = name, setting
         if key not in self._leases:
             self._leases[key] = CentreLease(
-                name, self._me, setting.title, self._clock, take_over=self._take_over
+                name,
+                self._me,
+                setting.title,
+                self._clock,
+                take_over=self._take_over,
+                confirm=self._confirm or always,
             )
         return self._leases[key]
 

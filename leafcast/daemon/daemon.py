@@ -18,6 +18,7 @@ from leafcast.ask.api import Api
 from leafcast.ask.client import CentreAsks
 from leafcast.ask.session import API_PREFIX, INVENTORY_BUCKET, STANDING, WORKLOADS_BUCKET
 from leafcast.centre.centre import Centre, CentreOptions, running
+from leafcast.centre.centre_spaces import confirming
 from leafcast.changes.batches import Batches
 from leafcast.changes.restorations import RestoredObject
 from leafcast.changes.space_pair import SpacePair
@@ -306,6 +307,7 @@ class Daemon:
                 self._clock,
                 self._dice,
                 stack,
+                confirming(self.centre.options.member),
             )
             for setting, bucket in settings
         ]

@@ -2,9 +2,12 @@
 
 import asyncio
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
+from leafcast.centre.centre_spaces import centre_identity
+from relay.adapters.clock import SystemDice
 from relay.claims.centre_lease import (
     LEASE_SECONDS,
     VALID_SECONDS,
@@ -291,3 +294,78 @@ async def test_a_hub_is_followed_from_when_it_is_held_and_anew_after_it_was_anot
     await own.take(hub)
     assert await turns() == 1
     following.cancel()
+
+
+class Tenure:
+    """One member's time of being active; `stopped` happens as soon as it is confirmed."""
+
+    def __init__(self):
+        self.is_over, self.stopped = False, None
+
+    async def confirm(self):
+        if self.is_over:
+            raise SpaceError("ServiceUnavailable", "another member is active")
+        if (stopped := self.stopped) is not None:
+            self.stopped = None
+            await stopped()
+
+    def lease(self, run):
+        me = CentreIdentity(TREE, "members", run, "host-2")
+        return a_lease(HandClock(), me, confirm=self.confirm)
+
+
+async def test_a_member_that_takes_over_has_the_hub_at_once_and_the_former_one_never_again():
+    hub, former, successor = LeaseSpace(), Tenure(), Tenure()
+    first, second = former.lease("run-1"), successor.lease("run-2")
+    await first.take(hub)
+    former.is_over = True
+    await second.take(hub)
+    assert (second.is_held, hub.held[WORKLOADS_LEASE].notes[RUN_NOTE]) == (True, "run-2")
+    await first.take(hub)
+    assert hub.held[WORKLOADS_LEASE].notes[RUN_NOTE] == "run-2"
+    await first.give_back(hub)
+    assert hub.held[WORKLOADS_LEASE].holder == "host-2_run-2"
+
+
+@pytest.mark.parametrize("renews", [False, True])
+async def test_a_member_that_is_stopped_before_it_writes_does_not_take_the_hub_from_the_next(
+    renews,
+):
+    hub, former, successor = LeaseSpace(), Tenure(), Tenure()
+    first, second = former.lease("run-1"), successor.lease("run-2")
+    if renews:
+        await first.take(hub)
+
+    async def followed():
+        former.is_over = True
+        await second.take(hub)
+
+    former.stopped = followed
+    await first.take(hub)
+    assert hub.held[WORKLOADS_LEASE].notes[RUN_NOTE] == "run-2"
+    assert (first.is_held, second.is_held) == (False, True)
+
+
+async def test_a_member_that_another_one_outruns_by_a_last_write_looks_again_at_once():
+    hub, former, successor = LeaseSpace(), Tenure(), Tenure()
+    first, second = former.lease("run-1"), successor.lease("run-2")
+    await first.take(hub)
+    hub.before_write = lambda: hub.put(replace(hub.held[WORKLOADS_LEASE], holder=""))
+    await second.take(hub)
+    assert second.is_held
+
+
+def test_members_of_a_centre_are_one_to_a_hub_and_a_copy_of_it_is_another(tmp_path):
+    folders = [tmp_path / name for name in ("m1", "m2")]
+    for folder in folders:
+        folder.mkdir()
+
+    def places(keys):
+        members = SimpleNamespace(keys=keys)
+        return {centre_identity(TREE, it, SystemDice(), members).place for it in folders}
+
+    keys = {"m1": b"1" * 32, "m2": b"2" * 32, "m3": b"3" * 32}
+    alone = {centre_identity(TREE, it, SystemDice()).place for it in folders}
+    assert (len(alone), len(places(keys))) == (2, 1)
+    assert places(keys) == places(dict(reversed(keys.items())))
+    assert places(keys).isdisjoint(places({**keys, "m3": b"4" * 32}) | alone)
