@@ -95,6 +95,10 @@ class CentreSpaces:
     # Whether workload objects may come to life where they are written.
     allow_live: bool = False
 
+    def named(self) -> tuple[SpaceSetting, ...]:
+        """All of them, those of workloads first."""
+        return self.workloads + self.inventory
+
     def form(self) -> dict[str, Any]:
         """As JSON says it."""
         return {

@@ -1,7 +1,7 @@
 """`python -m leafcast.daemon FOLDER REGIONS SITES DEPTH [KUBE] [OPTIONS]` runs that tree.
 
-The options are `--take-over`, `--members` and `--health=HOST:PORT`. With a FOLDER alone it runs the
-member of a node whose folder it is.
+The options are `--take-over`, `--members` and `--health=HOST:PORT`. With no figures it runs the
+member of a node whose FOLDER it is.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from leafcast.node.health_endpoint import HealthAddress
 def main(folder: str, *wanted: str) -> int:
     """Run what the arguments say; the exit code."""
     place = DataDir(Path(folder))
-    if not wanted:
-        return run_member(place)
+    if not {*wanted} - {TAKE_OVER}:
+        return run_member(place, take_over=TAKE_OVER in wanted)
     regions, sites, depth, *more = wanted
     shape = TreeShape(int(regions), int(sites), int(depth))
     kube = next((word for word in more if not word.startswith("--")), None)

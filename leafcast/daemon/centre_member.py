@@ -16,7 +16,7 @@ from leafcast.backups.centre_files import KEYS_FILE
 from leafcast.centre.copying import FILE as COPYING_FILE
 from leafcast.centre.copying import RunsAlone, bring_home, kept_copying
 from leafcast.centre.planned_nodes import FILE as PLANNED_FILE
-from leafcast.data_dir import DataDir
+from leafcast.data_dir import DataDir, DataDirUnusable
 from leafcast.members.member_node import Standing
 from leafcast.members.membership import FILE as MEMBERSHIP_FILE
 from leafcast.members.seats import FILE as SEATS_FILE
@@ -29,6 +29,7 @@ from leafcast.node.known_children import FILE as CHILDREN_FILE
 from leafcast.node.known_children import KnownChildren
 from leafcast.node.listen_settings import keep_listen_settings, kept_listen_settings
 from leafcast.node.options import ActiveMember, RunBeside
+from leafcast.spaces import access_fault
 from leafcast.upgrades.member_keeper import MemberReleases
 from relay.adapters.asking import ANSWERS
 from relay.adapters.jetstream.member_presence import STANDBY, MemberPresence
@@ -113,7 +114,19 @@ class CentreMember:
         if not (self.folder / KEYS_FILE).exists():
             return "it waits for the state of its node"
         copying = kept_copying(self.folder)
-        return copying.why_not(self._settings.name) if copying is not None else ""
+        why = copying.why_not(self._settings.name) if copying is not None else ""
+        return why or self._space_fault()
+
+    def _space_fault(self) -> str:
+        """Why its centre's spaces cannot be opened on this machine; "" if they can."""
+        try:
+            named = dict.fromkeys(self._place.spaces().named())
+        except DataDirUnusable as error:
+            return str(error)
+        for setting in named:
+            if why := access_fault(setting):
+                return f"{setting.title} cannot be opened on this machine: {why}"
+        return ""
 
     def facts(self) -> Mapping[str, Any]:
         return self._releases.facts()

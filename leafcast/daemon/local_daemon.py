@@ -125,7 +125,7 @@ def run_daemon(
             form |= {"kube": kube} if kube else {}
             place.write_tree(form | ({"members": MEMBERS} if trios else {}))
         if trios:
-            return TrioDaemon(place, shape).run()
+            return TrioDaemon(place, shape, kube, take_over=take_over).run()
         return _run_centre(place, shape, kube, take_over=take_over, health=health)
 
     return _run_logged(place, run)
@@ -168,7 +168,7 @@ async def run_centre_member(
         end_membership(place)
 
 
-def run_member(place: DataDir) -> int:
+def run_member(place: DataDir, *, take_over: bool = False) -> int:
     """Run the member of a node whose directory it is, as `run_daemon`."""
 
     def run() -> Coroutine[Any, Any, None]:
@@ -176,12 +176,14 @@ def run_member(place: DataDir) -> int:
         if settings is None:
             reason, remedy = f"it has no {MEMBER_FILE}", "name the data directory of a member"
             raise DataDirUnusable(place.folder, reason, remedy)
-        return run_here(place)
+        return run_here(place, take_over=take_over)
 
     return _run_logged(place, run)
 
 
-async def run_here(place: DataDir, health: HealthAddress | None = None) -> None:
+async def run_here(
+    place: DataDir, health: HealthAddress | None = None, *, take_over: bool = False
+) -> None:
     """Run the member whose directory it is, which must be locked, until cancelled.
 
     A centre may be told meanwhile to run here alone. Raises MemberUnusable and what ends it.
@@ -192,7 +194,8 @@ async def run_here(place: DataDir, health: HealthAddress | None = None) -> None:
         return
     if place.tree() is None:
         place.write_tree({"shape": [0, 1, DEPTH_MIN]})
-    await _run_centre(place, TreeShape(0, 1, DEPTH_MIN), None, take_over=False, health=health)
+    shape = TreeShape(0, 1, DEPTH_MIN)
+    await _run_centre(place, shape, None, take_over=take_over, health=health)
 
 
 def _run_logged(place: DataDir, run: Callable[[], Coroutine[Any, Any, None]]) -> int:

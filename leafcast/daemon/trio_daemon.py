@@ -9,16 +9,19 @@ import asyncio
 import logging
 import os
 import sys
-from contextlib import suppress
+from collections.abc import Mapping
+from contextlib import AsyncExitStack, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from leafcast.ask.session import CallFailed, NotRunning, open_session
+from leafcast.daemon.process import TAKE_OVER
 from leafcast.daemon.trios import MemberPlace, TrioPlaces
 from leafcast.data_dir import DataDir
 from leafcast.join.folder import GRANT_FILE
 from leafcast.join.kept_grant import read_grant
+from leafcast.local.tree_kube import TreeKube
 from leafcast.local.views import TreeShape
 from leafcast.node.attached_cluster import attachment
 from leafcast.node.credentials.account_seeds import account_seeds
@@ -27,7 +30,7 @@ from leafcast.node.credentials.kept_store import keep_store, kept_store
 from leafcast.node.freed_memory import give_back_freed
 from leafcast.node.options import EdgeCluster, NodeEnvironment, NodeIdentity, ParentAccess
 from leafcast.node.runtime import NodeRuntime
-from leafcast.space_settings import SIMULATED
+from leafcast.space_settings import SIMULATED, CentreSpaces, SpaceSetting
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.server.durability import DEFAULT_STORE
 from relay.adapters.server.guard import ProcessGuard
@@ -44,36 +47,58 @@ log = logging.getLogger("leafcast.daemon")
 
 
 class TrioDaemon:
-    """One run of a tree of trios on one data directory, which must be locked."""
+    """One run of a tree of trios on one data directory, which must be locked.
 
-    def __init__(self, place: DataDir, shape: TreeShape) -> None:
+    `kube` says which of its nodes have an API server, which outlives every member. With `take_over`
+    the hubs of others that are silent become its own, at first.
+    """
+
+    def __init__(
+        self,
+        place: DataDir,
+        shape: TreeShape,
+        kube: str | None = None,
+        *,
+        take_over: bool = False,
+    ) -> None:
+        self._take_over = take_over
         self._place, self._shape = place, shape
         self._clock, self._dice = SystemClock(), SystemDice()
         self._places = TrioPlaces(place, shape)
         self._sites: dict[NodePath, NodeRuntime] = {}
+        self._kube = TreeKube(place, shape, kube, self._clock, self._dice) if kube else None
+        self._clusters: Mapping[NodePath, SpaceSetting] = self._kube.spaces if self._kube else {}
         self._store = DEFAULT_STORE
         self._state: dict[str, Any] = {"pid": os.getpid(), "ready": False, "doing": "starting"}
 
     async def run(self) -> None:
         """Keep the tree running until cancelled; raises what ends it, in groups."""
         self._say()
+        try:
+            async with AsyncExitStack() as stack:
+                if self._kube is not None:
+                    await stack.enter_async_context(self._kube.running(self._doing))
+                    hub = self._clusters[NodePath()]
+                    self._place.write_spaces(CentreSpaces((hub,), (hub,)))
+                await self._run_nodes()
+        finally:
+            self._place.forget_daemon()
+
+    async def _run_nodes(self) -> None:
         self._places.lay_out(self._dice)
         store = kept_store(self._place.folder)
         for member in self._places.each():
             keep_store(member.folder, store)
         self._store = store.settings()
         self._let_commands_in()
-        try:
-            async with ProcessGuard() as guard, asyncio.TaskGroup() as group:
-                for member in self._places.each():
-                    group.create_task(self._keep(guard, member), name=str(member))
-                for path in self._shape.edges():
-                    site = self._sites[path] = self._site(guard, path)
-                    group.create_task(site.run(), name=str(path))
-                group.create_task(self._announce(), name="announce")
-                group.create_task(give_back_freed(self._clock), name="memory")
-        finally:
-            self._place.forget_daemon()
+        async with ProcessGuard() as guard, asyncio.TaskGroup() as group:
+            for member in self._places.each():
+                group.create_task(self._keep(guard, member), name=str(member))
+            for path in self._shape.edges():
+                site = self._sites[path] = self._site(guard, path)
+                group.create_task(site.run(), name=str(path))
+            group.create_task(self._announce(), name="announce")
+            group.create_task(give_back_freed(self._clock), name="memory")
 
     def _let_commands_in(self) -> None:
         """Commands ask at any member of the centre: whichever is active answers."""
@@ -87,16 +112,18 @@ class TrioDaemon:
         """Run a member's process, and again soon after it ended."""
         pause = AGAIN_SECONDS_MIN
         paths = [_PACKAGE, *filter(None, [os.environ.get("PYTHONPATH")])]
+        own = [TAKE_OVER] if self._take_over and member.path.is_root else []
         while True:
             began = self._clock.now().seconds
             process = LoggedProcess(
                 guard,
-                [sys.executable, "-P", "-m", "leafcast.daemon", str(member.folder)],
+                [sys.executable, "-P", "-m", "leafcast.daemon", str(member.folder), *own],
                 name=str(member),
                 cwd=member.folder,
                 says_ready=_NOT_AWAITED,
                 env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
             )
+            own = []
             try:
                 await process.ended.wait()
             finally:
@@ -110,7 +137,7 @@ class TrioDaemon:
             pause = min(2 * pause, AGAIN_SECONDS_MAX)
 
     def _site(self, guard: ProcessGuard, path: NodePath) -> NodeRuntime:
-        """An edge with a simulated cluster, which runs in this process."""
+        """An edge, which runs in this process; without an API server its cluster is simulated."""
         above = self._places.members(path.parent)
         grant = read_grant(above[0].folder / GRANT_FILE)
         credentials = self._places.credentials(path)
@@ -124,7 +151,7 @@ class TrioDaemon:
             world,
             NodeIdentity(path, folder),
             ParentAccess(link, partial(keep_seed, folder, path)),
-            EdgeCluster(attachment(SIMULATED)),
+            EdgeCluster(attachment(self._clusters.get(path, SIMULATED))),
         )
 
     async def _announce(self) -> None:

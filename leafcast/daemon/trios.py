@@ -24,6 +24,7 @@ from leafcast.members.settings import MemberSettings, kept_member
 from leafcast.node.credentials.account_seeds import account_seeds
 from leafcast.node.credentials.files import keep_credentials, load_credentials
 from leafcast.node.known_children import KnownChildren
+from leafcast.space_settings import CentreSpaces
 from relay.adapters.server.nkey_pairs import new_user_nkey
 from relay.atomic_file import atomic_write, make_folder
 from relay.ports import Dice
@@ -108,6 +109,8 @@ class TrioPlaces:
         folder = first.node(NodePath())
         account_seeds(folder, dice)
         _know_children(folder, NodePath(), fresh)
+        if (spaces := self._place.spaces()) != CentreSpaces():
+            first.write_spaces(spaces)
         edges = set(self._shape.edges())
         planned = [PlannedNode(path, its.nkey, path in edges) for path, its in fresh.items()]
         plan_nodes(first, planned)

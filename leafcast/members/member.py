@@ -69,7 +69,7 @@ SETTLE_SECONDS = 0.5
 AGAIN_SECONDS, AGAIN_SECONDS_MAX = 0.25, 5.0
 """After a turn: what ended it at once may do so again and again."""
 PROBE_SECONDS, WIDEN_SECONDS = 30.0, 3.0
-DOOR_LOOK_SECONDS = 1.0
+DOOR_LOOK_SECONDS = ADMIT_LOOK_SECONDS = 1.0
 
 _SPACE = "SPACE"
 """The account of spaces, as nats/node.conf has it; all other streams are of RELAY."""
@@ -335,7 +335,10 @@ class Member:
                 log.info("member %s of %s: %s", self._settings.name, self._settings.path, why)
             told = why
             self._laid.clear()
-            await self._laid.wait()
+            # A file that is not of the node's state may come to lie there, too.
+            with suppress(TimeoutError):
+                async with asyncio.timeout(ADMIT_LOOK_SECONDS):
+                    await self._laid.wait()
 
     def _why_not(self) -> str:
         change = kept_membership(self._node.folder)

@@ -64,17 +64,11 @@ from schemas.values.identity import NodePath
 from schemas.values.wording import many
 
 CONTEXTS_SHOWN = 8
-_HUB = (
-    "a hub lets in one centre, and takes its members for several; leave it out, and write with "
-    "leafcast apply, or have a centre that runs once (--members 1)"
-)
 _NOT_OF_TRIOS = {
-    "--kube": _HUB,
     "--listen": (
         "it names one address, and each member has one of its own; leave it out, or let nodes "
         "elsewhere join a centre that runs once (--members 1)"
     ),
-    "--workloads-kubeconfig": _HUB,
     "--health-port": (
         "each member has a process and a port of its own; leave it out, or run members on machines "
         "of theirs (leafcast join --health-port)"
@@ -176,7 +170,7 @@ def up(  # noqa: PLR0913 - its options
     kept = place.tree() if place.folder.is_dir() else None
     shape = _shape(place, kept, {"--regions": regions, "--sites": sites, "--depth": depth})
     kube = _kube(place, kept, kube)
-    trios = _trios(place, kept, shape, members, (kube, listens, spaces, health))
+    trios = _trios(place, kept, shape, members, spaces, (listens, health))
     running, listens = place.in_use(), _listens_as_member(place, listens)
     _check_spaces(place, kube, spaces, running=running, take_over=take_over)
     _prepare(place, shape, spaces, listens, store, health, running=running)
@@ -380,6 +374,7 @@ def _trios(
     kept: dict[str, object] | None,
     shape: TreeShape,
     asked: str | None,
+    spaces: CentreSpaces | None,
     others: Sequence[object],
 ) -> bool:
     """Whether the centre and the relays of the tree have three members each.
@@ -397,6 +392,7 @@ def _trios(
         if trios and given:
             said = f"a tree with --members 3 cannot have {option}: {_NOT_OF_TRIOS[option]}"
             raise click.UsageError(said)
+    _check_same_spaces(place, spaces)
     _check_size(shape, trios=trios)
     return trios
 
@@ -462,6 +458,17 @@ def _check_spaces(
         run_until_signal(check_spaces(spaces, SystemClock(), SystemDice(), free=new))
     except SpacesUnusable as error:
         raise click.ClickException(str(error)) from error
+
+
+def _check_same_spaces(place: DataDir, spaces: CentreSpaces | None) -> None:
+    """Refuse others than a centre of several members has: they are its state, at all of them."""
+    if spaces is None or not place.has_members() or spaces == place.spaces():
+        return
+    made = ", ".join(dict.fromkeys(it.title for it in place.spaces().named()))
+    raise click.ClickException(
+        f"the tree in {place.folder} was made with {made}, and keeps that at all members; leave "
+        "--workloads-kubeconfig and --inventory-kubeconfig out, or name another --data-dir"
+    )
 
 
 def _servers(place: DataDir, shape: TreeShape) -> str:

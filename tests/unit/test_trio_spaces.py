@@ -1,0 +1,74 @@
+"""Spaces of a centre of several members: where they are laid out, and what keeps a member back."""
+
+import json
+from types import SimpleNamespace
+
+import pytest
+from click.testing import CliRunner
+
+from leafcast.cli.commands.up import up
+from leafcast.daemon.centre_member import CENTRE_STATE, CentreMember
+from leafcast.daemon.trios import TrioPlaces
+from leafcast.data_dir import MEMBER_FILE, DataDir
+from leafcast.local.views import TreeShape
+from leafcast.space_settings import EMBEDDED, CentreSpaces, SpaceSetting
+from relay.adapters.clock import SystemDice
+from schemas.values.identity import NodePath
+
+KUBECONFIG = {
+    "clusters": [{"name": "hub", "cluster": {"server": "https://127.0.0.1:1"}}],
+    "contexts": [{"name": "hub", "context": {"cluster": "hub", "user": "me"}}],
+    "users": [{"name": "me", "user": {"token": "t"}}],
+    "current-context": "hub",
+}
+
+
+@pytest.fixture
+def hub(tmp_path):
+    """Spaces of which one is an API server, by a file that is not there yet."""
+    return CentreSpaces((SpaceSetting("kubeconfig", str(tmp_path / "hub.yaml")),), (EMBEDDED,))
+
+
+def member_at(place):
+    settings = SimpleNamespace(name="m1")
+    (place.keys).mkdir(parents=True, exist_ok=True)
+    (place.keys / "keys.json").touch()
+    return CentreMember(place, settings, None, SystemDice(), None)
+
+
+def test_all_members_of_a_tree_here_are_laid_out_with_the_spaces_that_were_named(tmp_path, hub):
+    place, shape = DataDir(tmp_path / "tree"), TreeShape(0, 1, 3)
+    place.folder.mkdir()
+    place.write_spaces(hub)
+    places = TrioPlaces(place, shape)
+    places.lay_out(SystemDice())
+    kept = [DataDir(it.folder).spaces() for it in places.members(NodePath())]
+    assert kept == [hub] * 3
+    assert "spaces.json" in CENTRE_STATE
+
+
+def test_a_member_without_the_kubeconfig_of_a_space_is_not_active_and_names_the_file(tmp_path, hub):
+    place = DataDir(tmp_path / "m1")
+    member = member_at(place)
+    assert member.why_not() == ""
+    place.write_spaces(hub)
+    file = hub.workloads[0].kubeconfig
+    why = member.why_not()
+    assert why.startswith(f"{file} cannot be opened on this machine: ")
+    (tmp_path / "hub.yaml").write_text(json.dumps(KUBECONFIG))
+    assert member.why_not() == ""
+
+
+@pytest.mark.parametrize("form", ["trios", "member"])
+def test_a_centre_of_members_keeps_the_spaces_that_it_was_made_with(tmp_path, hub, form):
+    place = DataDir(tmp_path / "tree")
+    place.folder.mkdir(mode=0o700)
+    place.write_tree({"shape": [0, 3, 3], **({"members": 3} if form == "trios" else {})})
+    if form == "member":
+        (place.folder / MEMBER_FILE).touch()
+    place.write_spaces(hub)
+    words = ("--data-dir", str(place.folder), "--workloads-kubeconfig", "other.yaml")
+    told = CliRunner().invoke(up, words)
+    assert told.exit_code == 1
+    assert f"was made with {hub.workloads[0].kubeconfig}, the embedded space" in told.output
+    assert place.spaces() == hub
