@@ -36,7 +36,7 @@ from leafcast.members.seats import MemberSeat, MemberSeats, judged, seat_names
 from leafcast.members.settings import kept_member
 from leafcast.node.credentials.account_seeds import new_seeds
 from leafcast.node.listen_settings import ListenSettings, kept_listen_settings
-from leafcast.space_settings import CentreSpaces
+from leafcast.space_settings import IN_CLUSTER
 from relay.adapters.server.cluster_settings import MEMBERS
 from relay.adapters.server.leaf_address import LOOPBACK
 from relay.adapters.server.nats_server import EmbeddedServer
@@ -318,8 +318,9 @@ class MemberGrowth:
             remedy = "remove them (`leafcast node remove`), and join them anew elsewhere"
         elif not isinstance(centre.nodes[CENTRE].server, EmbeddedServer):
             why, remedy = "its server is run by someone else", "run it with `leafcast up`"
-        elif place.spaces() != CentreSpaces():
-            why, remedy = "its spaces are API servers", "leave it as it is, and back it up"
+        elif IN_CLUSTER in place.spaces().named():
+            why = "one of its spaces is the cluster in which it runs, and members may run elsewhere"
+            remedy = "name that API server by a kubeconfig that lies on each machine"
         elif unfit := _unfit(kept_listen_settings(place.folder)):
             why, remedy = unfit
         elif (place.folder / PENDING).exists():
