@@ -82,8 +82,9 @@ def _lay_out(
 def _check_fits(file: Path, place: DataDir) -> None:
     """Raises BackupUnusable for a centre that three members on one machine cannot be."""
     if place.spaces() != CentreSpaces():
-        reason = "the spaces of its centre are API servers, which let in one centre"
-        raise BackupUnusable(file, reason, _ONCE)
+        reason = "the spaces of its centre are API servers"
+        remedy = f"{_ONCE}, and may grow to three once it holds them (`leafcast node grow /`)"
+        raise BackupUnusable(file, reason, remedy)
     try:
         listens = kept_listen_settings(place.folder)
     except ListenRefused as error:
