@@ -22,6 +22,8 @@ from schemas.records.hold_reasons import (
     INVALID,
     KIND_UNREADABLE,
     OBJECTS_REFUSED,
+    OVERRIDDEN,
+    WAITING,
 )
 from schemas.reports.states import AT_WORK
 from schemas.values.wording import many, namespace_first, some_of
@@ -36,6 +38,8 @@ LACK, UNREACHABLE = "Lack", "unreachable"
 _OF_PROBLEMS = frozenset({INVALID, OBJECTS_REFUSED})
 _OF_LACKS = frozenset({KIND_UNREADABLE, CUSTOMIZATION_FROZEN})
 """Holds that say the same as the problem, or the lack, of a placement, and more of it."""
+_OF_REPORTS = frozenset({CUSTOMIZATION_FROZEN, OVERRIDDEN, WAITING})
+"""Holds that are made of what destinations report, who say it of each object."""
 _Key = tuple[CopyStage, str, str]
 
 
@@ -165,8 +169,14 @@ def _put_faults(form: Form, found: dict[_Key, _Cause]) -> None:
 
 
 def _put_holds(form: Form, found: dict[_Key, _Cause]) -> None:
+    reported = {_key(group)[0] for group in faults(samples_of(form))}
     for hold in form.get("held", ()):
-        key = stage_of_hold(hold["reason"]), PLACEMENT, str(hold["reason"])
+        stage = stage_of_hold(hold["reason"])
+        # What the centre itself freezes no destination reports: the lack says so.
+        is_frozen_here = hold["reason"] == CUSTOMIZATION_FROZEN and bool(form.get("lack"))
+        if hold["reason"] in _OF_REPORTS and stage in reported and not is_frozen_here:
+            continue
+        key = stage, PLACEMENT, str(hold["reason"])
         sample = FaultSample(form["name"], 1, "", str(hold.get("message", "")), 1, "")
         cause = _cause(found, key, 1, sample, str(hold.get("remedy", "")))
         cause.since_ms = cause.since_ms or milliseconds(str(hold.get("since") or ""))

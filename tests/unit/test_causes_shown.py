@@ -75,6 +75,23 @@ def test_holds_and_silent_nodes_are_causes_too():
     assert (listed[0]["sinceMs"], listed[1]["remedy"]) == (7, "approve")
 
 
+def test_a_hold_that_is_made_of_reports_is_no_cause_beside_them():
+    for reason, said in (
+        ("CustomizationFrozen", "Frozen: no zone"),
+        ("Overridden", "Overridden: epl/b says"),
+        ("WaitingForPlacement", "Waiting: for namespaces/shop"),
+    ):
+        held, reports = [{"reason": reason, "message": said}], [sample("a", said, 3, "/r1/s1")]
+        [reported] = causes([form(held=held, exceptions=reports)])
+        assert (reported["element"], reported["destinations"]) == ("configmaps", 3)
+        # As long as no report says it the hold does.
+        [alone] = causes([form(held=held)])
+        assert alone["category"] == reason
+    frozen = form(held=[{"reason": "CustomizationFrozen"}], lack="a path leads nowhere")
+    frozen |= {"exceptions": [sample("a", "Frozen: no zone", 3, "/r1/s1")]}
+    assert [each["element"] for each in causes([frozen])] == ["configmaps", "placement"]
+
+
 def test_several_placements_have_one_cause():
     two = [form(name, exceptions=[sample("a", "Invalid: x", 4, "/r1/s1")]) for name in ("a", "b")]
     [one] = causes(two)
