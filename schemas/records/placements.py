@@ -154,6 +154,7 @@ def said_placement(said: str) -> str:
 
 def meant(name: str, known: Container[str]) -> str:
     """The placement of these that someone means: by name alone an EdgePlacement, else a policy."""
+    name = said_placement(name)
     if name.startswith(EDGE_PLACEMENTS.said("")):
         return bare_name(name)
     policy = BINDING_POLICIES.named(name)

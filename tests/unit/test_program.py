@@ -185,6 +185,7 @@ def test_placements_to_wait_for_are_named_as_kubectl_names_objects(words):
 )
 def test_a_kind_that_is_said_is_the_one_that_is_meant(said, found):
     known = ("bindingpolicy/shop", "bindingpolicy/both", "both", "alone")
+    assert meant(said, known) == found
     for named in (said_placement(said), *placements_named((said,))):
         assert meant(named, known) == found
         assert bare_name(named) == bare_name(found)

@@ -161,7 +161,7 @@ class TreeVerbs:
             return found
         remedy = f"there are: {listed(names)}" if names else "there are none yet: apply one"
         raise ApiError(
-            "NotFound", f'there is no {kind_of(placement).kind} "{bare_name(placement)}"', remedy
+            "NotFound", f'there is no {kind_of(found).kind} "{bare_name(found)}"', remedy
         )
 
 
