@@ -34,6 +34,7 @@ from schemas.records.placements import short_title, title
 from schemas.records.records import LocationRecord, Profile
 from schemas.records.windows import zone_fault
 from schemas.values.faults import Fault
+from schemas.values.wording import namespace_first
 
 Form = Mapping[str, Any]
 
@@ -86,7 +87,7 @@ def of_holds(
             yield _of_form(form)
     since = {form["reason"]: _since(form) for form in forms}
     for key, fault in sorted(refused.items())[:1]:
-        said = f"{OBJECTS_REFUSED}: {key}: {fault.path}: {fault.message}"
+        said = f"{OBJECTS_REFUSED}: {namespace_first(str(key))}: {fault.path}: {fault.message}"
         remedy = fault.remedy or f"mend it; leafcast describe {short_title(placement)}"
         yield Explanation(CopyStage.HELD, said, remedy, since.get(OBJECTS_REFUSED))
     maintenance = maintenance_of(profile.annotations)

@@ -73,9 +73,10 @@ def _link(node: NodeOnTheWay, facts: CopyFacts) -> Iterator[Explanation]:
     elif node.refusal_reason == EXPIRED:
         yield _clock(f"the clock of {node.path} is more than two minutes ahead of ours", node)
     elif node.refusal:
+        said = node.refusal
         yield Explanation(
             CopyStage.MAILBOX,
-            f"{node.path} does not answer: {node.refusal}",
+            said if said.startswith(node.path) else f"{node.path} does not answer: {said}",
             "ask again in a moment; then: leafcast doctor",
             at=node.path,
         )
@@ -259,7 +260,8 @@ def _keeps_all(sample: FaultSample) -> bool:
 def _fault(facts: CopyFacts, samples: list[FaultSample]) -> Explanation:
     first = faults(samples)[0]
     stage = stage_of(first.kind, first.severity)
-    said = first.reason if facts.object else first.line
+    # What keeps all of a placement may be about another object than the one that is asked about.
+    said = first.reason if first.first.object == facts.object else first.line
     if stage in _SAID_BY_STAGE:
         said = said.replace(f"{first.kind.name}: ", "", 1)
     if first.severity >= AT_WORK and stage is CopyStage.NOT_HEALTHY:

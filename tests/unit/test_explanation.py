@@ -68,6 +68,11 @@ SCENES = [
     (replace(FINE, nodes=nodes(site={"state": "never joined"})), Stage.MAILBOX, "never joined"),
     (replace(FINE, nodes=nodes(site={"refusal": "no"})), Stage.MAILBOX, "does not answer: no"),
     (
+        replace(FINE, nodes=nodes(site={"refusal": f"{EDGE} cannot be reached"})),
+        Stage.MAILBOX,
+        f"{EDGE} cannot be reached",
+    ),
+    (
         replace(FINE, nodes=nodes(site={"refusal": "late", "refusal_reason": "Expired"})),
         Stage.CLOCK,
         "two minutes ahead",
@@ -157,7 +162,7 @@ SCENES = [
         # The edge judges the copy by the version that it has; a newer one is not taken.
         (replace(OF_WEB, state=state, health=health, samples=tuple(samples)), stage, said)
         for state, health, samples, stage, said in (
-            ("frozen", "unknown", [says("Frozen: no zone", obj="a/b/c")], Stage.FROZEN, "no zone"),
+            ("frozen", "unknown", [says("Frozen: no z", obj="a/b/c")], Stage.FROZEN, "b/a/c: no z"),
             ("frozen", "unknown", [], Stage.FROZEN, "says frozen, and not why"),
             ("waiting", "unknown", [], Stage.WINDOW, "by its own clock"),
             ("waiting", "unknown", [says("Waiting: for b", 3)], Stage.EARLIER, "for b"),

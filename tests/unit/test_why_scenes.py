@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 
 from leafcast.ask.api import Api
+from leafcast.changes.forms import pack_change
 from leafcast.daemon.verbs.explaining import WhyVerbs
+from leafcast.daemon.verbs.planning import PlanVerbs
 from leafcast.show.stages import CopyStage
 from relay.core.events import MailWritten
 from relay.core.records.accepted import is_delta, read_record
@@ -144,7 +146,7 @@ async def test_an_object_that_no_placement_selects_names_those_that_nearly_do(tr
     assert said == ("not-selected", 'its namespace is "elsewhere", the placement wants "shop"')
 
     gone = await stage(tree, object=["", "configmaps", "shop", "nothing"])
-    assert gone == ("not-selected", "configmaps/shop/nothing is not at the centre")
+    assert gone == ("not-selected", "shop/configmaps/nothing is not at the centre")
 
 
 async def test_of_two_placements_that_bring_an_object_each_has_to_be_well(tree, monkeypatch):
@@ -334,6 +336,28 @@ async def test_who_asks_of_what_is_not_there_is_told_what_there_is(tree):
     assert relay["remedy"] == "name one below it, such as /r1/s1"
     nobody = (await why(tree, NodePath.parse("/r9"), placement="shop"))["error"]
     assert nobody["message"] == "no destination hangs at /r9"
+    other = (await why(tree, placement="epl/other"))["error"]
+    assert (other["message"], other["remedy"]) == (
+        'there is no EdgePlacement "other"',
+        "there are: epl/shop",
+    )
+    assert await stage(tree, placement="epl/shop") == ("as-meant", "applied, and healthy")
+
+
+async def test_a_plan_of_a_place_that_is_not_there_is_refused_and_no_empty_one(tree):
+    api = Api()
+    api.serve(PlanVerbs(Tree(tree)))
+
+    async def asked(verb, **said):
+        return json.loads(await api.answer(f"leafcast.api.{verb}", json.dumps(said).encode()))
+
+    same = await tree.workloads.get(ObjectKey(*SETTINGS))
+    change = pack_change({ObjectKey(*SETTINGS): same}, ())
+    number = (await asked("plan-make", change=change))["result"]["plan"]
+    assert await asked("plan-rows-at", plan=number, path=str(ONE)) == {"result": {"rows": []}}
+    for path, said in (("/r1/s9", "no destination hangs at /r1/s9"), ("/r1", "/r1 is a relay")):
+        refused = (await asked("plan-rows-at", plan=number, path=path))["error"]
+        assert refused["message"].startswith(said)
 
 
 async def test_what_a_rollout_has_not_come_to_waits_for_its_wave(tree):

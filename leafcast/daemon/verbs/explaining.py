@@ -42,6 +42,7 @@ from schemas.records.asks import GET, STATUS
 from schemas.records.placements import bare_name, kind_of, meant, short_title, title
 from schemas.records.records import LocationRecord, Profile
 from schemas.values.identity import MailKey, NodePath, mail_key
+from schemas.values.wording import namespace_first
 
 EXPLAINED_MAX = 4
 """Of so many placements that select an object it is asked on the way."""
@@ -120,12 +121,8 @@ class WhyVerbs:
     async def _asked(
         self, controllers: Controllers, path: NodePath, words: Sequence[str] | None
     ) -> _Asked:
-        records = controllers.issuer.records.values()
-        here = [item for item in records if isinstance(item, Profile) and item.path == path]
-        if not here:
-            raise _no_destination(controllers, path)
-        profile = max(here, key=lambda item: item.generation)
-        located = tuple(locations_of(records)(profile))
+        profile = destination_at(controllers, path)
+        located = tuple(locations_of(controllers.issuer.records.values())(profile))
         if words is None:
             return _Asked(profile, located)
         key = ObjectKey(*words)
@@ -308,7 +305,7 @@ def _object_unmet(controllers: Controllers, name: str, asked: _Asked) -> Explana
     if key is None or name in resolver.selecting(key):
         return None
     if asked.there is None:
-        said = f"{key} is not at the centre"
+        said = f"{namespace_first(str(key))} is not at the centre"
         return Explanation(CopyStage.NOT_SELECTED, said, "apply it: leafcast apply -f FILE")
     if stays := why_never_selected(key, asked.there):
         said = f"it stays at the centre whatever a placement says: {stays}"
@@ -342,7 +339,7 @@ def _place_unmet(controllers: Controllers, name: str, asked: _Asked) -> Explanat
 
 def _nobody(asked: _Asked) -> list[Explanation]:
     if asked.there is None:
-        said = f"{asked.object} is not at the centre"
+        said = f"{namespace_first(str(asked.object))} is not at the centre"
         return [Explanation(CopyStage.NOT_SELECTED, said, "apply it: leafcast apply -f FILE")]
     said = "there is no placement"
     remedy = "apply one, or: leafcast place"
@@ -355,8 +352,17 @@ def named_placement(centre: Centre, placement: str) -> str:
     if (found := meant(placement, names)) in names:
         return found
     remedy = f"there are: {listed(names)}" if names else "there are none yet: apply one"
-    said = f'there is no {kind_of(placement).kind} "{bare_name(placement)}"'
+    said = f'there is no {kind_of(found).kind} "{bare_name(found)}"'
     raise ApiError("NotFound", said, remedy)
+
+
+def destination_at(controllers: Controllers, path: NodePath) -> Profile:
+    """The destination that hangs there; raises ApiError if none does."""
+    records: Iterable[object] = controllers.issuer.records.values()
+    here = [item for item in records if isinstance(item, Profile) and item.path == path]
+    if not here:
+        raise _no_destination(controllers, path)
+    return max(here, key=lambda item: item.generation)
 
 
 def _no_destination(controllers: Controllers, path: NodePath) -> ApiError:

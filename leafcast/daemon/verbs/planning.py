@@ -20,6 +20,7 @@ from leafcast.ask.api import ApiError, verb
 from leafcast.ask.asked_space import key_form
 from leafcast.centre.centre import Centre, running, within
 from leafcast.changes.forms import BadBatch, TooLargeBatch, Written, read_change
+from leafcast.daemon.verbs.explaining import destination_at
 from leafcast.daemon.verbs.selection import not_read
 from schemas.objects.objects import ObjectKey
 from schemas.records.placements import title
@@ -93,12 +94,17 @@ class PlanVerbs:
 
     @verb("plan-rows-at")
     async def rows_at(self, plan: int, path: str) -> dict[str, Any]:
-        """The rows of one destination, some of them if they are very many."""
+        """The rows of one destination, some of them if they are very many.
+
+        Raises ApiError of a path at which no destination hangs, nor would hang.
+        """
         kept, where = self._of(plan), NodePath.parse(path)
         async with kept.lock:
             found = await asyncio.to_thread(
                 lambda: list(islice(kept.plan.rows_at(where), ROWS_AT_MAX))
             )
+        if not found:
+            destination_at(running(self._centre.controllers), where)
         return {"rows": [_row_form(row) for row in found]}
 
     @verb("plan-objects")
