@@ -25,6 +25,7 @@ _PUBLIC = re.compile(r"[UANOCX][A-Z2-7]{55}|[a-z2-7]{26}|\S+://\S+|[a-z-]{1,20}"
 """Public NKeys, ids, addresses and words: nobody needs to hide them."""
 _USER_FIELDS = frozenset({"token", "password", "client-key-data"})
 _OF_THE_ENVIRONMENT = re.compile(r"PASS|SECRET|TOKEN|SEED|CREDENTIAL|KEY|AUTH", re.IGNORECASE)
+_LINE = re.compile(r"^[ \t]*(?:export )?[\w.-]{1,64}(?:=|:[ \t])(.+)$", re.MULTILINE)
 _NAMESPACE_OF_TOKENS = ("kubernetes.io/service-account-token", "namespace")
 
 
@@ -66,9 +67,24 @@ def secrets_of_objects(objects: Iterable[Object]) -> list[str]:
     for obj in objects:
         for name, value in _mapping(obj.get("data")).items():
             if (obj.get("type"), name) != _NAMESPACE_OF_TOKENS and isinstance(value, str):
-                found += [value, *_opened(value)]
-        found += [it for it in _mapping(obj.get("stringData")).values() if isinstance(it, str)]
+                found.append(value)
+                for text in _opened(value):
+                    found += [text, *_values_in(text)]
+        for text in _mapping(obj.get("stringData")).values():
+            if isinstance(text, str):
+                found += [text, *_values_in(text)]
     return found[:VALUES_MAX]
+
+
+def _values_in(text: str) -> Iterator[str]:
+    """What a file says that lies in a Secret: in its JSON, or in its lines as NAME=VALUE."""
+    said = [found[1] for found in _LINE.finditer(text)]
+    with suppress(ValueError, RecursionError):
+        said = [*_texts(json.loads(text))]
+    for each in said:
+        value = each.strip().strip("\"'")
+        if not _PUBLIC.fullmatch(value):
+            yield value
 
 
 def _opened(value: str) -> Iterator[str]:

@@ -34,6 +34,24 @@ _VALUE = r"\\*\"(?:[^\"\\]|\\.)*\"|'[^']*'|[^\s,;}\]\"']+"
 _QUOTE = r"(?:\\*[\"'])?"
 _PEM_END, PEM_CHARACTERS_MAX = re.compile(rf"-----END {_PEM}"), 16_384
 _BASE64 = string.ascii_letters + string.digits + "+/=\\ \r\n\t"
+_OF_SERVICES = "|".join(
+    [
+        r"(?:AKIA|ASIA)[A-Z0-9]{16}\b",
+        r"gh[opsur]_[A-Za-z0-9]{20,255}",
+        r"github_pat_\w{20,255}",
+        r"glpat-[\w-]{16,255}",
+        r"xox[a-z]-[\w-]{10,255}",
+        r"AIza[\w-]{30,64}",
+        r"[rs]k_(?:live|test)_[A-Za-z0-9]{16,255}",
+        r"npm_[A-Za-z0-9]{30,64}",
+        r"dckr_pat_[\w-]{16,64}",
+        r"hf_[A-Za-z0-9]{30,64}",
+        r"hv[bs]\.[\w-]{20,255}",
+        r"sk-(?:ant|proj)-[\w-]{20,255}",
+        r"AGE-SECRET-KEY-1[A-Z0-9]{50,64}",
+    ]
+)
+"""Of clouds, forges, registries and vaults, as scanners of secrets know them."""
 _FORMS = [
     # Keys in PEM, whole or with their end cut off, or with their beginning.
     (re.compile(rf"-----BEGIN {_PEM}.{{0,16384}}?-----END {_PEM}", re.DOTALL), HIDDEN),
@@ -43,8 +61,13 @@ _FORMS = [
     (re.compile(r"\blcm?1[a-z2-7]{20,}", _ANY_CASE), HIDDEN),
     (re.compile(r"\bS[ACNOPUX][A-Z2-7]{50,62}\b"), HIDDEN),
     (re.compile(r"\beyJ[\w-]{8,}(?:\.[\w-]*){1,4}"), HIDDEN),
-    # Who asks, in a URL or in a header.
-    (re.compile(r"([A-Za-z][A-Za-z0-9+.-]{0,20}://)[^\s\"'<>]{1,2048}@"), rf"\1{HIDDEN}@"),
+    # Tokens and keys of services, by how they begin.
+    (re.compile(rf"(?<![A-Za-z0-9])(?:{_OF_SERVICES})"), HIDDEN),
+    # Who asks, in a URL or in a header. Some of it may be hidden already.
+    (
+        re.compile(rf"([A-Za-z][A-Za-z0-9+.-]{{0,20}}://)(?:{HIDDEN}|[^\s\"'<>]){{1,2048}}@"),
+        rf"\1{HIDDEN}@",
+    ),
     (
         re.compile(r"(authorization\W{1,4})(?:(?:basic|bearer)\s+)?[^\s\"']+", _ANY_CASE),
         rf"\1{HIDDEN}",

@@ -60,7 +60,7 @@ from leafcast.signed_manifests import is_signed
 from leafcast.space_settings import EMBEDDED, CentreSpaces, SpaceSetting
 from leafcast.support.bundle import SupportBundle
 from leafcast.support.gathering import gather_here
-from leafcast.support.known_secrets import secrets_here
+from leafcast.support.known_secrets import secrets_here, secrets_of_objects
 from leafcast.support.redaction import Redaction
 from leafcast.upgrades.release_folder import ReleaseFolder
 from relay.adapters.clock import SystemDice
@@ -121,9 +121,11 @@ def file(name: str, read: Read, refusal: type[Exception] | tuple[()], *real: obj
 
 
 def bundled(at: Path) -> None:
-    """What a support bundle makes of the files of a data directory."""
+    """What a support bundle makes of the files of a data directory, and of Secrets that say it."""
     place = DataDir(at)
-    gather_here(SupportBundle(Redaction(secrets_here(place, {})), 0), place)
+    said = {it.name: it.read_text(errors="replace") for it in at.rglob("*") if it.is_file()}
+    known = [*secrets_here(place, {}), *secrets_of_objects([{"stringData": said}])]
+    gather_here(SupportBundle(Redaction(known), 0), place)
 
 
 KUBECONFIG = {

@@ -24,12 +24,21 @@ OF_A_LOG, OF_A_USER, OF_THE_ENVIRONMENT = "hunter2", "kubeconfig-user-token-1", 
 OF_A_FILE, PASSPHRASE, IN_A_URL = "0badc0de" * 8, "correct horse battery staple", "p4ss/word"
 SEED = "SUAICCIKTVCDY5YMHGUKSGGHMCCONW6OTAYUR2XLMKPB5NL6HGDXNIXIIM"
 INVITING = "lc1mzxw6ytboi3dombqgu2tkmjsgiytanzxg5dfon2a"
+OF_SERVICES = (
+    # In pieces, so that no scanner of this repository takes them for real.
+    "AKIA" + "IOSFODNN7EXAMPLE",
+    "ghp_" + "16C7e42F292c6912E7710c838347Ae178B4a",
+    "glpat-" + "x7Kq2mVtR9sLw4Zp8NbY",
+    "xoxb-" + "123456789012-abcdefGHIJKL",
+    "sk_live_" + "4eC39HqLyjWDarjtT1zdp7dc",
+    "AGE-SECRET-KEY-1" + "Q" * 58,
+)
 PEM_LINE = "MC4CAQAwBQYDK2VwBCIEIPtestTestTestTestTestTestTestTestTest0123"
 PEM = f"-----BEGIN PRIVATE KEY-----\n{PEM_LINE}\n-----END PRIVATE KEY-----"
 JWT = "eyJhbGciOiJFZERTQSJ9.eyJzdWIiOiJsZWFmIn0.c2lnbmF0dXJlLXRleHQ"
 SECRETS = (
     *(KEPT, IN_BASE64, OF_A_LOG, OF_A_USER, OF_THE_ENVIRONMENT, OF_A_FILE, PASSPHRASE),
-    *("battery staple", IN_A_URL, SEED, INVITING, PEM_LINE, JWT),
+    *("battery staple", IN_A_URL, SEED, INVITING, PEM_LINE, JWT, *OF_SERVICES),
 )
 SECRET = {
     "apiVersion": "v1",
@@ -55,6 +64,9 @@ EVERYWHERE = [
     PEM,
     PEM.replace("\n", "\\n"),
     f"{PEM_LINE}\n-----END PRIVATE KEY-----",
+    *(f"refused with {token}, see there" for token in OF_SERVICES),
+    # Who asks is known, what it says to be let in is not.
+    f"postgres://{KEPT.replace(' ', '%20').replace(',', '%2C')}:{IN_A_URL}@db:5432/shop",
 ]
 KUBECONFIG = {"users": [{"name": "u", "user": {"token": OF_A_USER, "client-key-data": "x"}}]}
 DEPLOYMENT = {
@@ -65,6 +77,17 @@ DEPLOYMENT = {
     "rules": [{"path": "spec.dbPassword", "value": OF_A_LOG}],
     "proxy": f"http://user:{IN_A_URL}@proxy:3128",
 }
+
+
+def test_what_a_file_in_a_secret_says_is_known_by_itself():
+    pulls = json.dumps({"auths": {"r.example": {"username": "builder", "password": "pull-Me-7"}}})
+    lines = "export DB_PASS='S3-cret-4'\nMODE=production\nkey: S5-cret-6\nurl: https://x.example/"
+    secret = {"data": {"j": base64.b64encode(pulls.encode()).decode()}, "stringData": {"e": lines}}
+    hiding = Redaction(secrets_of_objects([secret]))
+    for value in ("pull-Me-7", "S3-cret-4", "S5-cret-6"):
+        assert hiding.text(f"builder said {value}, here") == f"builder said {HIDDEN}, here"
+    kept = "production is at https://x.example/ of r.example"
+    assert hiding.text(kept) == kept
 
 
 @pytest.fixture
@@ -124,6 +147,7 @@ def test_what_tells_no_secret_stays_as_it_is():
         "nkey": "UAOFNAUXN26J5FUBF6XF6UNAN4F3VTOOFPGTZ54ASHJ5TZTMXNXMNLXA",
         "blob": "sha256:" + "0123456789abcdef" * 4,
         "url": "nats://127.0.0.1:4222",
+        "path": "/sk-bratislava-stores/store-0001, task-glpat, disk-proj-of-many-words-0001",
         "tokens": 3,
         "said": "nodes of /region-1 are up; account_token_position: 4",
     }
@@ -133,6 +157,8 @@ def test_what_tells_no_secret_stays_as_it_is():
 def test_a_secret_is_hidden_with_what_is_around_it_kept():
     said = Redaction(["swordfish"]).text("before swordfish, nats://u:pw@host:1 after")
     assert said == f"before {HIDDEN}, nats://{HIDDEN}@host:1 after"
+    said = Redaction(["swordfish"]).text("pull https://swordfish:pw@host/x and <b>@c")
+    assert said == f"pull https://{HIDDEN}@host/x and <b>@c"
 
 
 def test_the_file_is_for_its_owner_only_and_replaces_nothing(tmp_path):
