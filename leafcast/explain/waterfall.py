@@ -189,6 +189,9 @@ def _lack(node: NodeTrace, depth: int, generation: int, began: int) -> tuple[str
     missing, waits = _not_noted(said.stages, _EXPECTED[kind])
     if waits and said.held > generation:
         return f"generation {said.held} took its place before it was {waits}", ""
+    goes_nowhere = depth == 0 and said.held == generation and not said.children
+    if goes_nowhere and waits == TraceStage.FIRST_PASSED_ON.value:
+        return "it is meant for no destination, so nobody gets it", ""
     if missing and said.began_ms > began:
         return f"no span of {', '.join(missing)}: {_began_anew(said)}", waits
     return "", waits

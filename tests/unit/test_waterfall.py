@@ -111,6 +111,18 @@ def test_what_has_not_come_yet_is_told_apart_from_what_is_lost():
     assert form["gap"] == "generation 8 took its place before it was applied"
 
 
+def test_what_is_meant_for_nobody_waits_for_nothing():
+    issued = {word: CENTRE[word] for word in ("judged", "seen", "signed", "issued")}
+    [centre] = waterfall([NodeTrace("/", said(issued))], 7)
+    assert (centre["gap"], centre["waits"]) == (
+        "it is meant for no destination, so nobody gets it",
+        "",
+    )
+    for meant in (said(issued, children=["r1"]), said(issued, held=6, children=[])):
+        [centre] = waterfall([NodeTrace("/", meant)], 7)
+        assert centre["waits"] == "first passed on"
+
+
 def test_the_slowest_child_lacks_the_change_or_was_counted_last():
     assert next_child(said({}, late=["s2", "s3"], lastChild="s1")) == ("s2", "late")
     assert next_child(said({}, lastChild="s1", children=["s0"])) == ("s1", "last")
