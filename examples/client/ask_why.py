@@ -12,7 +12,7 @@ import leafcast
 async def main(at: str, resource: str, name: str, namespace: str) -> None:
     async with leafcast.connect() as tree:
         for stop in await tree.why(at, resource=resource, name=name, namespace=namespace):
-            print(f"{stop.placement}: {stop.stage}: {stop.said}")
+            print(f"{stop.placement or 'no placement'}: {stop.stage}: {stop.said}")
             if stop.blocks:
                 print(f"  do: {stop.remedy}")
 

@@ -14,7 +14,8 @@ async def main() -> None:
             count = "some" if cause.destinations is None else cause.destinations
             least = "" if cause.exact else "at least "
             print(f"{cause.stage}/{cause.element}/{cause.category} at {least}{count} destinations")
-            print(f"  for example {cause.path} {cause.object}: {cause.reason}")
+            where = " ".join(filter(None, (cause.path, cause.object))) or cause.placements[0]
+            print(f"  for example {where}: {cause.reason}")
             print(f"  do: {cause.remedy}")
 
 

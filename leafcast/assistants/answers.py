@@ -121,6 +121,9 @@ class TreeAnswers:
 
     async def _why(self, at: str, placement: str, resource: str, name: str, namespace: str) -> Any:
         path = str(NodePath.parse(at))
+        if not placement and not (resource and name):
+            remedy = "name a placement, or a resource and the name of an object"
+            raise CallFailed("why", "Invalid", "nothing is asked about", remedy)
         async with self._kept.session() as session:
             if placement:
                 return await asked_why(session, path, placement=placement)
