@@ -88,7 +88,8 @@ class _Guard:
 
     def _answer(self, request: Request) -> Response | None:
         """What to say instead of the page; None of who may see it."""
-        token = request.query_params.get("token")
+        # Who only looks what an address is, as chats do, uses up no token.
+        token = request.query_params.get("token") if request.method == "GET" else None
         if token is not None and self._entrance.is_ours(request.headers) == "let in":
             return self._by_token(request, token)
         verdict = self._judged(request)

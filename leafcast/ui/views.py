@@ -107,6 +107,8 @@ class Views(PageViews):
 
     async def _placement(self, words: ViewWords) -> Json:
         at, name = _path(words.get("at", "/")), words.get("name", "")
+        if not name:
+            raise CallFailed("status", "Invalid", "name: it is missing", "such as epl/shop")
         form = await self._facts.placement(name)
         amiss = bool(words.get("amiss"))
         tier = await self._facts.tier(form["name"], at, words.get("after", ""), amiss=amiss)

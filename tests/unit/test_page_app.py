@@ -24,6 +24,10 @@ async def test_a_token_becomes_a_cookie_and_the_next_address_is_printed():
     async with served(InventedFacts()) as (addresses, client):
         address = await addresses.get()
         used = address.removeprefix(client.base)
+        # Who looks what an address is, or sends something there, is no browser that opens it.
+        for method in ("HEAD", "POST"):
+            async with client.asked(used, method) as answer:
+                assert (answer.status, answer.headers.get("set-cookie")) == (401, None)
         async with client.asked(used) as answer:
             assert (answer.status, answer.headers["location"]) == (303, "/")
             said = answer.headers["set-cookie"].lower()
@@ -162,6 +166,7 @@ async def test_a_view_goes_on_and_tells_that_the_tree_is_away_and_back():
         ("/api/v1/tree?skip=-1", 400),
         (f"/api/v1/tree?search={'x' * 2000}", 400),
         ("/api/v1/placement?name=none", 404),
+        ("/api/v1/placement", 400),
         ("/api/none", 404),
     ],
 )
