@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from controllers.core.planning.holdings import of_deleted, of_standing
@@ -58,8 +59,13 @@ def of_spaces(troubles: Mapping[str, str]) -> Iterator[Explanation]:
         yield Explanation(CopyStage.SPACE, f"{hub}: {why}", "leafcast doctor")
 
 
-def of_lack(placement: str, lack: Lack | None, *, selects_nothing: bool) -> Iterator[Explanation]:
-    """What a placement lacks, if that may be why nothing comes of it."""
+def of_lack(
+    placement: str, lack: Lack | None, near: Explanation | None, *, selects_nothing: bool
+) -> Iterator[Explanation]:
+    """What a placement lacks, if that may be why nothing comes of it.
+
+    `near` is why the object is not selected that comes nearest to it.
+    """
     if lack is None:
         return
     see = f"leafcast describe {short_title(placement)}"
@@ -67,6 +73,8 @@ def of_lack(placement: str, lack: Lack | None, *, selects_nothing: bool) -> Iter
         yield Explanation(CopyStage.FROZEN, lack.message, f"mend the object; {see}")
     elif lack.reason in KINDS_LACKED:
         yield Explanation(CopyStage.SPACE, lack.message, see)
+    elif selects_nothing and near is not None:
+        yield replace(near, said=f"no object is selected; {near.said}")
     elif selects_nothing:
         yield Explanation(CopyStage.NOT_SELECTED, lack.message, f"apply what is missing; {see}")
 

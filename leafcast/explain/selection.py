@@ -20,6 +20,8 @@ UNMET_NAMED_MAX = 3
 _LATER: tuple[str, ...] = get_args(ClauseField)
 """The later the field at which a clause stops, the more of it is met."""
 
+NOT_NEAR = _LATER.index("namespaces")
+"""Who misses a clause there or before has little to do with it."""
 ClauseMiss = tuple[Clause, ClauseField | Literal[""]]
 _Labels = Mapping[str, str]
 

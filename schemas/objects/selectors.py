@@ -58,6 +58,9 @@ class Requirement(WireRecord, frozen=True, order=True, forbid_unknown_fields=Tru
         """What labels that do not meet it say, and what is wanted: `is "dev"`, `wants "prod"`."""
         value = labels.get(self.key)
         said = "is not there" if value is None else f'is "{value}"'
+        alike = (it for it in labels if value is None and it.lower() == self.key.lower())
+        if (other := next(alike, "")) and other != self.key:
+            said = f'is not there, "{other}" is'
         match self.operator:
             case "In" if len(self.values) == 1:
                 return said, f'wants "{self.values[0]}"'

@@ -149,6 +149,24 @@ async def test_an_object_that_no_placement_selects_names_those_that_nearly_do(tr
     assert gone == ("not-selected", "shop/configmaps/nothing is not at the centre")
 
 
+async def test_a_placement_that_selects_nothing_names_what_comes_nearest(tree):
+    what = {"apiGroup": "", "namespaces": ["near"], "labelSelectors": [{"matchLabels": {"t": "a"}}]}
+    near = config_map("one", "near")
+    near["metadata"]["labels"] = {"T": "a"}
+    await tree.apply(placement("none", "near", downsync=[what]), near)
+    key = ObjectKey("", "configmaps", "near", "one")
+    await eventually(lambda: key in tree.controllers.translator.workloads.resolver.objects)
+
+    where, said = await stage(tree, placement="none")
+    assert where == "not-selected"
+    assert said == (
+        "no object is selected; nearest is near/configmaps/one: "
+        'metadata.labels.t is not there, "T" is, the placement wants "a"'
+    )
+    [found] = (await why(tree, placement="none"))["result"]["explanations"]
+    assert found["remedy"].startswith("leafcast label configmaps one -n near t=a, or change")
+
+
 async def test_of_two_placements_that_bring_an_object_each_has_to_be_well(tree, monkeypatch):
     await tree.apply(placement("twin", "shop"))
     await tree.until("twin", lambda c: c.exact and c.summary.states == {"synced": 2})

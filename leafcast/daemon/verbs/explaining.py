@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
 from controllers.centre import Controllers
@@ -31,7 +32,7 @@ from leafcast.explain.answers import (
 from leafcast.explain.decisions import invalid, of_holds, of_lack, of_removal, of_rollout, of_spaces
 from leafcast.explain.explanation import explained
 from leafcast.explain.facts import CopyFacts, Explanation, NodeOnTheWay
-from leafcast.explain.selection import how_near, object_unmet, place_unmet
+from leafcast.explain.selection import NOT_NEAR, how_near, object_unmet, place_unmet
 from leafcast.show.stages import CopyStage
 from relay.core.gates import Candidate
 from relay.core.node_answers import HERE
@@ -48,6 +49,8 @@ EXPLAINED_MAX = 4
 """Of so many placements that select an object it is asked on the way."""
 MISSED_MAX = 3
 """So many placements that do not select it are told of."""
+LOOKED_AT_MAX = 5_000
+"""Among so many objects it is looked for the one that a placement nearly selects."""
 _NOBODY = mail_key("", "", "", "")
 """The key of no placement."""
 
@@ -275,9 +278,9 @@ def _decided(
     workloads, placements = translator.workloads, translator.placements
     yield from of_spaces(centre.hub_troubles())
     if asked.object is None or asked.there is not None:
-        yield from of_lack(
-            name, workloads.lack(name), selects_nothing=not workloads.resolver.count(name)
-        )
+        lack, selects_nothing = workloads.lack(name), not workloads.resolver.count(name)
+        near = _nearly_selected(controllers, name, asked) if lack and selects_nothing else None
+        yield from of_lack(name, lack, near, selects_nothing=selects_nothing)
     unselected = _object_unmet(controllers, name, asked) or _place_unmet(controllers, name, asked)
     if unselected is not None:
         yield unselected
@@ -314,6 +317,21 @@ def _object_unmet(controllers: Controllers, name: str, asked: _Asked) -> Explana
     labels = texts_of(asked.there, "labels")
     inside = texts_of(namespace, "labels") if namespace is not None else None
     return object_unmet(name, key, labels, inside, _misses(controllers, name, asked))
+
+
+def _nearly_selected(controllers: Controllers, name: str, asked: _Asked) -> Explanation | None:
+    """Why a placement that selects nothing does not select what comes nearest, if anything does."""
+    found, nearest = None, NOT_NEAR
+    objects = controllers.translator.workloads.resolver.objects
+    for key, obj in islice(objects.items(), LOOKED_AT_MAX):
+        one = replace(asked, object=key, there=obj)
+        near = how_near(_misses(controllers, name, one))
+        if near > nearest and not why_never_selected(key, obj):
+            found, nearest = one, near
+    unmet = _object_unmet(controllers, name, found) if found is not None else None
+    if unmet is None or found is None:
+        return None
+    return replace(unmet, said=f"nearest is {namespace_first(str(found.object))}: {unmet.said}")
 
 
 def _misses(controllers: Controllers, name: str, asked: _Asked) -> list[Any]:
