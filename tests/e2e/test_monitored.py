@@ -1,18 +1,13 @@
 """Debian's Prometheus beside a real tree: it fills both boards, and tells of trouble."""
 
 import json
-import os
-import signal
 import time
-from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 
-from relay.adapters.server.ports import free_port
-from schemas.values.identity import NodePath
+from tests.alert_scenes.on_servers import Watched
 from tests.awaiting import until
-from tests.e2e.program import EDGES, SMALL, Program, did
+from tests.e2e.program import EDGES, did
 from tests.e2e.prometheus_beside import PROMETHEUS, prometheus
 from tests.unit.test_monitoring import BOARDS
 
@@ -53,38 +48,17 @@ OF_SOME = {"Notes by reason"}
 """Panels that show a node of which there is something to tell: here, who dropped a placement."""
 
 
-class Watched:
-    """A tree, and the Prometheus that watches it."""
+class Tree(Watched):
+    """A tree of which something is made to be told."""
 
     def __init__(self, folder):
-        self.tree, self._folder = Program(folder / "data"), folder
-        self.port = free_port(folder, 17)
-
-    def up(self):
-        did(self.tree, "up", *SMALL, "--health-port", str(self.port))
+        super().__init__(folder)
+        self._folder = folder
 
     def apply(self, name, said="one", more=""):
         file = self._folder / "applied.yaml"
         file.write_text(APP.replace("NAME", name).replace("SAID", said) + more)
         did(self.tree, "apply", "-f", str(file))
-
-    @contextmanager
-    def stopped(self, path):
-        """The nats-server of a node hangs."""
-        config = str(self.tree.place.node(path) / "nats.conf")
-        (pid,) = (int(it.name) for it in Path("/proc").iterdir() if config in words_of(it))
-        os.kill(pid, signal.SIGSTOP)
-        try:
-            yield
-        finally:
-            os.kill(pid, signal.SIGCONT)
-
-
-def words_of(process):
-    try:
-        return (process / "cmdline").read_text().split("\0")
-    except OSError:
-        return []
 
 
 def panels():
@@ -107,7 +81,7 @@ def empty_panels(seen):
 
 
 def test_prometheus_fills_each_panel_of_the_boards_and_alerts_come_and_go(tmp_path):
-    watched = Watched(tmp_path)
+    watched = Tree(tmp_path)
     watched.up()
     try:
         with prometheus(tmp_path, watched.port) as seen:
@@ -149,7 +123,7 @@ def _alerts_come_and_go(watched, seen):
     did(watched.tree, "rollout", "approve", "go", "all")
     until(lambda: not seen.fires("LeafcastRolloutWaits"), seen.firing)
 
-    with watched.stopped(NodePath.parse(EDGES[1])):
+    with watched.stopped(EDGES[1]):
         until(lambda: seen.fires("LeafcastServerSilent", node=EDGES[1]), seen.firing)
     until(lambda: not seen.fires("LeafcastServerSilent"), seen.firing)
 

@@ -1,0 +1,1 @@
+"""Scenes of real nodes in which alerts fire, and what Prometheus would scrape of them."""
