@@ -42,6 +42,7 @@ from relay.core.events import Ending, Event, LinkChanged, Tick
 from relay.core.node import Node
 from relay.core.view import NodeView
 from relay.ports import Bus, BusBroken, Clock, first_of
+from relay.shell.batch_news import BatchNews
 from relay.shell.centre_watch import CentreWatch
 from relay.shell.counters import Counters
 from relay.shell.edge_look import EdgeLook
@@ -210,9 +211,10 @@ class Driver:
         self, batch: Sequence[Event], effects: Sequence[Effect], view: NodeView
     ) -> None:
         now, look = self._clock.now(), self._edge_look
-        touched = look.after(batch, effects, view) if look is not None else None
-        self.times.look(batch, effects, view, now, touched)
-        self.traces.look(batch, effects, view, now, touched)
+        news = BatchNews(batch, effects)
+        touched = look.after(news, view) if look is not None else None
+        self.times.look(news, view, now, touched)
+        self.traces.look(news, view, now, touched)
 
     async def _next_batch(self, node: Node) -> deque[Event]:
         due = node.deadline()

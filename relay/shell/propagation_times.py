@@ -6,15 +6,14 @@ What was signed before the node was last in session waited for the node, and is 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from enum import Enum
 from typing import Any, NamedTuple
 
-from relay.core.effects import Effect, StoreOwn, WriteMail
-from relay.core.events import Event, RecordIssued
+from relay.core.effects import WriteMail
 from relay.core.instant import Instant
 from relay.core.records.accepted import AcceptedRecord, is_delta
 from relay.core.view import NodeView
+from relay.shell.batch_news import BatchNews
 from relay.shell.distribution import Distribution
 from relay.shell.edge_look import Touched
 from schemas.reports.reports import Count
@@ -62,23 +61,18 @@ class PropagationTimes:
         }
 
     def look(
-        self,
-        events: Iterable[Event],
-        effects: Sequence[Effect],
-        view: NodeView,
-        now: Instant,
-        touched: Touched | None = None,
+        self, news: BatchNews, view: NodeView, now: Instant, touched: Touched | None = None
     ) -> None:
         """Take what a batch led to, once that is done; at an edge with what that touched."""
         self._follow_session(view, now)
-        for event in events:
-            if isinstance(event, RecordIssued):
-                self._begin(view.records.get(event.signed.slot))
-        for effect in effects:
-            if isinstance(effect, StoreOwn) and effect.hops:
-                self._received(view.records.get(MailKey(effect.key)), now)
-            elif isinstance(effect, WriteMail) and effect.has_body and effect.hops:
-                self._written(effect, view, now)
+        if touched is None and news.is_empty:
+            return
+        for event in news.issued:
+            self._begin(view.records.get(event.signed.slot))
+        for key in news.received:
+            self._received(view.records.get(key), now)
+        for mail in news.written:
+            self._written(mail, view, now)
         if touched is not None:
             self._look_at_edge(touched, view, now)
         self._forget_gone(view)

@@ -7,17 +7,18 @@ node names it alike, and nothing of it travels. Times are by the clock here. It 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
 from types import MappingProxyType
 from typing import NamedTuple
 
-from relay.core.effects import Effect, SendReport, StoreOwn, WantsChanged, WriteMail
-from relay.core.events import BlobArrived, Event, ObjectObserved, ReportArrived
+from relay.core.effects import WriteMail
+from relay.core.events import ObjectObserved
 from relay.core.instant import Instant
 from relay.core.records.accepted import AcceptedRecord, is_delta
 from relay.core.view import NodeView
-from relay.shell.edge_look import Touched, placement_key
+from relay.shell.batch_news import BatchNews, placement_key
+from relay.shell.edge_look import Touched
 from schemas.records.records import Source
 from schemas.reports.reports import Count
 from schemas.values.identity import MailKey
@@ -193,44 +194,32 @@ class TraceRing:
         return noted
 
     def look(
-        self,
-        events: Iterable[Event],
-        effects: Sequence[Effect],
-        view: NodeView,
-        now: Instant,
-        touched: Touched | None = None,
+        self, news: BatchNews, view: NodeView, now: Instant, touched: Touched | None = None
     ) -> None:
         """Take what a batch led to, once that is done; at an edge with what that touched."""
-        self._take_events(events, view, now)
-        for effect in effects:
-            if isinstance(effect, StoreOwn) and effect.hops:
-                self._received(view.records.get(MailKey(effect.key)), now)
+        if touched is None and news.is_empty:
+            return
+        for heard in news.heard:
+            self._hear(placement_key(heard.key), heard.child)
+        for observed in news.observed:
+            self._observed(observed, view, now)
+        for key in news.received:
+            self._received(view.records.get(key), now)
         # What is passed on has its content here.
-        self._look_at_content(events, view, now)
-        reported: set[MailKey] = set()
-        for effect in effects:
-            if isinstance(effect, WriteMail) and effect.has_body and effect.hops:
-                self._written(effect, view, now)
-            elif isinstance(effect, SendReport):
-                reported.add(placement_key(effect.key))
-        if self._unplanned and any(isinstance(it, WantsChanged) for it in effects):
+        self._look_at_content(view, now, came=news.blob_came)
+        for mail in news.written:
+            self._written(mail, view, now)
+        if news.wants_other:
             self._planned(view, now)
         if touched is not None:
             self._look_at_edge(touched, view, now)
-        for key in reported:
+        for key in news.reported:
             self._told(key, view, now)
 
     def counted(self, key: MailKey, count: Count, now: Instant) -> None:
         """At the centre: take what was counted of a placement over the tree."""
         stages = (TraceStage.DELIVERED, TraceStage.WORKING)
         self._take_count(key, count, stages, now)
-
-    def _take_events(self, events: Iterable[Event], view: NodeView, now: Instant) -> None:
-        for event in events:
-            if isinstance(event, ReportArrived):
-                self._hear(placement_key(event.key), event.child)
-            elif isinstance(event, ObjectObserved):
-                self._observed(event, view, now)
 
     def _received(self, record: AcceptedRecord | None, now: Instant) -> None:
         if is_delta(record) and record.hops and record.full:
@@ -239,11 +228,10 @@ class TraceRing:
                 self._new[change] = None
             self.note(*change, TraceStage.RECEIVED, now.wall_ms)
 
-    def _look_at_content(self, events: Iterable[Event], view: NodeView, now: Instant) -> None:
+    def _look_at_content(self, view: NodeView, now: Instant, *, came: bool) -> None:
         """What a walk lacks is looked up as it began, and as something came."""
         if not (self._open or self._new):
             return
-        came = any(isinstance(it, BlobArrived) for it in events)
         looked_at = self._open | self._new if came else self._new
         for change in _in_force(looked_at, view):
             if view.awaits_content(change[0]):
