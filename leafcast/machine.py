@@ -16,6 +16,14 @@ def machine_id() -> str:
         return platform.node()
 
 
+def boot_id() -> str:
+    """What tells this start of the machine from any other; "" if the system does not say."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    except (OSError, ValueError):
+        return ""
+
+
 def host_name() -> str:
     """What this machine calls itself, for people; "" if that cannot be shown."""
     said = platform.node()[:HOST_NAME_MAX]

@@ -238,14 +238,17 @@ class Session:
 
         So it does once nobody was active for as long as any question is waited for.
         """
+        pause = LOOK_SECONDS
         while True:
-            await self.clock.sleep(LOOK_SECONDS)
+            await self.clock.sleep(pause)
             # All are seconds: no clock of another machine is compared. They are taken before it
             # says its own, so that one that was there is never taken for one that was not.
             put_at = put.seconds
             asked = self.clock.now().seconds - put_at
             standing = await self._standing()
             silent = standing.get("silentSeconds", 0.0)
+            # Another member is active soon.
+            pause = ACTIVE_LOOK_SECONDS if silent else LOOK_SECONDS
             if min(silent, asked) > CALL_SECONDS:
                 # A route to a machine without power stays open for a while, so it may be with that.
                 raise _none_active(verb, silent, is_taken=True)

@@ -15,6 +15,7 @@ from functools import partial
 from importlib.metadata import version
 from typing import Any
 
+from leafcast.members.former_runs import FormerRuns
 from leafcast.members.member_node import LONE_SECONDS, MemberNode, Standing
 from leafcast.members.membership import (
     TRUSTED,
@@ -113,6 +114,7 @@ class Member:
         self._settling = asyncio.Lock()
         self._laid = asyncio.Event()
         self._lease: MemberLease | None = None
+        self._runs = FormerRuns(node.folder)
         self._active_since: float | None = None
         self._hears_since: float | None = None
         self._stuck: Mapping[str, str] = {}
@@ -284,7 +286,7 @@ class Member:
         """Stand by until this member may be active, be so, and give the lease back."""
         path, clock, connection = self._settings.path, self._clock, machine.connection
         run = random_id(self._dice.entropy(16))
-        lease = self._lease = MemberLease(self._settings.name, run)
+        lease = self._lease = MemberLease(self._settings.name, run, self._runs.begin(run))
         leases = LeaseStream(connection, path, MEMBERS)
         keeper = LeaseKeeper(leases, lease, clock, machine.presence, self._node.why_others)
         stream = StateStream(connection, clock, path, MEMBERS)
@@ -413,6 +415,8 @@ class Member:
             """What is written to the state waits for no file."""
 
         token, probed = keeper.lease.run, dict[str, ProbedStream]()
+        # Who led the streams' cluster may have been lost with the member before.
+        await until_led(machine.connection, self._clock)
         await keeper.confirm()
         await state.stream.make()
         kept = await state.stream.take(Tenure(token, keeper.confirm, needs_nothing, probed))

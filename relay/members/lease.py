@@ -7,6 +7,9 @@ by their own monotonic clocks, of which the rates alone must agree.
 An election of the stream's leader takes 4 to 9 s, and up to 17 where the first vote has no winner;
 nothing is renewed meanwhile, and who is well must stay the holder. So the members ask each other,
 too: of a holder that nobody hears of the lease is over soon, of one that is heard it goes on.
+
+What a holder wrote just before it was lost may be seen after such an election only. So it tells the
+others of each note that it writes, and one that is seen later counts from when it was told.
 """
 
 from __future__ import annotations
@@ -28,6 +31,8 @@ LOOK_SECONDS, QUIET_LOOK_SECONDS, QUIET_SECONDS = 0.5, 0.1, 2.0
 """How often it is looked, and how often once it was silent for so long, or nobody answered."""
 CONFIRMED_SECONDS = 1.0
 """How old a renewal may be, from when it was sent, for what no fence holds back."""
+TOLD_MAX = 16
+"""So many of the notes that were told last are known."""
 CLOCK_SECONDS_MAX = 10.0
 CLOCKS_COMPARED_MIN = 3
 
@@ -71,8 +76,10 @@ class LeaseWrite:
 class MemberLease:
     """The lease as one run of one member knows it; times are seconds of its monotonic clock."""
 
-    def __init__(self, member: str, run: str) -> None:
+    def __init__(self, member: str, run: str, over: Collection[str] = ()) -> None:
+        """`over` are runs of this member that are surely over: it may take what they held."""
         self.member, self.run = member, run
+        self._over = frozenset({run, *over})
         self._beat = 0
         self._is_held = False
         self._confirmed_at = float("-inf")
@@ -82,6 +89,8 @@ class MemberLease:
         self._answered_at: float | None = None
         self._seen_at = 0.0
         self._looks, self._is_answered = 0, False
+        # When each note was told that may be seen later.
+        self._told = dict[LeaseNote, float]()
         self._heard_at = self._others_heard_at = float("-inf")
 
     def holds(self, now: float) -> bool:
@@ -130,13 +139,24 @@ class MemberLease:
 
     # Whoever does not hold it looks.
 
+    def told(self, note: LeaseNote, now: float) -> None:
+        """Its writer said that it writes this note: it was sent no later than now.
+
+        A mark counts from when it is seen: where it lies late, others wrote before it.
+        """
+        if note.run:
+            self._told.setdefault(note, now)
+        while len(self._told) > TOLD_MAX:
+            del self._told[next(iter(self._told))]
+
     def saw(self, seen: LeaseSeen, now: float) -> None:
         """The leader of the stream answered, and this lay there."""
         if self._seen != seen:
             note = seen.note
+            at = self._told.get(note, now) if note is not None else now
             if self._seen is not None and note is not None and note.member and note.run:
-                self.heard(now)
-            self._seen, self._seen_at, self._looks = seen, now, 0
+                self.heard(at)
+            self._seen, self._seen_at, self._looks = seen, at, 0
         self._answered_at, self._is_answered = now, True
         self._looks += 1
 
@@ -159,8 +179,8 @@ class MemberLease:
         note = self._seen.note if self._seen is not None else None
         if note is None or self._answered_at is None:
             return False
-        if not note.member or note.run == self.run:
-            # Given back, or an earlier hold of this very run, which is over.
+        if not note.member or note.run in self._over:
+            # Given back, or an earlier hold of this very run, or of one before it: it is over.
             return True
         heard_at = max(self._seen_at, self._heard_at, self._others_heard_at)
         is_gone = self._answered_at - heard_at >= GONE_SECONDS

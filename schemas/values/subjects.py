@@ -109,6 +109,11 @@ def members(path: NodePath) -> str:
     return f"{path.prefix}._members"
 
 
+def renewals(path: NodePath) -> str:
+    """Where the active member of a node says how it renews its lease; not kept."""
+    return f"{path.prefix}._renewals"
+
+
 FENCE_KEY = "_fence"
 """Of what the active member of a node writes into a stream before anything else."""
 

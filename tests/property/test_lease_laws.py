@@ -18,6 +18,7 @@ from relay.members.lease import (
     QUIET_SECONDS,
     RENEW_SECONDS,
     SILENT_SECONDS,
+    TOLD_MAX,
     VALID_SECONDS,
     LeaseNote,
     LeaseSeen,
@@ -38,8 +39,8 @@ class TwoHolders(AssertionError):
 class Member:
     """One member: its clock, its pauses, and the lease as it knows it."""
 
-    def __init__(self, name, random):
-        self.lease = MemberLease(name, f"run of {name}")
+    def __init__(self, lease, random):
+        self.lease = lease
         self.rate, self.offset = 1 + random.uniform(-RATE_MAX, RATE_MAX), random.uniform(0, 1000)
         self.asked, self.is_waiting = 0, False
 
@@ -50,15 +51,16 @@ class Member:
 class Story:
     """Three members and a stream in memory, with delays, losses, pauses and elections of a seed."""
 
-    def __init__(self, seed):
-        self.random = Random(seed)
+    def __init__(self, seed, lease=MemberLease):
+        self.random, self.lease = Random(seed), lease
         self.now, self.order = 0.0, count()
         self.events = []
         self.sequence, self.note = 0, None
         self.leader_from = 0.0
         self.reset_at = float("-inf")
         self.roughness = self.random.choice([0.0, 0.05, 0.3])
-        self.members = [Member(name, self.random) for name in "abc"]
+        self.members = [Member(lease(name, f"run of {name}"), self.random) for name in "abc"]
+        self.is_copied = False
         self.holds = set()
         self.cut = None
         for member in self.members:
@@ -90,9 +92,21 @@ class Story:
             self.ask_others(member)
         member.asked += 1
         if lease.holds(now) or lease.may_take() or lease.lacks_mark:
-            self.send(self.decide, member, lease.write(now))
+            write = lease.write(now)
+            self.tell(member, write.note)
+            self.send(self.decide, member, write)
             return
         self.send(self.look, member)
+
+    def tell(self, member, note):
+        """Have the others hear of a note before it lies there; what is told may be lost, too."""
+        for other in self.members:
+            is_lost = self.random.random() < self.roughness
+            if other is not member and self.cut not in (member, other) and not is_lost:
+                self.later(self.delay(), self.hear, other, note)
+
+    def hear(self, member, note):
+        member.lease.told(note, member.clock(self.now))
 
     def ask_others(self, member):
         """Learn of the others whether the holder is there; one that is cut off learns nothing."""
@@ -164,7 +178,8 @@ class Story:
     def trouble(self):
         """A pause of a member, or a cut, a time without a leader, or the stream's memory lost."""
         self.later(self.random.uniform(2, 30), self.trouble)
-        match self.random.choice(["pause", "pause", "cut", "election", "reset"]):
+        troubles = ["pause", "pause", "cut", "election", "reset", "kill", "kill", "copy"]
+        match self.random.choice(troubles):
             case "pause":
                 self.pause(self.random.choice(self.members), self.random.uniform(1, 25))
             case "cut":
@@ -174,6 +189,27 @@ class Story:
                 self.leader_from = self.now + self.random.uniform(1, 17)
             case "reset" if self.now - self.reset_at > RESET_APART_SECONDS:
                 self.sequence, self.note, self.reset_at = 0, None, self.now
+            case "kill":
+                self.kill(self.random.choice(self.members))
+            case "copy" if not self.is_copied:
+                self.is_copied = True
+                name = self.random.choice(self.members).lease.member
+                self.begin(self.lease(name, "run of a copy"), 0.0)
+
+    def kill(self, member):
+        """End a process; what it sent goes on. Another one begins where it worked, after it."""
+        former = member.lease
+        self.members.remove(member)
+        self.events = [it for it in self.events if not self.is_done_by(member, it[2], it[3])]
+        heapq.heapify(self.events)
+        lease = self.lease(former.member, f"{former.run}, again", {former.run})
+        self.begin(lease, self.delay())
+        if self.cut is member:
+            self.cut = self.members[-1]
+
+    def begin(self, lease, seconds):
+        self.members.append(Member(lease, self.random))
+        self.later(seconds, self.step, self.members[-1])
 
     def reach_all(self):
         self.cut = None
@@ -219,6 +255,19 @@ def test_in_quiet_times_a_member_becomes_active_and_stays_over_elections(seed):
     assert len(story.holds) == 1
 
 
+class OwnName(MemberLease):
+    """Takes what a process of its name held, wherever that runs."""
+
+    def may_take(self):
+        note = self._seen.note if self._seen is not None else None
+        return super().may_take() or (note is not None and note.member == self.member)
+
+
+def test_the_search_finds_a_member_that_takes_what_another_process_of_its_name_held():
+    with pytest.raises(TwoHolders):
+        tell_stories(3000, OwnName)
+
+
 @pytest.mark.parametrize(
     ("rule", "value"),
     [("GONE_SECONDS", 3.0), ("ALONE_SECONDS", 9.0), ("SILENT_SECONDS", 8.0)],
@@ -229,9 +278,9 @@ def test_the_search_finds_a_rule_that_is_broken(monkeypatch, rule, value):
         tell_stories(3000)
 
 
-def tell_stories(count):
+def tell_stories(count, lease=MemberLease):
     for seed in range(count):
-        Story(seed).run()
+        Story(seed, lease).run()
 
 
 NOTE = LeaseNote("a", "run of a", 7, "m")
@@ -297,6 +346,38 @@ def test_a_change_begins_the_silence_anew_and_is_a_sign_of_the_holder():
     lease.saw(LeaseSeen(8, LeaseNote("a", "run of a", 8, "m")), 8.5)
     assert lease.silent_seconds == 0.0
     assert lease.heard_at == 8.5
+
+
+def test_a_note_that_is_seen_after_an_election_counts_from_when_it_was_told():
+    lease, late = standby(), LeaseNote("a", "run of a", 8, "m")
+    lease.told(late, 0.2)
+    for answers in range(LOOKS_MIN):
+        assert not lease.may_take()
+        lease.saw(LeaseSeen(8, late), GONE_SECONDS + 0.2 + answers / 10)
+    assert lease.heard_at == 0.2
+    assert lease.may_take()
+
+
+def test_a_mark_counts_from_when_it_is_seen_whenever_it_was_told():
+    lease, mark = MemberLease("b", "run of b"), LeaseNote("a", "", 1, "m")
+    lease.told(mark, 0.0)
+    lease.saw(LeaseSeen(1, mark), 30.0)
+    assert lease.silent_seconds == 0.0
+
+
+def test_of_what_is_told_the_last_alone_is_known():
+    lease = standby()
+    for beat in range(100):
+        lease.told(LeaseNote("a", "run of a", beat, "m"), float(beat))
+    assert len(lease._told) == TOLD_MAX
+
+
+def test_what_an_earlier_run_held_on_the_same_directory_is_taken_at_once():
+    lease = MemberLease("a", "the next run", {"run of a"})
+    lease.saw(LeaseSeen(7, NOTE), 0.0)
+    assert lease.may_take()
+    lease.saw(LeaseSeen(8, LeaseNote("a", "run of a copy", 8, "m")), 0.1)
+    assert not lease.may_take()
 
 
 def test_what_was_given_back_is_taken_at_once():

@@ -16,7 +16,8 @@ from schemas.reports.link import Repair
 from schemas.values.identity import NodePath
 from tests.simulation.host import Host
 from tests.simulation.laws import CONVERGENCE, EXACTLY_ONCE, WELL_STAYS
-from tests.simulation.members import Member, MemberPorts
+from tests.simulation.member_ports import MemberPorts
+from tests.simulation.members import Member
 from tests.simulation.model import WORKLOADS
 from tests.simulation.process import change_keys
 from tests.simulation.run import Outcome, broken_by

@@ -7,12 +7,13 @@ stands here is what `leafcast.members.member` does with them, and `JetStreamBus`
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from contextvars import Context, copy_context
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from leafcast.members.former_runs import RUNS_MAX
 from relay.adapters.jetstream.fence import (
     FencedPublisher,
     Tenure,
@@ -35,7 +36,7 @@ from relay.adapters.jetstream.publish import REPLACES, Outgoing, header_lines
 from relay.adapters.jetstream.records import outgoing_own
 from relay.adapters.jetstream.stream_reader import Stored
 from relay.core import effects as fx
-from relay.core.events import Event, MailWritten, Remembered
+from relay.core.events import MailWritten, Remembered
 from relay.core.instant import Instant
 from relay.members.lease import MemberLease
 from relay.ports import BusBroken, MailConflict, first_of
@@ -53,8 +54,8 @@ from tests.simulation.disk import read_back
 from tests.simulation.host import Host
 from tests.simulation.hostbus import HostBus
 from tests.simulation.laws import ONE_WRITER
+from tests.simulation.member_ports import MemberPorts
 from tests.simulation.member_spaces import SpaceWrite, fenced_spaces
-from tests.simulation.ports import Ports
 from tests.simulation.virtual_time import PROCESS
 from tests.simulation.world import LawBroken
 
@@ -65,50 +66,6 @@ REPLICAS = 3
 AGAIN_SECONDS = 0.25
 """After a turn of a member, until the next."""
 FENCED = frozenset({"OWN", "BLOB", "STATE"})
-
-
-class MemberPorts(Ports):
-    """Honest members; a planted fault overrides what a member does otherwise."""
-
-    listener: Callable[[Host, Event], None] | None = None
-    """Hears of all that nodes are told."""
-
-    def heard(self, host: Host, event: Event) -> list[Event]:
-        if self.listener is not None:
-            self.listener(host, event)
-        return super().heard(host, event)
-
-    def lease(self, member: str, run: str) -> MemberLease:
-        """By what it decides about the lease."""
-        return MemberLease(member, run)
-
-    def expects_fence(self, _stream: str) -> bool:
-        """Whether batches for a stream expect its fence."""
-        return True
-
-    def reads_to_fence(self) -> bool:
-        """Whether streams are read once the fences are written, and not before."""
-        return True
-
-    def lays_state(self) -> bool:
-        """Whether files become what the stream of state says."""
-        return True
-
-    def settles(self) -> bool:
-        """Whether files are in the stream of state before they are used."""
-        return True
-
-    def clock_trouble(self, honest: str) -> str:
-        """What is said of the own clock."""
-        return honest
-
-    def confirms(self) -> bool:
-        """Whether it is sure of the lease before what no fence holds back."""
-        return True
-
-    def planted(self) -> AbstractContextManager[object]:
-        """What is planted in the program itself, while a world is lived."""
-        return nullcontext()
 
 
 class Presence(MemberPresence):
@@ -130,6 +87,12 @@ class Presence(MemberPresence):
         if not all_there:
             await asyncio.sleep(LOOK_SECONDS - delay)
         return found
+
+    async def tell(self, renewal: bytes) -> None:
+        trio = self._of.trio
+        for other in trio.members.values():
+            if trio.reach(self._of, other):
+                trio.world.after(trio.delay(), other.hear_renewal, other.presence, renewal)
 
     def clock_trouble(self) -> str:
         return self._of.ports.clock_trouble(super().clock_trouble())
@@ -334,6 +297,8 @@ class Member:
         # What it sends next to a stream arrives so late, and it is stopped meanwhile for so long.
         self.late: tuple[str, float, float] | None = None
         self._lease: MemberLease | None = None
+        # On its data directory, each over before the next one begins.
+        self._runs = deque[str](maxlen=RUNS_MAX)
         self._process: object = None
         self._task: asyncio.Task[None] | None = None
         self._ended = asyncio.Event()
@@ -416,6 +381,15 @@ class Member:
         if (process or self._process) is not self._process or self._process is None:
             raise asyncio.CancelledError
 
+    def hear_renewal(self, presence: Presence, renewal: bytes) -> None:
+        """What was told the process, unless it has ended; one that is stopped hears it later."""
+        if presence is not self.presence:
+            return
+        if self.is_stopped:
+            self._waiting.append(partial(self.hear_renewal, presence, renewal))
+            return
+        presence.when_told(renewal)
+
     def note(self, what: str) -> None:
         self.trio.world.note(self.trio.path, f"{self.name} {what}")
 
@@ -435,7 +409,9 @@ class Member:
 
     async def _take_turn(self) -> None:
         trio, process = self.trio, self._process
-        lease = self._lease = self.ports.lease(self.name, random_id(trio.world.dice.entropy(16)))
+        run = random_id(trio.world.dice.entropy(16))
+        lease = self._lease = self.ports.lease(self.name, run, tuple(self._runs))
+        self._runs.append(run)
         asking = ClusterConnection(self._client(process, lease.run, trio.delay))
         stream = LeaseStream(asking, trio.path, REPLICAS)
         keeper = LeaseKeeper(stream, lease, HostClock(self.host), self.presence)

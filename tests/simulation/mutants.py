@@ -20,7 +20,7 @@ from tests.simulation import (
 )
 from tests.simulation.lives import is_life, play
 from tests.simulation.lives_members import play_trio
-from tests.simulation.members import MemberPorts
+from tests.simulation.member_ports import MemberPorts
 from tests.simulation.ports import Ports
 from tests.simulation.run import Outcome, run
 from tests.simulation.sizes import ROLLING, SMALL, TINY, WIDE, Size, seed_of

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from contextlib import AbstractContextManager
 from unittest import mock
 
 from controllers.issuing import issuer
 from relay.members.lease import MemberLease
-from tests.simulation.members import MemberPorts
+from tests.simulation.member_ports import MemberPorts
 
 
 class NoFenceRead(MemberPorts):
@@ -39,8 +40,8 @@ class _EarlyLease(MemberLease):
 class LeaseTakenEarly(MemberPorts):
     """A member takes the lease once it saw it, however much it changes."""
 
-    def lease(self, member: str, run: str) -> MemberLease:
-        return _EarlyLease(member, run)
+    def lease(self, member: str, run: str, over: Collection[str]) -> MemberLease:
+        return _EarlyLease(member, run, over)
 
 
 class _EndlessLease(MemberLease):
@@ -54,8 +55,8 @@ class _EndlessLease(MemberLease):
 class HolderGoesOn(MemberPorts):
     """Who held the lease once goes on until somebody says that another one has it."""
 
-    def lease(self, member: str, run: str) -> MemberLease:
-        return _EndlessLease(member, run)
+    def lease(self, member: str, run: str, over: Collection[str]) -> MemberLease:
+        return _EndlessLease(member, run, over)
 
 
 class ClockNotRefused(MemberPorts):

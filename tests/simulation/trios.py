@@ -45,8 +45,9 @@ from tests.simulation.laws import (
     RIGHT_CLOCKS,
     WELL_STAYS,
 )
+from tests.simulation.member_ports import MemberPorts
 from tests.simulation.member_spaces import MemberSpace, SpaceWrite
-from tests.simulation.members import Member, MemberHost, MemberPorts, new_cluster
+from tests.simulation.members import Member, MemberHost, new_cluster
 from tests.simulation.model import WORKLOADS
 from tests.simulation.run import Outcome, Run, broken_by
 from tests.simulation.signatures import cheap_signatures

@@ -168,6 +168,20 @@ async def test_a_question_that_went_out_again_once_the_member_heard_is_waited_fo
     assert await becoming(place, clock, answer, heard_at=6.0).call("apply") == 1
 
 
+async def test_while_nobody_is_active_who_waits_looks_more_often(place):
+    clock, pauses = Seconds(), []
+
+    async def sleep(seconds):
+        pauses.append(seconds)
+        await asyncio.sleep(0)
+
+    clock.sleep = sleep
+    asked = opened(place, {"role": "standby", "silentSeconds": 4.0}, soon)
+    assert await replace(asked, clock=clock).call("apply") == 1
+    first, second, *_ = pauses
+    assert (first, second) == (session.LOOK_SECONDS, session.ACTIVE_LOOK_SECONDS)
+
+
 async def test_a_slow_word_of_the_members_makes_no_question_lost(place):
     clock = Seconds()
 

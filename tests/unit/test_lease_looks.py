@@ -2,6 +2,7 @@
 
 import json
 from types import SimpleNamespace
+from unittest.mock import AsyncMock
 
 import pytest
 
@@ -61,6 +62,12 @@ class ElectingStream:
         return 8
 
 
+def said_by(look_at_others):
+    return SimpleNamespace(
+        look_at_others=look_at_others, clock_trouble=lambda: "", tell=AsyncMock(), when_told=None
+    )
+
+
 async def test_the_lease_of_a_lost_member_is_taken_soon_after_an_election():
     clock = Seconds()
     stream = ElectingStream(clock, GONE_SECONDS + 2)
@@ -69,7 +76,7 @@ async def test_the_lease_of_a_lost_member_is_taken_soon_after_an_election():
         await clock.sleep(0.5)
         return []
 
-    presence = SimpleNamespace(look_at_others=nobody_in_time, clock_trouble=lambda: "")
+    presence = said_by(nobody_in_time)
     await LeaseKeeper(stream, MemberLease("m2", "other"), clock, presence).take()
     # The others are asked once more, and as many looks follow as it takes.
     assert stream.taken_at - stream.led_at < 1.0
@@ -88,7 +95,7 @@ async def test_that_who_is_gone_was_waited_for_is_no_sign_of_a_holder():
         await clock.sleep(0.5)
         return [said]
 
-    presence = SimpleNamespace(look_at_others=one_in_time, clock_trouble=lambda: "")
+    presence = said_by(one_in_time)
     await LeaseKeeper(stream, MemberLease("m2", "other"), clock, presence).take()
     assert stream.taken_at == pytest.approx(GONE_SECONDS, abs=0.3)
 
@@ -120,7 +127,7 @@ class Asked:
     def __init__(self, *answers):
         self.answers = list(answers)
 
-    async def api(self, verb, seconds):
+    async def api_once(self, verb, seconds):
         error = self.answers.pop(0)
         if error is not None:
             raise error

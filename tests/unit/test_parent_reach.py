@@ -169,7 +169,9 @@ async def test_who_leaves_the_lease_to_others_takes_it_once_no_reason_is_left():
     lease, clock, reasons = MemberLease("m1", "run"), Clock(), ["another one reaches it"] * 3
     given_back = LeaseSeen(5, LeaseNote("", "former", 9, "mark"))
     stream = SimpleNamespace(look=AsyncMock(return_value=given_back), put=AsyncMock(return_value=6))
-    presence = SimpleNamespace(clock_trouble=lambda: "", look_at_others=AsyncMock(return_value=[]))
+    presence = SimpleNamespace(
+        clock_trouble=lambda: "", look_at_others=AsyncMock(return_value=[]), tell=AsyncMock()
+    )
 
     def why_others():
         return reasons.pop() if reasons else ""

@@ -195,7 +195,7 @@ class JetStreamBus:
         await self._confirm()
         await self._make_streams()
         if self._servers is not None:
-            await self._servers.start()
+            await self._servers.ask()
         if self._fenced is not None:
             await self._fenced.take()
         await self._mailboxes.begin()

@@ -193,6 +193,14 @@ class Connection:
             raise BusBroken(f"{self._name}: JetStream at {self._url} does not answer {verb}")
         return checked(verb, answer)
 
+    async def api_once(self, verb: str, seconds: float) -> dict[str, Any]:
+        """As `api`, without asking again."""
+        await self.ready()
+        answer = await self.request(f"$JS.API.{verb}", b"{}", seconds)
+        if answer is None:
+            raise BusBroken(f"{self._name}: JetStream at {self._url} does not answer {verb}")
+        return checked(verb, answer)
+
     async def api_or_none(self, verb: str, missing: int, **body: Any) -> dict[str, Any] | None:
         """As `api`; None if it refuses with the code of what is `missing`."""
         try:

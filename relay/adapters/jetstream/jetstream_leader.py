@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import count
 
 from relay.adapters.jetstream.connection import NO_STREAM, Connection, JetStreamRefused
 from relay.ports import BusBroken, Clock
 
-LED_SECONDS, ANSWER_SECONDS, LOOK_SECONDS = 30.0, 1.0, 0.25
-"""An election takes 4 to 9 s, and what is asked before it is answered never."""
+LED_SECONDS, LOOK_SECONDS = 30.0, 0.1
+SOON_SECONDS, PATIENT_SECONDS, PATIENT_LOOKS = 0.4, 1.5, 4
+"""An election takes 4 to 9 s, and what is asked before it is answered never.
+
+So it is asked again soon, but for the last of so many looks, as a busy server may take longer.
+"""
 
 
 async def until_led(connection: Connection, clock: Clock, streams: Iterable[str] = ()) -> None:
@@ -18,9 +23,11 @@ async def until_led(connection: Connection, clock: Clock, streams: Iterable[str]
     """
     until = clock.now().seconds + LED_SECONDS
     for verb in [f"STREAM.INFO.{stream}" for stream in streams] or ["INFO"]:
-        while True:
+        for look in count(1):
             try:
-                await connection.api(verb, ANSWER_SECONDS)
+                is_patient = look % PATIENT_LOOKS == 0
+                seconds = PATIENT_SECONDS if is_patient else SOON_SECONDS
+                await connection.api_once(verb, seconds)
             except BusBroken as error:
                 if isinstance(error, JetStreamRefused) and error.code == NO_STREAM:
                     break

@@ -187,6 +187,7 @@ class LeaseKeeper:
         self._stream = stream
         self._clock = clock
         self._presence, self._hindrance = presence, ""
+        presence.when_told = self._hear
         self._answered_at, self._asked_at = self._now(), float("-inf")
         # Looks since one was answered.
         self._unanswered = 0
@@ -290,8 +291,16 @@ class LeaseKeeper:
         self._hindrance = hindrance
         return not hindrance
 
+    def _hear(self, data: bytes) -> None:
+        """Somebody says that it writes this note, which may be seen much later."""
+        try:
+            self.lease.told(_note(data), self._now())
+        except (ValueError, KeyError, TypeError) as error:
+            logger.debug("a renewal that is told cannot be read: %s", error)
+
     async def _put(self, write: LeaseWrite) -> bool:
         """Whether it was answered."""
+        await self._presence.tell(_encoded(write.note))
         answer = await self._stream.put(write)
         if isinstance(answer, int):
             self.lease.written(write, answer, self._now())

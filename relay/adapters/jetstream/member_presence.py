@@ -53,10 +53,21 @@ class MemberPresence:
         self._clock = clock
         self._facts = facts
         self._ahead: dict[str, float] = {}
+        self._renewals = subjects.renewals(path)
+        self.when_told: Callable[[bytes], None] = lambda _: None
+        """Hears what the active member says of each renewal, this one's own among them."""
 
     async def start(self) -> None:
-        """Answer from now on, as long as the connection is open."""
+        """Answer and hear from now on, as long as the connection is open."""
         await self._connection.client.subscribe(self._subject, cb=self._answer)
+        await self._connection.client.subscribe(self._renewals, cb=self._hear_renewal)
+
+    async def tell(self, renewal: bytes) -> None:
+        """Have the other members hear of a renewal, as far as they are reached."""
+        try:
+            await self._connection.client.publish(self._renewals, renewal)
+        except (NatsError, OSError) as error:
+            logger.debug("the other members do not hear of a renewal: %s", error)
 
     def own(self) -> Facts:
         """What this member says of itself."""
@@ -130,6 +141,9 @@ class MemberPresence:
         Of a member that is gone counts what its clock said last.
         """
         return clock_trouble(0.0, tuple(self._ahead.values()))
+
+    async def _hear_renewal(self, message: Msg) -> None:
+        self.when_told(message.data)
 
     async def _answer(self, message: Msg) -> None:
         if not message.reply:

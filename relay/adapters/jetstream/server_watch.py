@@ -61,7 +61,7 @@ class ServersSeen:
 class ServerWatch:
     """Asks a cluster's servers as its system account, and tells of those that ended.
 
-    Of a server that ended before `start` nothing is told.
+    Of a server that ended before `start`, or did not answer `ask` before `run`, nothing is told.
     """
 
     def __init__(self, system: Connection, clock: Clock, servers: int) -> None:
@@ -76,17 +76,21 @@ class ServerWatch:
 
     async def start(self) -> None:
         """Learn which servers run; raises BusBroken."""
+        await self.ask()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LOOK_SECONDS):
+                await self._all_answered.wait()
+        self._seen.look(self._answers)
+
+    async def ask(self) -> None:
+        """Ask which servers run, and wait for no answer: one may be gone; raises BusBroken."""
         client = self._system.client
         self._inbox = client.new_inbox()
         try:
             await client.subscribe(self._inbox, cb=self._answered)
             await client.publish(_ALL_SERVERS, b"", reply=self._inbox)
-            with suppress(TimeoutError):
-                async with asyncio.timeout(LOOK_SECONDS):
-                    await self._all_answered.wait()
         except (NatsError, OSError) as error:
             raise BusBroken(f"the servers of this node cannot be asked: {error}") from error
-        self._seen.look(self._answers)
 
     @property
     def running(self) -> frozenset[str]:
@@ -94,7 +98,8 @@ class ServerWatch:
         return self._seen.names
 
     async def run(self) -> None:
-        """Look without end."""
+        """Look without end; it was asked before."""
+        self._seen.look(self._answers)
         while True:
             self._answers = {}
             try:
