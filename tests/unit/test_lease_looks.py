@@ -1,5 +1,6 @@
 """Who waits for the lease takes it soon: amid an election once it has ended, and once it may."""
 
+import asyncio
 import json
 from types import SimpleNamespace
 from unittest.mock import AsyncMock
@@ -8,7 +9,12 @@ import pytest
 
 from relay.adapters.jetstream import member_presence
 from relay.adapters.jetstream.connection import NO_STREAM, JetStreamRefused
-from relay.adapters.jetstream.jetstream_leader import until_led
+from relay.adapters.jetstream.jetstream_leader import PATIENT_LOOKS as PATIENT
+from relay.adapters.jetstream.jetstream_leader import (
+    PATIENT_SECONDS,
+    SOON_SECONDS,
+    until_led,
+)
 from relay.adapters.jetstream.lease_stream import (
     ANSWER_SECONDS,
     ELECTION_ANSWER_SECONDS,
@@ -23,6 +29,7 @@ from relay.adapters.jetstream.member_presence import (
     STANDBY,
     MemberPresence,
 )
+from relay.adapters.jetstream.server_watch import ServerWatch
 from relay.members.lease import GONE_SECONDS, LeaseNote, LeaseSeen, MemberLease
 from relay.ports import BusBroken
 from schemas.values.identity import NodePath
@@ -131,6 +138,36 @@ class Asked:
         error = self.answers.pop(0)
         if error is not None:
             raise error
+
+
+async def test_a_leader_is_found_soon_after_its_election_and_a_busy_one_is_waited_for():
+    clock, waits, led_at = Seconds(), [], 5.0
+
+    async def api_once(_verb, seconds):
+        waits.append(seconds)
+        if clock.passed < led_at:
+            await clock.sleep(seconds)
+            raise BusBroken("no answer")
+
+    await until_led(SimpleNamespace(api_once=api_once), clock)
+    assert clock.passed - led_at < 2.0
+    assert waits[:PATIENT] == [SOON_SECONDS] * (PATIENT - 1) + [PATIENT_SECONDS]
+
+
+async def test_who_asks_which_servers_run_waits_for_none_that_is_gone():
+    asked, clock = AsyncMock(), Seconds()
+    asked.new_inbox = lambda: "inbox"
+    watch = ServerWatch(SimpleNamespace(client=asked), clock, 3)
+    await watch.ask()
+    assert not clock.passed
+    (hear,) = (call.kwargs["cb"] for call in asked.subscribe.await_args_list)
+    for name in ("m1", "m2"):
+        said = {"server": {"name": name, "id": f"start of {name}"}, "data": {}}
+        await hear(SimpleNamespace(data=json.dumps(said).encode(), headers=None))
+    clock.sleep = AsyncMock(side_effect=asyncio.CancelledError)
+    with pytest.raises(asyncio.CancelledError):
+        await watch.run()
+    assert watch.running == {"m1", "m2"}
 
 
 async def test_a_stream_that_is_not_there_waits_for_no_leader():
