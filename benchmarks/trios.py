@@ -17,6 +17,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from benchmarks.report import Report, cpu_seconds, middle, resident_mb
+from leafcast.daemon.trio_daemon import AGAIN_SECONDS_MIN
 from tests.nats.chaos_member import Member, until
 from tests.nats.chaos_tree import AWAY, ChaosTree, config_map
 from tests.nats.trio_leaders import GROUPS, lead, leader_of
@@ -26,6 +27,7 @@ EDGES, CHANGES, ROUNDS, REST_SECONDS = 2, 60, 20, 10.0
 PROCESS_SECONDS, ELECTION_SECONDS = 10.0, 3.0
 LOOK_SECONDS, TAKEOVER_SECONDS = 0.02, 60.0
 PROCESS, MACHINE, LEADER = "the active process", "the active machine", "a server that leads"
+AGAIN = f"{PROCESS}, started again at once"
 
 
 async def _joined(tree: ChaosTree) -> None:
@@ -144,15 +146,23 @@ async def _fail(tree: TrioTree, what: str, done: list[tuple[float, float]]) -> t
     began = time.perf_counter()
     if what != LEADER:
         struck.kill()
-    if what != PROCESS:
+    if what == AGAIN:
+        # As `leafcast up` does with one that ended.
+        process = struck.process
+        assert process is not None
+        await until(lambda: process.poll() is not None)
+        await asyncio.sleep(AGAIN_SECONDS_MIN)
+        struck.start()
+    elif what != PROCESS:
         for pid in pids:
             os.kill(pid, signal.SIGKILL)
     election = asyncio.create_task(_bare_election(tree, name))
     taken = await _acknowledged(tree, done, began)
     led = await election
-    if what != LEADER:
+    if what not in (LEADER, AGAIN):
         struck.start()
-        await until(lambda: tree.stands_by(name), lambda: str(tree.said()))
+    if what != LEADER:
+        await until(lambda: tree.stands_by(name) or tree.is_active(name), lambda: str(tree.said()))
     # Until the memory of its server has the lease, none of the others may be lost.
     await asyncio.sleep(REST_SECONDS)
     is_followed = what == LEADER and tree.active() != active
@@ -173,7 +183,7 @@ async def takeovers(report: Report, rounds: int) -> None:
         try:
             await _joined(tree)
             async with _changing(tree) as done:
-                for what in (LEADER, PROCESS, MACHINE):
+                for what in (LEADER, PROCESS, AGAIN, MACHINE):
                     seen = []
                     for _ in range(rounds):
                         seen.append(await _fail(tree, what, done))
@@ -188,7 +198,7 @@ async def takeovers(report: Report, rounds: int) -> None:
                     if what == LEADER:
                         followed = sum(each == float("inf") for each in seconds)
                         report.goal(f"takeovers at {rounds} ends of {what} elsewhere", followed, 0)
-                    elif what == PROCESS:
+                    elif what in (PROCESS, AGAIN):
                         report.goal(
                             f"{what} ends: writes, s at most", max(seconds), PROCESS_SECONDS
                         )

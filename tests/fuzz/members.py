@@ -12,6 +12,8 @@ from nacl.secret import SecretBox
 from leafcast.centre.copying import FILE as COPYING
 from leafcast.centre.copying import Copying, CopyingUnusable, kept_copying
 from leafcast.join.joining_member import KeptMemberRequest, read_member_note
+from leafcast.members.former_runs import FILE as RUNS
+from leafcast.members.former_runs import RUNS_MAX, FormerRuns
 from leafcast.members.founding import LeafCertificate, founded, read_founding
 from leafcast.members.membership import FILE as MEMBERSHIP
 from leafcast.members.membership import (
@@ -84,6 +86,10 @@ def note(at: Path) -> None:
     read_member_note(at / "member-request.json")
 
 
+def former_runs(at: Path) -> None:
+    assert len(FormerRuns(at).begin("run")) <= RUNS_MAX
+
+
 def membership(at: Path) -> None:
     change = kept_membership(at)
     if change is not None:
@@ -116,6 +122,7 @@ TARGETS = {
         Form.BYTES,
     ),
     "member_copying": file(COPYING, kept_copying, CopyingUnusable, asdict(Copying("m1"))),
+    "member_runs": file(RUNS, former_runs, (), {"lock": "boot 1 2", "runs": ["run"]}),
     "member_note": file(
         "member-request.json",
         note,

@@ -24,6 +24,7 @@ EXEMPT = {
     "leafcast/launcher/installation.py::_is_there": "read_manifest reads it",
     "leafcast/launcher/installation.py::_unpack": "what the publisher signed",
     "leafcast/launcher/launcher.py::Launcher._look_at_worker": "of the own program",
+    "leafcast/machine.py::boot_id": "of the operating system",
     "leafcast/service/host_facts.py::_file_system": "of the operating system",
     "leafcast/service/installed.py::Services.names": "it compares the first bytes",
     "leafcast/ui/app.py::_Page.shell": "the page's own file",
