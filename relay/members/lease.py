@@ -79,7 +79,7 @@ class MemberLease:
     def __init__(self, member: str, run: str, over: Collection[str] = ()) -> None:
         """`over` are runs of this member that are surely over: it may take what they held."""
         self.member, self.run = member, run
-        self._over = frozenset({run, *over})
+        self._over = frozenset(over)
         self._beat = 0
         self._is_held = False
         self._confirmed_at = float("-inf")
@@ -144,7 +144,8 @@ class MemberLease:
 
         A mark counts from when it is seen: where it lies late, others wrote before it.
         """
-        if note.run:
+        if note.run and note.run != self.run:
+            self.heard(now)
             self._told.setdefault(note, now)
         while len(self._told) > TOLD_MAX:
             del self._told[next(iter(self._told))]
@@ -153,12 +154,22 @@ class MemberLease:
         """The leader of the stream answered, and this lay there."""
         if self._seen != seen:
             note = seen.note
-            at = self._told.get(note, now) if note is not None else now
+            at = self._sent_at(seen, now)
             if self._seen is not None and note is not None and note.member and note.run:
                 self.heard(at)
             self._seen, self._seen_at, self._looks = seen, at, 0
         self._answered_at, self._is_answered = now, True
         self._looks += 1
+
+    def _sent_at(self, seen: LeaseSeen, now: float) -> float:
+        """When what lies there was sent at the latest.
+
+        Where it follows nothing that was seen, the memory may have been put back to what it was.
+        """
+        before, note = self._seen, seen.note
+        if before is None or before.note is None or note is None or before.note.mark != note.mark:
+            return now
+        return self._told.get(note, now) if seen.sequence > before.sequence else now
 
     def saw_nothing(self) -> None:
         """No leader answered."""
@@ -179,12 +190,21 @@ class MemberLease:
         note = self._seen.note if self._seen is not None else None
         if note is None or self._answered_at is None:
             return False
-        if not note.member or note.run in self._over:
+        if not note.member or note.run == self.run or self.is_of_former_run:
             # Given back, or an earlier hold of this very run, or of one before it: it is over.
             return True
         heard_at = max(self._seen_at, self._heard_at, self._others_heard_at)
         is_gone = self._answered_at - heard_at >= GONE_SECONDS
         return self._looks >= LOOKS_MIN and (is_gone or self.silent_seconds >= SILENT_SECONDS)
+
+    @property
+    def is_of_former_run(self) -> bool:
+        """Whether a run before this one held it last, which is over; the others are asked first.
+
+        Once anybody was heard it counts no more: the memory may have been put back to that hold.
+        """
+        note = self._seen.note if self._seen is not None else None
+        return note is not None and note.run in self._over and self._heard_at == float("-inf")
 
     @property
     def lacks_mark(self) -> bool:

@@ -42,7 +42,7 @@ class Member:
     def __init__(self, lease, random):
         self.lease = lease
         self.rate, self.offset = 1 + random.uniform(-RATE_MAX, RATE_MAX), random.uniform(0, 1000)
-        self.asked, self.is_waiting = 0, False
+        self.asked, self.is_waiting, self.has_asked = 0, False, False
 
     def clock(self, at):
         return self.offset + at * self.rate
@@ -88,8 +88,12 @@ class Story:
         is_quiet = not lease.is_confirmed(now) if lease.holds(now) else lease.is_quiet
         pause = RENEW_SECONDS if lease.is_confirmed(now) else lease.look_seconds
         self.later(pause * self.random.uniform(0.9, 1.1), self.step, member)
-        if is_quiet:
+        if is_quiet or lease.is_of_former_run:
             self.ask_others(member)
+        if lease.is_of_former_run and not member.has_asked:
+            # Of those that answer none is to be active.
+            member.has_asked = True
+            return
         member.asked += 1
         if lease.holds(now) or lease.may_take() or lease.lacks_mark:
             write = lease.write(now)
@@ -378,6 +382,25 @@ def test_what_an_earlier_run_held_on_the_same_directory_is_taken_at_once():
     assert lease.may_take()
     lease.saw(LeaseSeen(8, LeaseNote("a", "run of a copy", 8, "m")), 0.1)
     assert not lease.may_take()
+    # It was put back to what it was.
+    lease.saw(LeaseSeen(7, NOTE), 0.2)
+    assert not lease.may_take()
+
+
+def test_what_an_earlier_run_held_is_not_taken_from_whoever_says_to_be_active():
+    lease = MemberLease("a", "the next run", {"run of a"})
+    lease.saw(LeaseSeen(7, NOTE), 0.0)
+    lease.heard(0.1)
+    assert not lease.may_take()
+
+
+def test_a_note_that_was_told_and_is_put_back_counts_from_when_it_is_seen():
+    lease, later = standby(), LeaseNote("a", "run of a", 8, "m")
+    for note, at in ((NOTE, 1.0), (later, 2.0)):
+        lease.told(note, at)
+    lease.saw(LeaseSeen(8, later), 2.1)
+    lease.saw(LeaseSeen(7, NOTE), 20.0)
+    assert lease.silent_seconds == 0.0
 
 
 def test_what_was_given_back_is_taken_at_once():

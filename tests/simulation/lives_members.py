@@ -249,8 +249,8 @@ def taken_over_calmly(one: TrioRun) -> None:
         mail = one.world.trios[path].streams.mail.last
         ports.listener = listen
         former.kill()
-        taken_over(one, path, former)
         one.world.run(TAKEN_SECONDS)
+        one.active_at(path)
         ports.listener = None
         require(_revisions(one) == revisions, EXACTLY_ONCE, "something is applied again")
         written = one.world.trios[path].streams.mail.after(mail)

@@ -258,7 +258,7 @@ class LeaseKeeper:
             return
         self._answered_at = self._now()
         self.lease.saw(seen, self._now())
-        if self.lease.is_quiet:
+        if self.lease.is_quiet or self.lease.is_of_former_run:
             await self._ask_members()
         if self.lease.lacks_mark or (self.lease.may_take() and self._is_fit()):
             await self._put(self.lease.write(self._now()))
