@@ -90,10 +90,11 @@ dist: $(VENV)/.installed-dev ## build wheel, sdist, chart, SBOM and Debian packa
 	$(BIN)/twine check --strict dist/*
 	$(BIN)/python -m tests.bills dist
 	$(BIN)/python -m tests.chart_archive dist
-	@if [ -e $(KEYRING) ] && command -v apt-get >/dev/null; then $(MAKE) --no-print-directory deb; \
-	  else echo 'NO DEBIAN PACKAGES: they need apt-get and debian-archive-keyring' >&2; fi
+	@if [ -e $(KEYRING) ] && command -v apt-get >/dev/null && command -v mmdebstrap >/dev/null; \
+	  then $(MAKE) --no-print-directory deb; \
+	  else echo 'NO DEBIAN PACKAGES: they need apt-get, mmdebstrap and debian-archive-keyring' >&2; fi
 
-deb: $(VENV)/.installed-dev ## build Debian packages from the wheel in dist/ (5 min), ARCH=amd64 for one
+deb: $(VENV)/.installed-dev ## build Debian packages from the wheel in dist/ (5 min; 20 at first), ARCH=amd64 for one
 	$(BIN)/python -m tests.debian_package $(ARCH)
 
 bundle: $(VENV)/.installed-dev ## make one file of dist/ to install without a network, IMAGE=leafcast SIGN=KEY

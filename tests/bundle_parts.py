@@ -7,7 +7,6 @@ file. An image is what `docker save` writes of it.
 from __future__ import annotations
 
 import gzip
-import platform
 import re
 import shutil
 import subprocess
@@ -15,7 +14,8 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from tests.debian_package import MACHINES, fetch_wheels
+from tests.debian_package import fetch_wheels
+from tests.interpreter import own_arch
 
 PYTHONS = ("3.11", "3.12", "3.13")
 """Of Debian 12, Ubuntu 24.04 and Debian 13."""
@@ -23,9 +23,8 @@ PYTHONS = ("3.11", "3.12", "3.13")
 
 def add_wheels(folder: Path, pythons: Iterable[str] = PYTHONS) -> None:
     """Put the wheels into `wheels/` of a folder."""
-    arch = {machine: arch for arch, machine in MACHINES.items()}[platform.machine()]
     for python in pythons:
-        fetch_wheels(arch, folder / "wheels", python)
+        fetch_wheels(own_arch(), folder / "wheels", python)
 
 
 def add_image(folder: Path, image: str) -> Path:

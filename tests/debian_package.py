@@ -2,15 +2,14 @@
 
 All lies below /opt/leafcast: an interpreter, relocatable and not Debian's own, and a virtual
 environment on it. So dpkg knows each file, nothing is fetched or run at installation but what makes
-the user, and a new release of Debian with another Python changes nothing. The interpreter is the
-one of Debian SUITE; the libraries that it stands on are those of the system, which Debian mends.
+the user, and a new release of Debian with another Python changes nothing. tests/interpreter.py
+builds the interpreter; the libraries that it stands on are those of the system, which Debian mends.
 """
 
 from __future__ import annotations
 
 import gzip
 import os
-import platform
 import shutil
 import subprocess
 import sys
@@ -23,27 +22,20 @@ from installer import install
 from installer.destinations import SchemeDictionaryDestination
 from installer.sources import WheelFile
 
+from tests.interpreter import MACHINES, PYTHON, interpreter, own_arch, version
+
 ROOT = Path(__file__).resolve().parents[1]
 LOCK = ROOT / "deploy" / "requirements.txt"
 SHARE = ROOT / "deploy" / "share"
 UNITS = ROOT / "deploy" / "systemd"
-MACHINES = {"amd64": "x86_64", "arm64": "aarch64"}
-"""Each architecture as Debian and as wheels call it."""
-SUITE, PYTHON = "bookworm", "3.11"
-"""The oldest Debian that the packages are for, and its interpreter; it runs on later ones, too."""
 HOME = Path("opt/leafcast")
-_MIRROR = "http://deb.debian.org/debian"
-_KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 _LIBRARY = Path("lib") / f"python{PYTHON}"
 _SITE = HOME / _LIBRARY / "site-packages"
-_INTERPRETER = (
-    f"python{PYTHON}-minimal",
-    f"libpython{PYTHON}-minimal",
-    f"libpython{PYTHON}-stdlib",
+# Nothing of ours needs them, and some need what was not built. Modules are compiled anew.
+_LEFT_OUT = (
+    *("ensurepip", "idlelib", "pydoc_data", "sqlite3", "tkinter", "turtledemo", "config-*"),
+    "__pycache__",
 )
-# Nothing of ours needs them, and some need libraries that no small machine has.
-_LEFT_OUT = ("_curses", "_curses_panel", "_dbm", "_crypt", "nis", "readline", "_sqlite3")
-_PARTS_LEFT_OUT = ("ensurepip", "lib2to3", "idlelib", "pydoc_data", "sqlite3", "sitecustomize.py")
 # What is built for an older C library runs on a newer one; Debian 12 has 2.36.
 _PLATFORMS = (*(f"manylinux_2_{minor}" for minor in range(36, 4, -1)), "manylinux2014")
 # Pure Python that is published as a source package only.
@@ -73,71 +65,16 @@ def fetch_wheels(arch: str, folder: Path, python: str = PYTHON) -> None:
         source.unlink()
 
 
-def fetch_interpreter(arch: str, folder: Path) -> Path:
-    """The interpreter of this architecture, unpacked in a folder of its own: bin/ and lib/."""
-    mirror = os.environ.get("DEBIAN_MIRROR", _MIRROR)
-    state, got = folder / "apt", folder / "python"
-    for name in ("lists/partial", "archives/partial"):
-        (state / name).mkdir(parents=True)
-    (state / "status").touch()
-    suites = (
-        (mirror, SUITE),
-        (mirror, f"{SUITE}-updates"),
-        (f"{mirror}-security", f"{SUITE}-security"),
-    )
-    lines = (f"deb [arch={arch} signed-by={_KEYRING}] {at} {suite} main\n" for at, suite in suites)
-    (state / "sources.list").write_text("".join(lines))
-    said = {
-        "APT::Architecture": arch,
-        "APT::Architectures": arch,
-        "APT::Sandbox::User": "root",
-        "Acquire::Languages": "none",
-        "Dir::State": state,
-        "Dir::State::lists": state / "lists",
-        "Dir::State::status": state / "status",
-        "Dir::Cache": state,
-        "Dir::Etc::sourcelist": state / "sources.list",
-        "Dir::Etc::sourceparts": "-",
-    }
-    apt = ("apt-get", "-qq", *(word for name in said for word in ("-o", f"{name}={said[name]}")))
-    _run(*apt, "update")
-    subprocess.run(
-        tuple(map(str, (*apt, "download", *_INTERPRETER))),
-        check=True,
-        cwd=folder,
-        stdout=subprocess.DEVNULL,
-    )
-    for package in folder.glob("*.deb"):
-        _run("dpkg-deb", "--extract", package, got)
-    _trim(got / "usr")
-    return got / "usr"
-
-
-def _trim(python: Path) -> None:
-    """Take out of an interpreter what is of no use to us, or of the system that it comes from."""
-    library = python / _LIBRARY
-    for name in _LEFT_OUT:
-        for module in (library / "lib-dynload").glob(f"{name}.*"):
-            module.unlink()
-    for part in (library / name for name in _PARTS_LEFT_OUT):
-        if part.is_dir():
-            shutil.rmtree(part)
-        else:
-            part.unlink(missing_ok=True)
-    for link in [*library.rglob("*")]:
-        if link.is_symlink() and link.readlink().is_absolute():
-            link.unlink()
-
-
 def stage(wheels: Iterable[Path], python: Path, compiler: Path, root: Path) -> None:
     """Everything as it is to lie on the machine, below `root`.
 
-    `python` is the interpreter of that machine, `compiler` the same for this one.
+    `python` has the interpreter of that machine, `compiler` the same for this one.
     """
     own, home = HOME / "python", root / HOME
     (root / own / "bin").mkdir(parents=True)
     shutil.copy2(python / "bin" / f"python{PYTHON}", root / own / "bin")
-    shutil.copytree(python / _LIBRARY, root / own / _LIBRARY, symlinks=True)
+    left_out = shutil.ignore_patterns(*_LEFT_OUT)
+    shutil.copytree(python / _LIBRARY, root / own / _LIBRARY, ignore=left_out)
     for wheel in wheels:
         _unpack(wheel, root)
     (home / "bin" / "python").symlink_to(f"../python/bin/python{PYTHON}")
@@ -148,7 +85,7 @@ def stage(wheels: Iterable[Path], python: Path, compiler: Path, root: Path) -> N
     # Of the sources' content and not of their times, so that the same bytes come out anywhere.
     form = ("--invalidation-mode", "unchecked-hash", "-s", root, "-p", "/", "-q")
     where = (root / own / _LIBRARY, root / _SITE)
-    _run(compiler / "bin" / f"python{PYTHON}", "-I", "-m", "compileall", *form, *where)
+    _run(compiler / "bin" / f"python{PYTHON}", "-IB", "-m", "compileall", *form, *where)
     _place(python, root)
 
 
@@ -182,30 +119,27 @@ def _place(python: Path, root: Path) -> None:
     documents = share / "doc" / "leafcast"
     documents.mkdir(parents=True)
     shutil.copyfile(ROOT / "LICENSE", documents / "copyright")
-    of_python = python / "share" / "doc" / f"libpython{PYTHON}-minimal" / "copyright"
-    shutil.copyfile(of_python, documents / "copyright.python")
+    shutil.copyfile(python / "copyright", documents / "copyright.python")
 
 
-def packages(wheel: Path, arches: Iterable[str], out: Path) -> list[Path]:
-    """Write the package of each architecture into a folder."""
-    here = {machine: arch for arch, machine in MACHINES.items()}[platform.machine()]
+def packages(wheel: Path, arches: Iterable[str], pythons: Path, out: Path) -> list[Path]:
+    """Write the package of each architecture into a folder; `pythons` has their interpreters."""
     made = []
     with tempfile.TemporaryDirectory() as held:
-        pythons = {}
-        for arch in {here, *arches}:
-            folder = Path(held, arch)
-            folder.mkdir()
-            pythons[arch] = fetch_interpreter(arch, folder)
         for arch in arches:
             wheels, root = Path(held, arch, "wheels"), Path(held, arch, "root")
             fetch_wheels(arch, wheels)
-            stage([*sorted(wheels.iterdir()), wheel], pythons[arch], pythons[here], root)
-            made.append(packed(arch, wheel.name.split("-")[1], root, out))
+            files = [*sorted(wheels.iterdir()), wheel]
+            stage(files, pythons / arch, pythons / own_arch(), root)
+            made.append(packed(arch, wheel.name.split("-")[1], version(pythons), root, out))
     return made
 
 
-def packed(arch: str, version: str, root: Path, out: Path) -> Path:
-    """The package of what lies below a root; of times, owners and others' rights nothing stays."""
+def packed(arch: str, version: str, python: str, root: Path, out: Path) -> Path:
+    """The package of what lies below a root; of times, owners and others' rights nothing stays.
+
+    `python` is the version of the source that its interpreter was built from.
+    """
     moment = _moment()
     for path in (root, *root.rglob("*")):
         if not path.is_symlink():
@@ -215,6 +149,7 @@ def packed(arch: str, version: str, root: Path, out: Path) -> Path:
         **os.environ,
         "ARCH": arch,
         "VERSION": version,
+        "PYTHON_SOURCE": f"python{PYTHON} (= {python})",
         "SOURCE_DATE_EPOCH": moment,
         "ROOT": str(root),
     }
@@ -237,5 +172,5 @@ def _moment() -> str:
 if __name__ == "__main__":
     folder = ROOT / "dist"
     (built,) = folder.glob("leafcast-*.whl")
-    for one in packages(built, sys.argv[1:] or tuple(MACHINES), folder):
+    for one in packages(built, sys.argv[1:] or tuple(MACHINES), interpreter(), folder):
         sys.stderr.write(f"{one}\n")

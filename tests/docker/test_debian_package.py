@@ -1,6 +1,5 @@
 """The Debian package on bare machines of two releases: installed without a network, and run."""
 
-import platform
 import subprocess
 import sys
 from functools import partial
@@ -9,13 +8,14 @@ import pytest
 
 from leafcast.bundles.packing import make_bundle
 from tests.bundle_parts import add_image
-from tests.debian_package import MACHINES, packages
+from tests.debian_package import packages
 from tests.docker.daemon import PYTHON_IMAGE, ROOT, need_docker
+from tests.interpreter import kept, own_arch
 
 pytestmark = [pytest.mark.docker, pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(540)]
 
 # Debian 12 and 13; tests/docker/prepare makes them.
-DEBIANS = {"bookworm": PYTHON_IMAGE, "trixie": "leafcast-debian:trixie"}
+DEBIANS = {"bookworm": "leafcast-debian:bookworm", "trixie": PYTHON_IMAGE}
 LIFE = """\
 set -eux
 echo force-unsafe-io >/etc/dpkg/dpkg.cfg.d/quick
@@ -40,12 +40,14 @@ getent passwd leafcast
 @pytest.fixture(scope="module")
 def package(tmp_path_factory):
     need_docker(*DEBIANS.values())
+    pythons = kept()
+    if pythons is None:
+        pytest.skip("NOT RUN: no interpreter is built; `python -m tests.interpreter` builds it")
     out = tmp_path_factory.mktemp("dist")
     build = ("-m", "build", "--no-isolation", "--wheel", "--outdir", out, ROOT)
     subprocess.run([sys.executable, *build], check=True, capture_output=True)
     (wheel,) = out.iterdir()
-    here = [arch for arch, machine in MACHINES.items() if machine == platform.machine()]
-    (made,) = packages(wheel, here, out)
+    (made,) = packages(wheel, [own_arch()], pythons, out)
     bundle = out.parent / f"{out.name}.tar"
     make_bundle(out, bundle, None)
     subprocess.run(["tar", "-xf", bundle, "-C", out], check=True)

@@ -75,7 +75,7 @@ def test_a_debian_package_of_the_same_files_has_the_same_bytes(tmp_path, monkeyp
             file.write_text(one)
             file.chmod(0o600 if name == "a" else 0o664)
         (root / "opt" / "leafcast" / "link").symlink_to("x/file")
-        made[name] = packed("amd64", "1.0", root, out)
+        made[name] = packed("amd64", "1.0", "3.13.5-2", root, out)
     assert made["a"].read_bytes() == made["b"].read_bytes()
 
 
