@@ -158,7 +158,7 @@ class TenuredSpace(WrappedSpace[VersionedSpace]):
         while True:
             read = as_read(await self._space.get(key))
             if not (may_be_gone and not read.uid):
-                check_named(key, named, read)
+                raise_if_another(key, named, read)
             await self._confirm()
             try:
                 return await write(read)
@@ -181,7 +181,7 @@ def named_by(obj: Object) -> AsRead:
     return as_read(obj)
 
 
-def check_named(key: ObjectKey, named: AsRead, read: AsRead) -> None:
+def raise_if_another(key: ObjectKey, named: AsRead, read: AsRead) -> None:
     """Raises Conflict unless what was read is what was named."""
     for word, wanted, found in (
         ("uid", named.uid, read.uid),

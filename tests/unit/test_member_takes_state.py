@@ -48,6 +48,7 @@ async def test_who_takes_over_believes_at_the_parent_whom_the_former_one_did(tmp
     server = ReadingServer(relay.folder / AUTHORITIES_FILE)
     member = Member(relay._settings, relay, clock, DICE)
     state = _State(stream, StateFiles(relay.folder, relay.state))
+    led = SimpleNamespace(api_once=AsyncMock())
     with pytest.raises(Read, match="NEWER"):
-        await member._run_node(SimpleNamespace(server=server), keeper, state)
+        await member._run_node(SimpleNamespace(server=server, connection=led), keeper, state)
     assert server.linked == relay.neighbours().parent
