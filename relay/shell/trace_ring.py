@@ -22,6 +22,7 @@ from relay.shell.edge_look import Touched
 from schemas.records.records import Source
 from schemas.reports.reports import Count
 from schemas.values.identity import MailKey
+from schemas.values.subjects import PROGRESS_KEY
 from schemas.values.traceparent import TraceContext
 
 TRACES_MAX = 512
@@ -69,6 +70,7 @@ class TraceStage(Enum):
 
 
 _TOLD = (TraceStage.TOLD_DELIVERED, TraceStage.TOLD_WORKING)
+_PROGRESS = placement_key(PROGRESS_KEY)
 _MOVES = frozenset({TraceStage.LAST_PASSED_ON})
 
 
@@ -115,6 +117,8 @@ class TraceRing:
         self._open: dict[tuple[MailKey, int], None] = {}
         self._unplanned: dict[tuple[MailKey, int], None] = {}
         self._heard: OrderedDict[MailKey, str] = OrderedDict()
+        # At a relay: what was reported before all mail below was read.
+        self._inexact: dict[MailKey, None] = {}
         self._listeners: list[TraceSpanListener] = []
 
     def listen(self, listener: TraceSpanListener) -> None:
@@ -213,7 +217,8 @@ class TraceRing:
             self._planned(view, now)
         if touched is not None:
             self._look_at_edge(touched, view, now)
-        for key in news.reported:
+        inexact = list(self._inexact) if _PROGRESS in news.reported else ()
+        for key in (*news.reported, *inexact):
             self._told(key, view, now)
 
     def counted(self, key: MailKey, count: Count, now: Instant) -> None:
@@ -288,12 +293,17 @@ class TraceRing:
                     self.note(key, record.generation, TraceStage.HEALTHY, now.wall_ms)
 
     def _told(self, key: MailKey, view: NodeView, now: Instant) -> None:
+        self._inexact.pop(key, None)
         record = view.records.get(key)
         noted = record and self._noted.get((key, record.generation))
         if record is None or not noted or TraceStage.TOLD_WORKING in noted.stages:
             return
         if not self._is_edge:
-            self._take_count(key, view.count(key), _TOLD, now)
+            count = view.count(key)
+            if not count.exact:
+                # It is once the node says how far all below it have read, without another report.
+                self._inexact[key] = None
+            self._take_count(key, count, _TOLD, now)
             return
         # It is alone, and was looked at a moment ago.
         for stage, told in zip((TraceStage.APPLIED, TraceStage.HEALTHY), _TOLD, strict=True):

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 from relay.adapters.clock import SystemClock
+from relay.core.effects import SendReport
+from relay.core.instant import Instant
+from relay.shell.batch_news import BatchNews
 from relay.shell.trace_ring import TRACES_MAX, TraceRing, TraceSpan, TraceStage
 from schemas.objects.objects import ObjectKey
+from schemas.reports.reports import Count, Summary
 from schemas.values.identity import mail_key
+from schemas.values.subjects import PROGRESS_KEY
 from schemas.values.trace_ids import trace_id
 from tests.doubles.watches import centre_watch, issued_of
 
@@ -57,6 +64,21 @@ def test_a_listener_hears_each_stage_once_with_where_it_began():
         TraceSpan(KEY, 1, TraceStage.LAST_PASSED_ON, 30, 40),
     ]
     assert traces.spans(KEY, 1) == [*heard[:2], heard[2]._replace(end_ms=50)]
+
+
+def test_what_was_reported_before_all_below_had_read_is_told_as_they_have():
+    traces, summary, is_exact = ring(), Summary({"synced": 2}, {"healthy": 2}), False
+    view = SimpleNamespace(
+        records={KEY: SimpleNamespace(generation=1)},
+        count=lambda _: Count(summary, is_exact, generation=1),
+    )
+    traces.note(KEY, 1, TraceStage.RECEIVED, 10)
+    traces.look(BatchNews([], [SendReport(KEY, b"counts")]), view, Instant(0.0, 20))
+    assert TraceStage.TOLD_DELIVERED not in traces.of(KEY, 1)
+    is_exact = True
+    traces.look(BatchNews([], [SendReport(PROGRESS_KEY, b"all")]), view, Instant(0.0, 30))
+    told = traces.of(KEY, 1)
+    assert told[TraceStage.TOLD_DELIVERED] == told[TraceStage.TOLD_WORKING] == 30
 
 
 def test_what_the_translator_saw_and_signed_nothing_of_is_not_of_a_later_change():
