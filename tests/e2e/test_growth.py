@@ -127,8 +127,7 @@ def test_a_centre_grows_to_three_and_back_and_all_that_was_acknowledged_stays(tr
     did(tree.centre, "down")
     did(tree.centre, "up", "--store-key-file", str(key))
     tree.invite("m2", "m3", more=("--store-key-file", str(key)))
-    before = tree.uids()
-    assert before
+    before = until(tree.uids, "the edge does not answer")
     with Applies(tree.centre, tmp_path) as applies:
         applies.more()
         did(tree.centre, "node", "grow", "/")
@@ -215,10 +214,8 @@ def test_a_backup_of_a_centre_alone_is_restored_into_a_trio_that_drives_nobody_b
     tree.join("edge", token)
     tree.until_said("edge", "in session")
     until(lambda: "shop" in did(tree.centre, "orphans").stdout, "what is newer is not listed")
-    former = tree.centre.until_active("centre")
-    tree.centre.kill("centre", former)
-    tree.centre.until_active("centre", beside=former)
-    # Another member holds back the same.
+    tree.centre.kill_active("centre")
+    # Who is active then holds back the same.
     until(lambda: "shop" in did(tree.centre, "orphans").stdout, "what is newer is not listed")
     assert tree.uids() == before
     did(tree.centre, "accept", "shop")

@@ -68,12 +68,7 @@ def takeovers(tree):
     nodes = cycle(("centre", "lc_region-1"))
 
     def take_over():
-        node = next(nodes)
-        starts = tree.starts(node)
-        tree.kill(node, tree.until_active(node))
-        until(
-            lambda: tree.starts(node) > starts and tree.active(node), f"nobody of {node} is active"
-        )
+        tree.kill_active(next(nodes))
         until(lambda: tree.run("tree").returncode == 0, "the centre answers no command")
 
     return take_over

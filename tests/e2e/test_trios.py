@@ -45,9 +45,7 @@ def until_held(tree: TrioProgram, wanted: set[str]) -> dict[str, str]:
 
 
 def kill_the_active(tree: TrioProgram, node: str) -> None:
-    former = tree.until_active(node)
-    tree.kill(node, former)
-    tree.until_active(node, beside=former)
+    tree.kill_active(node)
 
 
 def kill_a_server(tree: TrioProgram, node: str) -> None:

@@ -36,6 +36,12 @@ class TrioProgram(Program):
         found = STARTS.findall(self.log(node, member))
         return int(found[-1]) if found and alive(int(found[-1])) else 0
 
+    def kill_active(self, node: str) -> str:
+        """End the process of the active member, and wait until it or another one is."""
+        starts = self.starts(node)
+        self.kill(node, self.until_active(node))
+        return self.until_active(node, after=starts)
+
     def starts(self, node: str) -> int:
         """How often a member of the node became active."""
         logs = (self.log(node, member) for member in MEMBER_NAMES)
@@ -50,9 +56,11 @@ class TrioProgram(Program):
                 times[member] = last[0]
         return max(times, key=times.__getitem__, default="")
 
-    def until_active(self, node: str, beside: str = "") -> str:
-        """Wait until a member is active, another one than that named."""
-        until(lambda: self.active(node) not in ("", beside), f"nobody of {node} is active")
+    def until_active(self, node: str, after: int = 0) -> str:
+        """Wait until a member is active, and members became so more often than that."""
+        until(
+            lambda: self.starts(node) > after and self.active(node), f"nobody of {node} is active"
+        )
         return self.active(node)
 
     def kill(self, node: str, member: str) -> None:

@@ -456,6 +456,12 @@ class Oracle(Watcher):
         if isinstance(self.centre.records.get(key), Profile | LocationRecord):
             below = (path for path in self.world.hosts if host.path.holds(path))
             self._disturbed.update(dict.fromkeys(below))
+        elif key not in host.streams.own:
+            # Whose disk fell back to before it had a placement cannot know that it is meant there.
+            at = self._places.of(host.path)
+            brought = {obj for placement, obj, _ in self.centre.contents if placement == key}
+            for obj in brought & self._held.get(at, {}).keys():
+                self._not_wanted[at, obj] = self.world.now
 
     def disk_lost(self, host: Host) -> None:
         """Without its record of what it did, an edge leaves what it no longer knows."""
