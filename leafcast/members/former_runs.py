@@ -40,6 +40,13 @@ class FormerRuns:
                 atomic_write(self._file, json.dumps(form) + "\n")
         return over
 
+    def forget(self) -> None:
+        """Say of no run before now that it is over.
+
+        Another one held after them: the memory of the lease may have been put back to their hold.
+        """
+        self._over = ()
+
     def _kept(self) -> list[str]:
         """What the file says, if the lock is the one that it was written under."""
         try:

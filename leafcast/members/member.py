@@ -286,6 +286,8 @@ class Member:
         """Stand by until this member may be active, be so, and give the lease back."""
         path, clock, connection = self._settings.path, self._clock, machine.connection
         run = random_id(self._dice.entropy(16))
+        if self._heard_seconds() is not None:
+            self._runs.forget()
         lease = self._lease = MemberLease(self._settings.name, run, self._runs.begin(run))
         leases = LeaseStream(connection, path, MEMBERS)
         keeper = LeaseKeeper(leases, lease, clock, machine.presence, self._node.why_others)

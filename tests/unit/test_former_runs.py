@@ -60,21 +60,44 @@ def test_a_file_that_cannot_be_read_says_nothing(place, said):
     assert FormerRuns(place).begin("run 2") == ("run 1",)
 
 
-async def test_a_process_takes_the_lease_of_those_before_it(place, monkeypatch):
+@pytest.fixture
+def turn_of(place, monkeypatch):
+    """Takes a turn of a member, which ends at once: the lease of it."""
     ends = AsyncMock(side_effect=BusBroken("the turn ends"))
     monkeypatch.setattr(member_module, "until_led", ends)
     machine = SimpleNamespace(connection=Mock(), presence=Mock(), server=Mock(store_failed=False))
 
-    async def taken_turn():
-        settings, node = Mock(path=NodePath()), Mock(folder=place, state=())
-        settings.name = "m1"
-        member = Member(settings, node, SystemClock(), SystemDice())
+    async def taken(member):
         await member._take_turns(machine)
         return member._lease
 
-    first, second = await taken_turn(), await taken_turn()
+    return taken
+
+
+def member_at(place):
+    settings, node = Mock(path=NodePath()), Mock(folder=place, state=())
+    settings.name = "m1"
+    return Member(settings, node, SystemClock(), SystemDice())
+
+
+async def test_a_process_takes_the_lease_of_those_before_it(place, turn_of):
+    first, second = await turn_of(member_at(place)), await turn_of(member_at(place))
     second.saw(LeaseSeen(7, LeaseNote("m1", first.run, 3, "mark")), 0.0)
     assert second.may_take()
+
+
+async def test_once_another_member_was_heard_no_turn_takes_what_was_held_before(place, turn_of):
+    FormerRuns(place).begin("run 1")
+    member, held = member_at(place), LeaseSeen(7, LeaseNote("m1", "run 1", 3, "mark"))
+    for _ in range(2):
+        lease = await turn_of(member)
+        lease.saw(held, 0.0)
+        assert lease.may_take()
+    lease.heard(0.1)
+    # The memory was put back to that hold.
+    for lease in (await turn_of(member), await turn_of(member_at(place))):
+        lease.saw(held, 0.2)
+        assert not lease.may_take()
 
 
 def test_where_it_cannot_be_noted_the_run_goes_on(place):
