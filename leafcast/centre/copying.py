@@ -90,7 +90,9 @@ def kept_copying(folder: Path) -> Copying | None:
 
 def keep_copying(folder: Path, copying: Copying) -> None:
     """Say who copies; raises OSError."""
-    atomic_write(folder / FILE, json.dumps(asdict(copying)) + "\n")
+    # A member of the release before knows no `restored`, and reads nothing where that is said.
+    form = {name: value for name, value in asdict(copying).items() if value}
+    atomic_write(folder / FILE, json.dumps(form) + "\n")
 
 
 def end_copying(folder: Path) -> None:

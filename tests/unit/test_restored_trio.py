@@ -135,6 +135,14 @@ def test_what_makes_no_sense_is_refused_before_the_backup_is_read(tmp_path, word
     assert said in " ".join(done.output.split())
 
 
+@pytest.mark.parametrize("copying", [Copying("m1"), Copying("m1", alone=True)])
+def test_what_the_release_before_knows_of_a_copy_is_said_as_it_reads_it(tmp_path, copying):
+    keep_copying(tmp_path, copying)
+    form = json.loads((tmp_path / "copying.json").read_text())
+    assert form.keys() <= {"member", "alone"}
+    assert kept_copying(tmp_path) == copying
+
+
 @pytest.mark.parametrize(
     ("copying", "is_copy"),
     [(None, False), (Copying("m1"), True), (Copying("m1", restored=True), False)],
