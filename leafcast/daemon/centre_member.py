@@ -28,6 +28,7 @@ from leafcast.node.credentials.node_certificate import CERTIFICATE_FILES
 from leafcast.node.known_children import FILE as CHILDREN_FILE
 from leafcast.node.known_children import KnownChildren
 from leafcast.node.listen_settings import keep_listen_settings, kept_listen_settings
+from leafcast.node.member_forms import UNFIT
 from leafcast.node.options import ActiveMember, RunBeside
 from leafcast.spaces import access_fault
 from leafcast.upgrades.member_keeper import MemberReleases
@@ -94,6 +95,8 @@ class CentreMember:
         self._centre_of = centre_of
         self._releases = MemberReleases(place.folder, lambda: self._settings, clock, of_centre=True)
         self._centre: RunningCentre | None = None
+        # What its machine lacked when that was looked at last.
+        self._unfit = ""
 
     def neighbours(self) -> Neighbours:
         cluster, copying = self._settings.cluster, kept_copying(self.folder)
@@ -115,7 +118,8 @@ class CentreMember:
             return "it waits for the state of its node"
         copying = kept_copying(self.folder)
         why = copying.why_not(self._settings.name) if copying is not None else ""
-        return why or self._space_fault()
+        self._unfit = self._space_fault()
+        return why or self._unfit
 
     def _space_fault(self) -> str:
         """Why its centre's spaces cannot be opened on this machine; "" if they can."""
@@ -125,11 +129,14 @@ class CentreMember:
             return str(error)
         for setting in named:
             if why := access_fault(setting):
+                if setting.kubeconfig and not Path(setting.kubeconfig).exists():
+                    # No option of a member names another one.
+                    why = "there is no such file: put it there, as on the other machines"
                 return f"{setting.title} cannot be opened on this machine: {why}"
         return ""
 
     def facts(self) -> Mapping[str, Any]:
-        return self._releases.facts()
+        return {UNFIT: self._unfit, **self._releases.facts()}
 
     def why_others(self) -> str:
         return ""

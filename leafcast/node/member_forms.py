@@ -18,6 +18,8 @@ VERSION = "version"
 """Of its release."""
 STORE_FULL = "storeFull"
 """What a member says of itself: its server cannot write, for want of room on the disk."""
+UNFIT = "unfit"
+"""What a member says of itself: why its machine keeps it from being active, "" if it does not."""
 ENCRYPTED = "encrypted"
 """Whether what its server stores is encrypted."""
 APPLIED = "applied"
@@ -44,8 +46,8 @@ def member_forms(
     A member whose process does not answer is `silent`; `seconds` is for how long it is active, or
     has heard nothing of one that is; `sameChildren` is whether its server lets in whom the active
     one's does, by the same keys. A server is `stuck` that leads a stream that takes no writes.
-    `encrypted` is whether its store is, None if it does not say. `clock` is why its clock keeps it
-    from being active. `change` says of a member that is lost, or that comes in its place, how far
+    `encrypted` is whether its store is, None if it does not say. `clock` is why its clock, or what
+    its machine lacks, keeps it from being active. `change` says of a member that is lost, or that comes in its place, how far
     that is.
     """
     stuck = {
@@ -71,7 +73,7 @@ def member_forms(
                 "version": str(said.get(VERSION, "")),
                 "sameChildren": CHILDREN in said and said[CHILDREN] == active.get(CHILDREN),
                 "encrypted": is_encrypted if isinstance(is_encrypted, bool) else None,
-                "clock": str(said.get(CLOCK_TROUBLE, "")),
+                "clock": str(said.get(CLOCK_TROUBLE) or said.get(UNFIT, "")),
                 "change": change.said if change is not None and name in changing else "",
             }
         )

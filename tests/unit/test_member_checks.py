@@ -121,6 +121,11 @@ def test_nodes_that_run_once_are_not_told_of():
             "m3 of /emea does not become active: its clock is 3600 s ahead of those of the other",
         ),
         (
+            {**ROLES, "m3": {**ROLES["m3"], "unfit": "/hub.yaml cannot be opened: put it there"}},
+            SERVERS,
+            "m3 of /emea does not become active: /hub.yaml cannot be opened",
+        ),
+        (
             {**ROLES, "m1": {**ROLES["m1"], "stuck": {"OWN": "lc_emea.m2"}}},
             SERVERS,
             "the server of member m2 of /emea leads a stream that takes no writes",

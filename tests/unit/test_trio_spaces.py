@@ -11,6 +11,7 @@ from leafcast.daemon.centre_member import CENTRE_STATE, CentreMember
 from leafcast.daemon.trios import TrioPlaces
 from leafcast.data_dir import MEMBER_FILE, DataDir
 from leafcast.local.views import TreeShape
+from leafcast.node.member_forms import UNFIT
 from leafcast.space_settings import EMBEDDED, CentreSpaces, SpaceSetting
 from relay.adapters.clock import SystemDice
 from schemas.values.identity import NodePath
@@ -54,9 +55,10 @@ def test_a_member_without_the_kubeconfig_of_a_space_is_not_active_and_names_the_
     place.write_spaces(hub)
     file = hub.workloads[0].kubeconfig
     why = member.why_not()
-    assert why.startswith(f"{file} cannot be opened on this machine: ")
+    lacks = "there is no such file: put it there, as on the other machines"
+    assert why == member.facts()[UNFIT] == f"{file} cannot be opened on this machine: {lacks}"
     (tmp_path / "hub.yaml").write_text(json.dumps(KUBECONFIG))
-    assert member.why_not() == ""
+    assert member.why_not() == member.facts()[UNFIT] == ""
 
 
 @pytest.mark.parametrize("form", ["trios", "member"])
