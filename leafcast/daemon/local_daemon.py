@@ -87,11 +87,17 @@ def centre_member(
     take_over: bool = False,
     health: HealthAddress | None = None,
 ) -> Member:
-    """One member of a centre on its directory, which must be locked; nothing runs below it."""
+    """One member of a centre on its directory, which must be locked; nothing runs below it.
+
+    With `take_over` its first tenure takes hubs of others that are silent.
+    """
     clock, dice = SystemClock(), SystemDice()
+    is_first = iter([take_over])
 
     def centre_of(member: ActiveMember, beside: RunBeside) -> Daemon:
-        return Daemon(place, CentreOptions(take_over=take_over, member=member, beside=beside))
+        # Whoever took a hub from this tree after that is not to lose it again.
+        takes = next(is_first, False)
+        return Daemon(place, CentreOptions(take_over=takes, member=member, beside=beside))
 
     member = CentreMember(place, settings, clock, dice, centre_of)
     return Member(settings, member, clock, dice, health)

@@ -59,9 +59,16 @@ def test_a_centre_pins_the_publisher_where_its_launcher_looks(laid_out, monkeypa
     assert pinned_publisher(laid_out).data == ROOTS.data
 
 
-@pytest.mark.parametrize(("at", "role"), [("/emea", "relay"), ("/", "center")])
-def test_a_member_pins_the_publisher(tmp_path, monkeypatch, at, role):
-    async def runs(_place, _health):
+@pytest.mark.parametrize(
+    ("at", "role", "more"), [("/emea", "relay", ()), ("/", "center", ("--take-over",))]
+)
+def test_a_member_pins_the_publisher_and_is_told_to_take_over(
+    tmp_path, monkeypatch, at, role, more
+):
+    told = []
+
+    async def runs(_place, _health, *, take_over):
+        told.append(take_over)
         raise Started
 
     monkeypatch.setattr(run, "run_here", runs)
@@ -70,6 +77,7 @@ def test_a_member_pins_the_publisher(tmp_path, monkeypatch, at, role):
     lay_out_members(folders, path.domain, TreeId("t" * 26), path, SystemDice(), PortPool())
     (tmp_path / "root.json").write_bytes(ROOTS.data)
     file = folders["m2"] / MEMBER_FILE
-    done = leafcast("run", role, "--config", file, "--publisher", tmp_path / "root.json")
+    done = leafcast("run", role, "--config", file, "--publisher", tmp_path / "root.json", *more)
     assert isinstance(done.exception, Started), done.output
+    assert told == [bool(more)]
     assert pinned_publisher(file.parent).data == ROOTS.data

@@ -7,6 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from leafcast.cli.commands.up import up
+from leafcast.daemon import local_daemon
 from leafcast.daemon.centre_member import CENTRE_STATE, CentreMember
 from leafcast.daemon.trios import TrioPlaces
 from leafcast.data_dir import MEMBER_FILE, DataDir
@@ -59,6 +60,17 @@ def test_a_member_without_the_kubeconfig_of_a_space_is_not_active_and_names_the_
     assert why == member.facts()[UNFIT] == f"{file} cannot be opened on this machine: {lacks}"
     (tmp_path / "hub.yaml").write_text(json.dumps(KUBECONFIG))
     assert member.why_not() == member.facts()[UNFIT] == ""
+
+
+def test_a_hub_of_another_tree_is_taken_in_the_first_tenure_alone(tmp_path, monkeypatch):
+    told = []
+    monkeypatch.setattr(local_daemon, "Daemon", lambda _, options: told.append(options.take_over))
+    monkeypatch.setattr(local_daemon, "Member", lambda _settings, node, *_: node)
+    settings = SimpleNamespace(name="m1")
+    node = local_daemon.centre_member(DataDir(tmp_path), settings, take_over=True)
+    for _ in range(3):
+        node._centre_of(None, None)
+    assert told == [True, False, False]
 
 
 @pytest.mark.parametrize("form", ["trios", "member"])

@@ -86,7 +86,7 @@ def run(
         said = "--ui is of a centre on one machine; elsewhere run `leafcast ui` beside the node"
         raise click.UsageError(said)
     if file.name == MEMBER_FILE:
-        _run_member(file, role, log_format, health, publisher)
+        _run_member(file, role, log_format, health, publisher, take_over=take_over)
         return
     config = read_run_config(file)
     _check(file, config, role)
@@ -118,7 +118,13 @@ def _pin(folder: Path, publisher: Path | None) -> None:
 
 
 def _run_member(
-    file: Path, role: str, log_format: str, health: HealthAddress | None, publisher: Path | None
+    file: Path,
+    role: str,
+    log_format: str,
+    health: HealthAddress | None,
+    publisher: Path | None,
+    *,
+    take_over: bool,
 ) -> None:
     """Run the member of a node in whose data directory the file is."""
     place = DataDir(file.absolute().parent)
@@ -132,7 +138,7 @@ def _run_member(
     make_private(place.folder)
     with suppress(EndedBySignal), place.locked():
         _pin(place.folder, publisher)
-        run_until_signal(run_here(place, health))
+        run_until_signal(run_here(place, health, take_over=take_over))
 
 
 def _run_centre(
