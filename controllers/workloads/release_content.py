@@ -92,14 +92,19 @@ def noted_pieces(folder: Path) -> frozenset[str]:
     return frozenset(filter(is_sha256, lines))
 
 
-def note_pieces(folder: Path, pieces: Iterable[str]) -> None:
-    """Note which pieces releases name, for a centre that starts when these are gone."""
+def note_pieces(folder: Path, pieces: Iterable[str]) -> bool:
+    """Note which pieces releases name, for a centre that starts without them; whether it did.
+
+    Nothing is noted where no pieces lie yet.
+    """
     if not (folder / PIECES).is_dir():
-        return
+        return False
     try:
         atomic_write(folder / NAMED, "".join(f"{it}\n" for it in sorted(pieces)))
     except OSError as error:
         log.warning("%s: %s; its pieces are not noted", folder / NAMED, error.strerror)
+        return False
+    return True
 
 
 async def _keep(

@@ -105,9 +105,9 @@ class ReleaseController(QueueReconciler[str]):
         pieces = record.release.pieces if record is not None else ()
         if lost := listed.unnamed_pieces(frozenset(it.sha256 for it in pieces)):
             await asyncio.to_thread(remove_pieces, folder, lost)
-        if listed.known_pieces != self._noted:
-            self._noted = listed.known_pieces
-            await asyncio.to_thread(note_pieces, folder, self._noted)
+        known = listed.known_pieces
+        if known != self._noted and await asyncio.to_thread(note_pieces, folder, known):
+            self._noted = known
 
     async def _steer(self, name: str, record: ReleaseRecord | None) -> bool:
         """Go on with one release; whether all was written."""

@@ -116,6 +116,18 @@ def test_a_release_that_is_over_or_for_a_part_of_the_tree_leaves_the_centre_as_i
     assert (part.centre, part.centre_says) == (None, "left as it is: the release is for /emea")
 
 
+def test_what_is_over_takes_no_centre_back_that_a_person_upgraded_since():
+    release, healthy = spec(ALL), says(1, healthy=6)
+    opened = step(release, own("managed-elsewhere"), through(release), healthy).all_waves
+    for state in ("managed-elsewhere", "idle"):
+        over = step(release, own(state, "9.1.0"), opened, healthy, is_over=True)
+        assert (over.phase, over.all_waves) == ("Complete", through(release))
+        assert over.centre_says == "left as it is: it runs 9.1.0, which is newer"
+    # One that got its launcher late, and runs an older one, takes it.
+    late = step(release, own("fetching"), opened, healthy, is_over=True)
+    assert (late.phase, late.all_waves) == ("Complete", opened)
+
+
 def test_the_centre_begins_in_the_windows_of_the_wave_beside_it():
     window = {"cron": "0 1 * * 1", "duration": "1h"}
     release = spec({**ALL, "windows": [window]})

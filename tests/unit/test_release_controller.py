@@ -183,3 +183,17 @@ async def test_pieces_of_a_release_that_was_deleted_meanwhile_go_once_the_centre
         assert left == {strange, *map(sha256, PIECES.values())}
         while noted_pieces(folder) != left - {strange}:
             await asyncio.sleep(0.02)
+
+
+async def test_pieces_that_come_after_their_release_are_noted_too(tmp_path):
+    async with asyncio.timeout(SECONDS), upgraded_tree(tmp_path, ["/s1"]) as (tree, _places):
+        folder = tmp_path / "centre"
+        tree.controllers.releases.folder = folder
+        # The second is looked at once all was done about the first.
+        for version in ("9.1.0", "9.0.0"):
+            await tree.workloads.apply(leafcast_release(version), MANAGER)
+            await until_object(tree.workloads, key(version), phase("Waiting"))
+        put_pieces(tree, folder)
+        await tree.workloads.apply(leafcast_release("9.1.0", attempt=1), MANAGER)
+        while noted_pieces(folder) != {*map(sha256, PIECES.values())}:
+            await asyncio.sleep(0.02)

@@ -66,14 +66,18 @@ def step_of_tree(
         return step
     if not NodePath.parse(spec.path).is_root:
         return replace(step, centre_says=f"left as it is: the release is for {spec.path}")
-    if centre.is_over and not was_open:
-        return replace(
-            step, centre_says="left as it is: the release was out before the centre was asked"
-        )
+    newer = _newer(spec, centre.own)
+    if centre.is_over and (newer or not was_open):
+        # A person upgraded it since; or the record names no turn of the centre.
+        out = "the release was out before the centre was asked"
+        why = f"it runs {newer}, which is newer" if newer else out
+        return replace(step, centre_says=f"left as it is: {why}")
     said, text = _word(spec, centre.own)
     if not centre.own.counts and not before:
         return ReleaseStep((), "Progressing", _WAITS, centre_says=text)
-    if _goes_last(spec, centre):
+    if centre.order == CENTRE_LAST or newer:
+        # What takes the tree back is taken by the centre last: what it has issued by then an older
+        # program may not know.
         wave = _centre_wave(spec, -1)
         if not was_open and step.phase != "Complete":
             text = text if said is _Said.BY_HAND else "it goes last, after all waves"
@@ -105,19 +109,13 @@ def _judged(
     return step
 
 
-def _goes_last(spec: LeafcastReleaseSpec, centre: CentreTurn) -> bool:
-    """As its manifest says; what takes the tree back is taken by the centre last.
-
-    What the centre has issued by then an older program may not know.
-    """
-    if centre.order == CENTRE_LAST:
-        return True
+def _newer(spec: LeafcastReleaseSpec, own: Running) -> str:
+    """What the centre runs, if that is newer than the release; else ""."""
     try:
-        return any(
-            version_order(it.version) > version_order(spec.version) for it in centre.own.counts
-        )
+        wanted = version_order(spec.version)
+        return next((it.version for it in own.counts if version_order(it.version) > wanted), "")
     except ReleaseRefused:
-        return False
+        return ""
 
 
 def _centre_wave(spec: LeafcastReleaseSpec, beside: int) -> ReleaseWave:
