@@ -7,6 +7,7 @@ import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Protocol
 
 from leafcast.ask.session import API_PREFIX, STANDING

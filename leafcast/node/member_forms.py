@@ -47,8 +47,8 @@ def member_forms(
     has heard nothing of one that is; `sameChildren` is whether its server lets in whom the active
     one's does, by the same keys. A server is `stuck` that leads a stream that takes no writes.
     `encrypted` is whether its store is, None if it does not say. `clock` is why its clock, or what
-    its machine lacks, keeps it from being active. `change` says of a member that is lost, or that comes in its place, how far
-    that is.
+    its machine lacks, keeps it from being active. `change` says of a member that is lost, or that
+    comes in its place, how far that is.
     """
     stuck = {
         str(server).rpartition(".")[2]
