@@ -448,20 +448,14 @@ class Oracle(Watcher):
         self._disturbed[host.path] = None
 
     def withheld(self, host: Host, key: MailKey) -> None:
-        """A count from below is of the profile or Location before that one.
-
-        Other mail in its place lets a child read on, and such a relay says what it likes of those
-        below it anyway.
-        """
+        """A count from below is of the profile or Location before that one: others let it read on."""
         if isinstance(self.centre.records.get(key), Profile | LocationRecord):
             below = (path for path in self.world.hosts if host.path.holds(path))
             self._disturbed.update(dict.fromkeys(below))
         elif key not in host.streams.own:
-            # Whose disk fell back to before it had a placement cannot know that it is meant there.
-            at = self._places.of(host.path)
-            brought = {obj for placement, obj, _ in self.centre.contents if placement == key}
-            for obj in brought & self._held.get(at, {}).keys():
-                self._not_wanted[at, obj] = self.world.now
+            # Whose disk fell back to before a placement cannot know that it is meant there.
+            at, now, said = self._places.of(host.path), self.world.now, self.centre.contents
+            self._not_wanted |= {(at, obj): now for placement, obj, _ in said if placement == key}
 
     def disk_lost(self, host: Host) -> None:
         """Without its record of what it did, an edge leaves what it no longer knows."""
