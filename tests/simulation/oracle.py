@@ -448,7 +448,7 @@ class Oracle(Watcher):
         self._disturbed[host.path] = None
 
     def withheld(self, host: Host, key: MailKey) -> None:
-        """A count from below is of the profile or Location before that one: others let it read on."""
+        """A count from below is of the profile or Location before it: a child reads on."""
         if isinstance(self.centre.records.get(key), Profile | LocationRecord):
             below = (path for path in self.world.hosts if host.path.holds(path))
             self._disturbed.update(dict.fromkeys(below))
