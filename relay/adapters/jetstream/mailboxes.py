@@ -18,7 +18,7 @@ from relay.adapters.jetstream.streams import (
 from relay.ports import BusBroken, Clock
 from schemas.values.identity import NodePath
 
-CONSUMER_ATTEMPTS, CONSUMERS_AT_ONCE = 4, 32
+CONSUMER_ATTEMPTS, CONSUMERS_AT_ONCE = 4, 256
 """Of thousands asked for at once the last ones would not be answered in time."""
 DELETE_SECONDS, DELETE_SECONDS_MAX = 0.25, 30.0
 AUDIT_SECONDS = 30.0
