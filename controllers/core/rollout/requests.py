@@ -257,8 +257,8 @@ class _Asked:
         _demand(len(state.freezes) < layers.FREEZES_MAX, most)
         _demand(state.layers, "nothing is out yet")
         around = layers.freeze_around(state.freezes, NodePath.parse(path))
-        waves_open = around or tuple(layer for layer in state.layers if layer.gates)
-        freezes = (*state.freezes, Freeze(path=path, layers=waves_open))
+        open_now = around or tuple(layer for layer in state.layers if layer.gates)
+        freezes = (*state.freezes, Freeze(path=path, layers=open_now))
         return changed(state, freezes=freezes), f"nothing new comes to {path}"
 
     def _unfreeze(self) -> _Answer:
