@@ -12,11 +12,11 @@ from typing import Any
 
 from leafcast.data_dir import DataDirUnusable
 from leafcast.node.health_endpoint import HealthAddress
+from leafcast.node.listen_settings import PORT_MAX
 from relay.atomic_file import atomic_write
 from schemas.values.codec import from_json
 
 FILE = "health.json"
-PORT_MAX = 65535
 
 
 def keep_health(folder: Path, health: HealthAddress) -> None:
