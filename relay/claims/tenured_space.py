@@ -103,7 +103,7 @@ class TenuredSpace(WrappedSpace[VersionedSpace]):
         async def write(read: AsRead) -> Object:
             return await space.apply(obj, manager, force=force, read=read)
 
-        return await self._held(await space.key_of(obj), write, named_by(obj))
+        return await self._held(await space.key_of(obj), write, as_read(obj))
 
     async def set_status(self, key: ObjectKey, status: Object) -> Object:
         async def write(read: AsRead) -> Object:
@@ -171,14 +171,9 @@ class TenuredSpace(WrappedSpace[VersionedSpace]):
 
 
 def as_read(found: Object | None) -> AsRead:
-    """What a write is held to by an object, or by there being none."""
+    """What a write is held to by an object, or by there being none; of a wish what that names."""
     metadata = found["metadata"] if found is not None else {}
     return AsRead(str(metadata.get("uid") or ""), str(metadata.get("resourceVersion") or ""))
-
-
-def named_by(obj: Object) -> AsRead:
-    """Which object, and which version of it, a wish names; both may be ""."""
-    return as_read(obj)
 
 
 def raise_if_another(key: ObjectKey, named: AsRead, read: AsRead) -> None:
