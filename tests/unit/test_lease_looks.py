@@ -9,8 +9,8 @@ import pytest
 
 from relay.adapters.jetstream import member_presence
 from relay.adapters.jetstream.connection import NO_STREAM, JetStreamRefused
-from relay.adapters.jetstream.jetstream_leader import PATIENT_LOOKS as PATIENT
 from relay.adapters.jetstream.jetstream_leader import (
+    PATIENT_LOOKS,
     PATIENT_SECONDS,
     SOON_SECONDS,
     until_led,
@@ -18,7 +18,6 @@ from relay.adapters.jetstream.jetstream_leader import (
 from relay.adapters.jetstream.lease_stream import (
     ANSWER_SECONDS,
     ELECTION_ANSWER_SECONDS,
-    PATIENT_LOOKS,
     LeaseKeeper,
 )
 from relay.adapters.jetstream.member_presence import (
@@ -151,7 +150,7 @@ async def test_a_leader_is_found_soon_after_its_election_and_a_busy_one_is_waite
 
     await until_led(SimpleNamespace(api_once=api_once), clock)
     assert clock.passed - led_at < 2.0
-    assert waits[:PATIENT] == [SOON_SECONDS] * (PATIENT - 1) + [PATIENT_SECONDS]
+    assert waits[:PATIENT_LOOKS] == [SOON_SECONDS] * (PATIENT_LOOKS - 1) + [PATIENT_SECONDS]
 
 
 async def test_who_asks_which_servers_run_waits_for_none_that_is_gone():

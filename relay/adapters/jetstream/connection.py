@@ -189,14 +189,14 @@ class Connection:
             # A server that reloads takes no request for a moment, and says so at once.
             await asyncio.sleep(PAUSE_SECONDS)  # noqa: TID251 - no decision hangs on it
             answer = await self.request(f"$JS.API.{verb}", data, seconds)
-        if answer is None:
-            raise BusBroken(f"{self._name}: JetStream at {self._url} does not answer {verb}")
-        return checked(verb, answer)
+        return self._answered(verb, answer)
 
     async def api_once(self, verb: str, seconds: float) -> dict[str, Any]:
         """As `api`, without asking again."""
         await self.ready()
-        answer = await self.request(f"$JS.API.{verb}", b"{}", seconds)
+        return self._answered(verb, await self.request(f"$JS.API.{verb}", b"{}", seconds))
+
+    def _answered(self, verb: str, answer: Msg | None) -> dict[str, Any]:
         if answer is None:
             raise BusBroken(f"{self._name}: JetStream at {self._url} does not answer {verb}")
         return checked(verb, answer)

@@ -8,12 +8,17 @@ from itertools import count
 from relay.adapters.jetstream.connection import NO_STREAM, Connection, JetStreamRefused
 from relay.ports import BusBroken, Clock
 
-LED_SECONDS, LOOK_SECONDS = 30.0, 0.1
-SOON_SECONDS, PATIENT_SECONDS, PATIENT_LOOKS = 0.4, 1.5, 4
-"""An election takes 4 to 9 s, and what is asked before it is answered never.
+LED_SECONDS, LOOK_SECONDS, SOON_SECONDS = 30.0, 0.1, 0.4
+PATIENT_SECONDS, PATIENT_LOOKS = 1.5, 4
 
-So it is asked again soon, but for the last of so many looks, as a busy server may take longer.
-"""
+
+def answer_seconds(unanswered: int, soon: float) -> float:
+    """How long to wait for a leader's answer after so many looks that had none.
+
+    An election takes 4 to 9 s, and what is asked before it, or of one that ends, is answered never.
+    So it is asked again `soon`, but for the last of PATIENT_LOOKS: a busy server may take longer.
+    """
+    return PATIENT_SECONDS if unanswered % PATIENT_LOOKS == PATIENT_LOOKS - 1 else soon
 
 
 async def until_led(connection: Connection, clock: Clock, streams: Iterable[str] = ()) -> None:
@@ -23,11 +28,9 @@ async def until_led(connection: Connection, clock: Clock, streams: Iterable[str]
     """
     until = clock.now().seconds + LED_SECONDS
     for verb in [f"STREAM.INFO.{stream}" for stream in streams] or ["INFO"]:
-        for look in count(1):
+        for unanswered in count():
             try:
-                is_patient = look % PATIENT_LOOKS == 0
-                seconds = PATIENT_SECONDS if is_patient else SOON_SECONDS
-                await connection.api_once(verb, seconds)
+                await connection.api_once(verb, answer_seconds(unanswered, SOON_SECONDS))
             except BusBroken as error:
                 if isinstance(error, JetStreamRefused) and error.code == NO_STREAM:
                     break

@@ -21,6 +21,7 @@ from relay.adapters.jetstream.connection import (
     checked,
     counts_in,
 )
+from relay.adapters.jetstream.jetstream_leader import PATIENT_SECONDS, answer_seconds
 from relay.adapters.jetstream.member_presence import ACTIVE, CAME, HEARD, ROLE, MemberPresence
 from relay.adapters.jetstream.publish import EXPECTED_SEQUENCE, EXPECTED_SUBJECT, WRONG_SEQUENCES
 from relay.members.lease import RENEW_SECONDS, LeaseNote, LeaseSeen, LeaseWrite, MemberLease
@@ -30,12 +31,7 @@ from schemas.values.codec import from_json
 from schemas.values.identity import NodePath
 
 STREAM = "LEASE"
-ANSWER_SECONDS = 1.5
-ELECTION_ANSWER_SECONDS, PATIENT_LOOKS = 0.5, 4
-"""What is asked of a leader that ends, or before one is elected, is answered never.
-
-So it is asked again soon, but for the last of so many looks, as a busy server may take longer.
-"""
+ANSWER_SECONDS, ELECTION_ANSWER_SECONDS = PATIENT_SECONDS, 0.5
 UNANSWERED_SECONDS = 0.2
 """Until the next renewal where one was not answered; without a leader that is told at once."""
 ASK_SECONDS = 1.0
@@ -248,8 +244,8 @@ class LeaseKeeper:
 
     async def _step(self) -> None:
         """Look, and write if that is due."""
-        is_patient = self._unanswered % PATIENT_LOOKS == PATIENT_LOOKS - 1
-        seen = await self._stream.look(ANSWER_SECONDS if is_patient else ELECTION_ANSWER_SECONDS)
+        seconds = answer_seconds(self._unanswered, ELECTION_ANSWER_SECONDS)
+        seen = await self._stream.look(seconds)
         self._unanswered = 0 if seen is not None else self._unanswered + 1
         if seen is None:
             self.lease.saw_nothing()
