@@ -17,6 +17,7 @@ OF_REASONS = {
     "order.md": "order",
     "rollouts.md": "Rollouts",
     "protocol/questions.md": "questions to nodes",
+    "operations/events.md": "events and errors",
 }
 """The pages with tables of reasons, and what these are about."""
 _ABOUT_REASONS = """\

@@ -53,7 +53,7 @@ _STORY = {
 _ON_THE_WAY = frozenset({"Incomplete", "Pending", "Progressing", "Degraded", "Unreachable"})
 _OF_READY = frozenset({"Reconciling", "Stalled"})
 """They say of Ready what kind of false it is, in its words."""
-_GOOD_NEWS = frozenset({"FreshView", "DiskHasRoom"})
+_GOOD_NEWS = frozenset({"FreshView", "DiskHasRoom", "HubHeld", "CollectorBack"})
 _DESTINATIONS = re.compile(r" \((\d+) destinations?, e\.g\. ([^()]*)\)$")
 _TOLD_OTHERWISE = frozenset({"Unreachable", "Left", "Dropped"})
 """`reached` tells who is silent, and the centre what was deleted: each node need not."""
