@@ -27,7 +27,7 @@ BENCHES := cost latency fanout durable forwarding restart reduction snapshot aud
 FAST = -m 'not nats and not slow and not docker and not long' $(FAST_TESTS)
 FAST_TESTS := $(wildcard tests/unit tests/property tests/contract tests/conformance)
 
-.PHONY: help setup demo test long check coverage simulate fuzz bench kube docs site dist deb bundle
+.PHONY: help setup demo test long check coverage simulate fuzz bench kube docs pictures site dist deb bundle
 
 help: ## list these targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | \
@@ -79,6 +79,10 @@ docs: $(VENV)/.installed-dev ## write docs/commands.md, manual pages, tables of 
 	$(BIN)/python -m tests.metrics_page
 	$(BIN)/python -m tests.chart_page > $(CHART_PAGE).new && mv $(CHART_PAGE).new $(CHART_PAGE)
 
+pictures: $(VENV)/.installed-dev ## take the pictures of the documents anew, of real trees (2 min)
+	LEAFCAST_PICTURES=1 $(BIN)/python -m pytest -q -n0 tests/unit/test_page_browser.py::$(OF_PAGE) \
+	  'tests/e2e/test_documents.py::$(OF_DOCUMENTS)[docs/quickstart.md]'
+
 site: $(VENV)/.installed-dev ## build the documentation site, build/site/html, read without a network (10 s)
 	$(BIN)/python -m tests.site_pages build/site
 	PYTHONPATH=. $(BIN)/zensical build --strict --clean --config-file build/site/mkdocs.yml
@@ -102,6 +106,9 @@ bundle: $(VENV)/.installed-dev ## make one file of dist/ to install without a ne
 	@rm -f dist/leafcast-bundle.tar
 	$(BIN)/leafcast bundle make dist -o dist/leafcast-bundle.tar $(if $(SIGN),--sign $(SIGN))
 
+# The tests that take pictures of documents as they go.
+OF_PAGE := test_each_view_is_whole_in_light_dark_and_narrow
+OF_DOCUMENTS := test_commands_in_documents_print_what_is_shown
 # Figures are of two cores that have nothing else to do.
 begins = date +%s >$(VENV)/.began-$@; echo 'make $@ takes up to $(1) on two cores.' >&2
 ends = echo "make $@ took $$(( $$(date +%s) - $$(cat $(VENV)/.began-$@) )) s." >&2

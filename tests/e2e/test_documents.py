@@ -5,8 +5,9 @@ of a page run in order, in one shell, in a home of their own. Every line that is
 printed, in that order; a line `...` stands for any others. A command ends with code 0, or with 1 if
 an error of ours or a difference is shown. A command that only looks is typed again until it shows
 what the page shows: news from elsewhere may be on its way. A block marked `yaml` whose first line
-is a comment with a file's name makes that file. At the end of a page nothing runs any more, and no
-file is left but those that the reader wrote.
+is a comment with a file's name makes that file. A picture whose title is `leafcast ui VIEW` is
+taken of that view at its place on the page; `make pictures` writes it. At the end of a page nothing
+runs any more, and no file is left but those that the reader wrote.
 """
 
 import os
@@ -19,10 +20,12 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
 from tests.awaiting import until
+from tests.pictures import picture_of_page
 
 pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -57,7 +60,10 @@ RARE_PAGES = (
 """Walked by `make long`: other tests do what they say, too."""
 # Pages about names that lead nowhere else: here they lead to a network of the test's own.
 PAGES_OF_NAMES = ("docs/internet.md",)
-BLOCK = re.compile(r"^```(console|yaml)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(
+    r'^```(console|yaml)\n(.*?)^```$|^!\[[^]]+\]\((\S+) "leafcast ui (\S+)"\)$',
+    re.MULTILINE | re.DOTALL,
+)
 FILE = re.compile(r"# ([a-z0-9-]+/)?[a-z0-9-]+\.yaml\n")
 # What a command says that ends with 1.
 DIFFERS = ("error: ", "Error from server", "diff -u", "at the centre: ")
@@ -101,10 +107,20 @@ class Command:
         return int(any(line.startswith(DIFFERS) for line in self.shown))
 
 
-def steps(page: str) -> Iterator[Command | tuple[Path, str]]:
-    """What a page has one do: files to write, commands to type."""
+class Picture(NamedTuple):
+    """A picture of a page, and which view of `leafcast ui` it shows."""
+
+    file: str
+    view: str
+
+
+def steps(page: str) -> Iterator[Command | Picture | tuple[Path, str]]:
+    """What a page has one do: files to write, commands to type; and the pictures that it shows."""
     for block in BLOCK.finditer(page):
-        kind, text = block.groups()
+        kind, text, file, view = block.groups()
+        if view is not None:
+            yield Picture(file, view)
+            continue
         if kind == "yaml":
             if named := FILE.match(text):
                 yield Path(named[0][2:].strip()), text
@@ -136,10 +152,11 @@ class Shell:
         foreign = ("LEAFCAST_DATA_DIR", "XDG_STATE_HOME", "PYTHONPATH", "KUBECONFIG")
         environment = {name: it for name, it in os.environ.items() if name not in foreign}
         self._is_busy = False
+        self.environment = {**environment, "HOME": str(self.home), "COLUMNS": "80", **more}
         self._bash = subprocess.Popen(
             [*within, "/bin/bash", "--norc"],
             cwd=self.folder,
-            env={**environment, "HOME": str(self.home), "COLUMNS": "80", **more},
+            env=self.environment,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -271,6 +288,9 @@ def walk(page: str, shell: Shell, part: slice = slice(None)) -> None:
                 assert again, f"{page}: $ {step.line}\n{wrong}"
                 time.sleep(PAUSE_SECONDS)
             done += 1
+        elif isinstance(step, Picture):
+            file = (ROOT / page).parent / step.file
+            picture_of_page(step.view, file, {**shell.environment, "PYTHONPATH": str(ROOT)})
         else:
             shell.write(*step)
     assert done, f"{page} shows no command"

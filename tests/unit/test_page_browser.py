@@ -1,6 +1,7 @@
 """The page in Debian's chromium: each view in light, dark and narrow, hostile texts, a lost server.
 
 With LEAFCAST_SCREENSHOTS=FOLDER pictures of each view are left there.
+`make pictures` takes that of the README.
 """
 
 import os
@@ -15,6 +16,7 @@ from tests.doubles.page_facts import InventedFacts
 from tests.doubles.page_node import InventedNode, hostile_node
 from tests.doubles.page_scenes import hostile_facts, troubled_facts
 from tests.page_client import served
+from tests.pictures import TAKEN
 
 CHROMIUM = shutil.which("chromium")
 pytestmark = [
@@ -26,6 +28,7 @@ pytestmark = [
     ),
 ]
 SCREENSHOTS = os.environ.get("LEAFCAST_SCREENSHOTS", "")
+PICTURE_OF_README = Path(__file__).resolve().parents[2] / "docs" / "pictures" / "page.png"
 WIDE, NARROW = {"width": 1280, "height": 860}, {"width": 360, "height": 760}
 LOOKS = (("light", "light", WIDE), ("dark", "dark", WIDE), ("narrow", "light", NARROW))
 VIEWS = (
@@ -86,6 +89,8 @@ async def test_each_view_is_whole_in_light_dark_and_narrow(chromium):
                 if SCREENSHOTS:
                     file = path.strip("/").translate(str.maketrans("/?=", "---"))
                     await page.screenshot(path=Path(SCREENSHOTS) / f"{file}-{name}.png")
+                if TAKEN and (path, name) == ("/tree", "light"):
+                    await page.screenshot(path=PICTURE_OF_README)
         assert complaints == []
 
 
