@@ -40,7 +40,6 @@ _INSTEAD = {
     "dashboard": "leafcast ui",
     "start": "leafcast up",
     "stop": "leafcast down",
-    "version": "leafcast --version",
 }
 _OPTIONS = {
     "--prune": "delete what you took out of the files by name: leafcast delete -f OLD_FILE",

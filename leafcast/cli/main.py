@@ -42,7 +42,7 @@ _GROUPS = {
     "Every day": "demo up down apply delete place label diff plan wait rollout",
     "Look": "ui mcp status why trace get describe render tree events proof verify kubeconfig",
     "Nodes": "node check-host join leave maintenance upgrade keys",
-    "Repair": "doctor support-bundle accept orphans withdraw backup restore recover",
+    "Repair": "doctor support-bundle accept orphans withdraw backup restore recover version",
     "Run it yourself": "run install layout nats-config crds denature release bundle completion",
 }
 _COMMANDS = sorted(" ".join(_GROUPS.values()).split())
@@ -71,12 +71,10 @@ class _Commands(CommandGroup):
         return command
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """`help get` is `get --help`, and `version` is `--version`, as with kubectl."""
+        """`help get` is `get --help`, as with kubectl."""
         match args:
             case ["help", *rest]:
                 args = [*rest, "--help"]
-            case ["version"]:
-                args = ["--version"]
             case _:
                 args = self._with_options_behind(ctx, args)
         return super().parse_args(ctx, args)

@@ -24,6 +24,7 @@ test "$(/opt/leafcast/bin/python -c 'import sys; print(sys.base_prefix)')" = /op
 leafcast up --regions 1 --sites 1
 leafcast tree
 leafcast down
+leafcast version --verify
 kubectl-leafcast --version
 leafcast-launcher --help
 test -f /usr/lib/systemd/system/leafcast-edge.service

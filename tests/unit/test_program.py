@@ -53,7 +53,6 @@ def test_a_word_that_is_no_command_is_told_which_one_is_meant(said, word, meant)
         ("edit", "leafcast apply -f FILE"),
         ("logs", "use kubectl there"),
         ("ls", "leafcast get KIND"),
-        ("version", "leafcast --version"),
         ("resume", "leafcast rollout steers"),
         ("auth", "admin.json"),
     ],
