@@ -10,9 +10,9 @@ from pathlib import Path
 
 from controllers.core.ledger.ledger import Draft
 from controllers.core.rollout.centre_turn import CentreTurn, step_of_tree
+from controllers.core.rollout.release_opening import ReleaseMembers
 from controllers.core.rollout.release_steps import (
     ABORTED,
-    ReleaseMembers,
     ReleaseStep,
     needed_wire,
     release_members,
@@ -124,8 +124,7 @@ class ReleaseController(QueueReconciler[str]):
         members = self._members_of(waves)
         before = record.release.waves if record is not None else ()
         running = self._relay.running()
-        own, order = self._relay.running_here(), listed.centre_order(name)
-        centre = CentreTurn(order, own, listed.has_ended(name))
+        centre = self._centre_turn(name)
         step = step_of_tree(spec, members, before, running, since, now.wall_ms, centre)
         try:
             await self._issue(spec, step, record)
@@ -136,6 +135,35 @@ class ReleaseController(QueueReconciler[str]):
         if step.due_seconds is not None:
             self._queue.add_later(name, max(step.due_seconds, LOOK_AGAIN_SECONDS))
         return await self._write(name, self._status(name, attempt, step, members, running))
+
+    def planned(self, version: str, manifest: str, path: str) -> dict[str, str]:
+        """`{goes, why, refused}`: when the centre takes a release, and why it does not go out.
+
+        Without a manifest it is the release of that version, if there is one; else nothing is said.
+        Raises ReleaseRefused.
+        """
+        listed, own = self._translator.workloads.releases, self._relay.running_here()
+        if manifest:
+            release = read_manifest(manifest.encode())
+        else:
+            named = [n for n, it in listed.values.items() if it.spec.version == version]
+            if not named:
+                return {}
+            release = listed.manifest(named[0])
+        refused = listed.why_no_order(release, path, self._centre_runs())
+        turn = CentreTurn(release.centre, listed.order(release), refused, own, is_over=False)
+        return {"goes": turn.goes(release.version), "why": turn.order.why, "refused": refused}
+
+    def _centre_turn(self, name: str) -> CentreTurn:
+        listed, own = self._translator.workloads.releases, self._relay.running_here()
+        release = listed.manifest(name)
+        why_none = listed.why_no_order(release, listed.values[name].spec.path, self._centre_runs())
+        order, is_over = listed.order(release), listed.has_ended(name)
+        return CentreTurn(release.centre, order, why_none, own, is_over)
+
+    def _centre_runs(self) -> str:
+        """The centre's version; "" before it said one."""
+        return next((it.version for it in self._relay.running_here().counts), "")
 
     async def _issue(
         self, spec: LeafcastReleaseSpec, step: ReleaseStep, record: ReleaseRecord | None
@@ -203,6 +231,8 @@ class ReleaseController(QueueReconciler[str]):
             return True
         elif listed.values[name].spec.aborted:
             phase, message = "Aborted", ABORTED
+        elif why := self._centre_turn(name).why_none:
+            phase, message = "Refused", why
         elif (newer := listed.passed_by(name)) and not listed.is_asked(name):
             version = listed.values[name].spec.version
             message = (

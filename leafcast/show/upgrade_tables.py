@@ -10,9 +10,9 @@ from leafcast.show.layout import Group, Table, Text, View
 
 Form = Mapping[str, Any]
 BY_HAND = (
-    "The centre goes before all waves, or after them if the release says so, where a launcher runs "
-    "it; else a person upgrades it, before all others. The members of a node on three machines go "
-    "one at a time by themselves, where a launcher runs each; else by hand, before those below it."
+    "Where no launcher runs the centre, a person upgrades it, before all others, or where it goes "
+    "last, after them. The members of a node on three machines go one at a time by themselves, "
+    "where a launcher runs each; else by hand, before those below it."
 )
 
 
@@ -53,7 +53,22 @@ def planned_view(found: Form, _now_ms: int) -> View:
         table.add_row(wave["name"], str(wave["relays"]), str(wave["edges"]))
     now = [f"{n} run {v} ({s})" for (v, s), n in sorted(_by_version(found["counts"]).items())]
     ran = Text(f"Now {', '.join(now) or 'nobody has said what it runs'}.")
-    return Group(table, ran, Text(BY_HAND, overflow="fold"))
+    order = Text(_order(found), overflow="fold")
+    return Group(table, ran, order, Text(BY_HAND, overflow="fold"))
+
+
+def _order(found: Form) -> str:
+    """When the centre takes a release, or why it does not go out."""
+    version, order = found["version"], found.get("order")
+    if not order:
+        unknown = f"No release {version} is known here: --manifest FILE says when the centre goes"
+        return f"{unknown}, and whether it can go out at all."
+    if order["refused"]:
+        return f"Refused: {order['refused']}."
+    if not order["why"]:
+        return f"The centre goes {order['goes']}; the wire would allow the other order, too."
+    nodes = ", and edges before relays" if order["goes"] == "last" else ""
+    return f"The centre goes {order['goes']}{nodes}: {order['why']}."
 
 
 def _waves(waves: Sequence[Form]) -> Table:

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 
 from relay.adapters.server.cluster_settings import MEMBERS
 from schemas.releases.release_folder import WantedRelease
-from schemas.releases.release_refused import ReleaseRefused
-from schemas.releases.release_version import version_order
+from schemas.releases.release_version import age_of
 from schemas.reports.running import FAILED, UNMANAGED, ReleaseState
 
 _WORST_FIRST = (
@@ -123,7 +122,7 @@ def together(words: Sequence[MemberWord], wanted: WantedRelease | None) -> Membe
     state, worst = min(judged, key=lambda it: _WORST_FIRST.index(it[0]))
     if state is ReleaseState.HEALTHY and len(words) < MEMBERS:
         state = ReleaseState.INSTALLING
-    oldest = min((word.version for word in words), key=_age)
+    oldest = min((word.version for word in words), key=age_of)
     why = f"member {worst.name}: {worst.why}" if worst.why and state is worst.state else ""
     return MemberWord(worst.name, oldest, state, why)
 
@@ -138,11 +137,3 @@ def _state(word: MemberWord, wanted: WantedRelease | None) -> ReleaseState:
     if word.manifest != wanted.manifest or not (is_healthy or word.attempt == wanted.attempt):
         return ReleaseState.FETCHING
     return word.state
-
-
-def _age(version: str) -> tuple[int, int, int, str, int]:
-    """What versions are sorted by; what is none comes first."""
-    try:
-        return version_order(version)
-    except ReleaseRefused:
-        return (-1, 0, 0, "", 0)

@@ -33,7 +33,7 @@ def wave_of_relay(
 ) -> ReleaseWave | None:
     """The first wave that admits a relay, as it admits somebody below it, or everybody there."""
     for wave in waves:
-        if len(path.names) > wave.relays:
+        if not wave.relays_from <= len(path.names) <= wave.relays:
             continue
         if _admits_all(wave) and (wave.path.holds(path) or path.holds(wave.path)):
             return wave

@@ -59,6 +59,8 @@ class ReleaseWave(WireRecord, frozen=True):
     relays: Natural = RELAYS_ALL
     # Whether edges are admitted, too, and not relays alone.
     edges: bool = True
+    # Relays with so many names in their path, or more.
+    relays_from: Natural = 0
 
 
 class ReleaseBody(WireRecord, frozen=True):

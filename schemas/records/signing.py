@@ -14,12 +14,16 @@ from typing import Literal, get_args
 from nacl.exceptions import BadSignatureError
 from nacl.signing import SigningKey, VerifyKey
 
+from schemas.releases.release_wires import Wires
 from schemas.values import codec
 from schemas.values.identity import KeyId, TreeId, check_id
 from schemas.values.refusals import RecordRefused, WireRefused
 from schemas.values.wire import WireRecord, decode
 
 WIRE_VERSION = 2
+WIRE_LOWEST = 2
+"""The oldest version that this program reads."""
+OWN_WIRES = Wires(WIRE_LOWEST, WIRE_VERSION)
 RecordKind = Literal["delta", "profile", "location", "node", "snapshot", "keys", "ask"]
 KINDS: frozenset[str] = frozenset(get_args(RecordKind))
 

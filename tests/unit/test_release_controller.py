@@ -197,3 +197,21 @@ async def test_pieces_that_come_after_their_release_are_noted_too(tmp_path):
         await tree.workloads.apply(leafcast_release("9.1.0", attempt=1), MANAGER)
         while noted_pieces(folder) != {*map(sha256, PIECES.values())}:
             await asyncio.sleep(0.02)
+
+
+async def test_a_release_whose_wire_nobody_reads_is_refused_and_keeps_no_other_waiting(tmp_path):
+    async with asyncio.timeout(SECONDS), upgraded_tree(tmp_path, ["/s1"]) as (tree, places):
+        put_pieces(tree, tmp_path / "centre")
+        places.launcher("/s1")
+        steering = tree.controllers.releases
+        far = signed_manifest("9.2.0", wire=(3, 3))
+        await tree.workloads.apply(leafcast_release("9.2.0", manifest=far), MANAGER)
+        said = await until_object(tree.workloads, key("9.2.0"), phase("Refused"))
+        assert "go through a release first that speaks wire 2 to 3" in said["status"]["message"]
+        assert "it speaks wire 3" in steering.planned("9.2.0", "", "/")["refused"]
+        assert steering.planned("9.9.9", "", "/") == {}
+        newer = signed_manifest("9.3.0", wire=(2, 3))
+        assert steering.planned("9.3.0", newer, "/")["goes"] == "first"
+        assert "let it out for the whole tree" in steering.planned("9.3.0", newer, "/a")["refused"]
+        await tree.workloads.apply(leafcast_release("9.1.0"), MANAGER)
+        await places.until_wanted("/s1", "9.1.0")

@@ -60,7 +60,22 @@ def test_tables_say_who_runs_what_and_how_far_a_release_is():
     assert lines[0] == "0.3.0: Failed. nothing more begins"
     assert lines[2] == "canary Failed 3 2 1 0 0"
     assert lines[3] == "the centre: healthy"
-    planned = {**found, "waves": [{"name": "canary", "relays": 1, "edges": 2}]}
+    planned = {**found, "waves": [{"name": "canary", "relays": 1, "edges": 2}], "version": "0.3.0"}
     lines = drawn(planned_view(planned, 0))
     assert lines[1] == "canary 1 2"
-    assert "The centre goes before all waves" in " ".join(lines[2:])
+    assert "No release 0.3.0 is known here: --manifest FILE" in " ".join(lines[2:])
+
+
+@pytest.mark.parametrize(
+    ("goes", "why", "refused", "said"),
+    [
+        ("first", "", "", "The centre goes first; the wire would allow the other order, too."),
+        ("first", "nodes say wire 3", "", "The centre goes first: nodes say wire 3."),
+        ("last", "it reads no 3", "", "The centre goes last, and edges before relays: it reads"),
+        ("", "", "it speaks wire 3", "Refused: it speaks wire 3."),
+    ],
+)
+def test_a_plan_says_when_the_centre_goes_or_why_nobody_does(goes, why, refused, said):
+    order = {"goes": goes, "why": why, "refused": refused}
+    planned = {"counts": [], "waves": [], "version": "0.3.0", "order": order}
+    assert said in " ".join(drawn(planned_view(planned, 0)))

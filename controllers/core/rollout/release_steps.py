@@ -6,11 +6,17 @@ Each decision is of the spec, of the waves that are open, and of what nodes said
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING
 from enum import Enum, auto
 
+from controllers.core.rollout.release_opening import (
+    ReleaseMembers,
+    first_open,
+    waves_following,
+    waves_open,
+)
 from relay.core.release_waves import admits, wave_of_relay
 from schemas.api.leafcast_release import LeafcastReleaseSpec, ReleasePhase, ReleaseWaveStatus
 from schemas.api.rollout_spec import seconds_of
@@ -20,31 +26,8 @@ from schemas.records.shares import at_most, share_of
 from schemas.reports.link import WIRE_UNSAID
 from schemas.reports.running import FAILED, UNMANAGED, ReleaseState, Running
 from schemas.values.identity import NodePath
-from schemas.values.wire import replace
 
 ABORTED = "it goes out no further; who runs it goes on with it"
-
-
-@dataclass(frozen=True, slots=True)
-class ReleaseMembers:
-    """Whom a wave admits: how many relays of each depth, and how many edges."""
-
-    relays: Mapping[int, int]
-    edges: int
-
-    @property
-    def all(self) -> int:
-        return sum(self.relays.values()) + self.edges
-
-    def of(self, wave: ReleaseWave) -> int:
-        """How many of them the wave admits as far as it is open."""
-        relays = sum(count for depth, count in self.relays.items() if depth <= wave.relays)
-        return relays + (self.edges if wave.edges else 0)
-
-    def opened(self, wave: ReleaseWave, after: int = 0) -> ReleaseWave:
-        """The wave, open for the next relays below this depth, or for all once there are none."""
-        depth = min((depth for depth in self.relays if depth > after), default=None)
-        return wave if depth is None else replace(wave, relays=depth, edges=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +65,14 @@ class _Verdict(Enum):
     GOOD = auto()
     FAILED = auto()
     EMPTY = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class _JudgedWave:
+    name: str
+    said: ReleaseTally
+    wanted: int
+    verdict: _Verdict
 
 
 def release_waves(spec: LeafcastReleaseSpec) -> tuple[ReleaseWave, ...]:
@@ -147,54 +138,49 @@ def next_step(
     running: Running,
     good_since_ms: int | None,
     now_ms: int,
+    *,
+    edges_first: bool = False,
 ) -> ReleaseStep:
     """What follows from what nodes say; `before` are the waves that were open."""
     waves = release_waves(spec)
-    opened = waves_open(waves, before)
+    opened = waves_open(waves, before, edges_first=edges_first)
     if spec.aborted:
         return ReleaseStep((), "Aborted", ABORTED)
     if not opened and spec.paused:
         return ReleaseStep((), "Paused", "nothing begins: set spec.paused to false")
-    opened = opened or (members[0].opened(waves[0]),)
-    last = opened[-1]
-    name = spec.waves[last.number - 1].name
-    tallies = [tally(running, spec.version, wave.number) for wave in opened]
-    verdicts = [
-        _verdict(spec, wave, members[wave.number - 1].of(wave), said)
-        for wave, said in zip(opened, tallies, strict=True)
-    ]
-    if _Verdict.FAILED in verdicts:
-        at = verdicts.index(_Verdict.FAILED)
-        said = f'wave "{spec.waves[at].name}": {tallies[at].failed} could not take it'
-        return ReleaseStep(opened, "Failed", f"{said}; nothing more begins")
+    opened = opened or first_open(waves, members, edges_first=edges_first)
+    found = [_judged(spec, wave, members[wave.number - 1], running) for wave in opened]
+    if failed := next((it for it in found if it.verdict is _Verdict.FAILED), None):
+        said = f"{failed.name}: {failed.said.failed} could not take it"
+        remedy = after_failure(spec.version, "mend what is wrong there, or allow more failures")
+        return ReleaseStep(opened, "Failed", f"{said}; nothing more begins; {remedy}")
     if spec.paused:
         return ReleaseStep(opened, "Paused", "nothing more begins: set spec.paused to false")
-    if verdicts[-1] is _Verdict.EMPTY:
-        said = f'wave "{name}" has nobody who is upgraded through the tree, so that nobody tries it'
+    last = opened[-1]
+    # The relays of all waves go together where edges went before them.
+    looked_at = found if edges_first and last.relays else found[-1:]
+    at = next((it for it in looked_at if it.verdict is not _Verdict.GOOD), found[-1])
+    if at.verdict is _Verdict.EMPTY:
+        said = f"{at.name} has nobody who is upgraded through the tree, so that nobody tries it"
         return ReleaseStep(opened, "Waiting", f"{said}; allowEmpty: true passes it")
-    if verdicts[-1] is _Verdict.WAITING:
-        wanted = members[last.number - 1].of(last)
-        said = f'wave "{name}": {tallies[-1].healthy} of {wanted} nodes are healthy with it'
+    if at.verdict is _Verdict.WAITING:
+        said = f"{at.name}: {at.said.healthy} of {at.wanted} nodes are healthy with it"
         return ReleaseStep(opened, "Progressing", said)
     since = now_ms if good_since_ms is None else good_since_ms
     soak = seconds_of(spec.waves[last.number - 1].soak) or 0.0
     left = soak - (now_ms - since) / 1000 if last.edges else 0.0
     if left > 0:
-        return ReleaseStep(opened, "Soaking", f'wave "{name}" soaks', since, left)
-    return _passed(waves, members, opened, since)
-
-
-def _passed(
-    waves: Sequence[ReleaseWave],
-    members: Sequence[ReleaseMembers],
-    opened: tuple[ReleaseWave, ...],
-    since: int,
-) -> ReleaseStep:
-    """What is open is good: the next begin, if there are any."""
-    following = _advance(waves, members, opened)
+        return ReleaseStep(opened, "Soaking", f"{at.name} soaks", since, left)
+    following = waves_following(waves, members, opened, edges_first=edges_first)
     if following is None:
         return ReleaseStep(opened, "Complete", "all waves are through", since)
     return ReleaseStep(following, "Progressing", "the next begin", None, 0.0)
+
+
+def after_failure(version: str, mended: str) -> str:
+    """What a person does about a release that failed."""
+    retry, abort = f"leafcast upgrade retry {version}", f"leafcast upgrade abort {version}"
+    return f"{mended}, then {retry}; or end it: {abort}"
 
 
 def needed_wire(before: int, lowest: int, own: int, *, is_complete: bool) -> int:
@@ -236,14 +222,12 @@ def wave_statuses(
     return found
 
 
-def waves_open(
-    waves: Sequence[ReleaseWave], before: Sequence[ReleaseWave]
-) -> tuple[ReleaseWave, ...]:
-    """The waves that were open, as the spec has them now."""
-    kept = tuple(waves[: len(before)])
-    if not kept or len(before) > len(waves):
-        return kept
-    return (*kept[:-1], replace(kept[-1], relays=before[-1].relays, edges=before[-1].edges))
+def _judged(
+    spec: LeafcastReleaseSpec, wave: ReleaseWave, whom: ReleaseMembers, running: Running
+) -> _JudgedWave:
+    said, wanted = tally(running, spec.version, wave.number), whom.of(wave)
+    name = f'wave "{spec.waves[wave.number - 1].name}"'
+    return _JudgedWave(name, said, wanted, _verdict(spec, wave, wanted, said))
 
 
 def _verdict(
@@ -257,22 +241,9 @@ def _verdict(
         return _Verdict.WAITING
     managed = wanted - unheard - said.elsewhere
     if managed <= 0:
-        is_passed = not wave.edges or spec.waves[wave.number - 1].allow_empty
+        # Relays alone, or nobody, as edges go before relays.
+        is_step = not wave.edges or (not wave.relays and not wanted)
+        is_passed = is_step or spec.waves[wave.number - 1].allow_empty
         return _Verdict.GOOD if is_passed else _Verdict.EMPTY
     needed = (share_of(spec.success.minimum) * managed).to_integral_value(ROUND_CEILING)
     return _Verdict.GOOD if said.healthy >= needed else _Verdict.WAITING
-
-
-def _advance(
-    waves: Sequence[ReleaseWave],
-    members: Sequence[ReleaseMembers],
-    opened: tuple[ReleaseWave, ...],
-) -> tuple[ReleaseWave, ...] | None:
-    """The waves once the next relays, then the edges, then the next wave begin; None: all did."""
-    last = opened[-1]
-    if not last.edges:
-        whole = waves[last.number - 1]
-        return (*opened[:-1], members[last.number - 1].opened(whole, last.relays))
-    if last.number == len(waves):
-        return None
-    return (*opened, members[last.number].opened(waves[last.number]))

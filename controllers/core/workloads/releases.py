@@ -5,28 +5,33 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from controllers.core.rollout.centre_order import CentreOrder, centre_order, why_no_order
 from controllers.core.workloads.read_objects import ReadObjects
 from schemas.api.leafcast_release import LeafcastRelease
 from schemas.api.parsing import parse_wish
 from schemas.objects.objects import Object
-from schemas.releases.release_manifest import read_manifest
+from schemas.records.signing import OWN_WIRES
+from schemas.releases.release_manifest import CENTRE_LAST, ReleaseManifest, read_manifest
 from schemas.releases.release_phases import has_ended, takes_back
 from schemas.releases.release_refused import ReleaseRefused
 from schemas.releases.release_version import version_order
+from schemas.releases.release_wires import Wires
 from schemas.values.faults import Fault, InvalidObject
+from schemas.values.identity import NodePath
 
 
 class LeafcastReleases(ReadObjects[LeafcastRelease, str]):
     """What releases there are; a change of one touches no placement."""
 
-    def __init__(self) -> None:
+    def __init__(self, wires: Wires = OWN_WIRES) -> None:
+        """`wires` is what the centre speaks."""
         super().__init__()
+        self._wires = wires
         # Whether all that there are were seen in this run.
         self.is_listed = False
-        # The pieces of each, as its manifest was read last, and all that were named in this run.
-        self._pieces: dict[str, frozenset[str]] = {}
+        # The manifest of each, as it was read last, and all pieces that were named in this run.
+        self._manifests: dict[str, ReleaseManifest] = {}
         self._named: frozenset[str] = frozenset()
-        self._centres: dict[str, str] = {}
 
     @property
     def known_pieces(self) -> frozenset[str]:
@@ -42,10 +47,11 @@ class LeafcastReleases(ReadObjects[LeafcastRelease, str]):
 
         Those that are `kept` come later; none does while it is not known what a release names.
         """
-        self._pieces = {name: it for name, it in self._pieces.items() if name in self.objects}
-        if self._pieces.keys() != self.objects.keys():
+        self._manifests = {name: it for name, it in self._manifests.items() if name in self.objects}
+        if self._manifests.keys() != self.objects.keys():
             return frozenset()
-        named = frozenset[str]().union(*self._pieces.values()) | (self._named & kept)
+        pieces = [it.all_pieces for it in self._manifests.values()]
+        named = frozenset[str]().union(*pieces) | (self._named & kept)
         lost, self._named = self._named - named, named
         return lost
 
@@ -90,15 +96,36 @@ class LeafcastReleases(ReadObjects[LeafcastRelease, str]):
         """Whether it goes out no further, and nobody asked for it since."""
         return has_ended(self._status(name)) and not self.is_asked(name)
 
-    def centre_order(self, name: str) -> str:
-        """When the centre takes it, as its manifest says."""
-        return self._centres[name]
+    def manifest(self, name: str) -> ReleaseManifest:
+        """What its publisher says of it."""
+        return self._manifests[name]
+
+    def order(self, release: ReleaseManifest) -> CentreOrder:
+        """Whether the centre may take a release before its nodes, or after them."""
+        return centre_order(self._wires, release.wires)
+
+    def why_no_order(self, release: ReleaseManifest, path: str, runs: str = "") -> str:
+        """Why neither the centre nor nodes at and below a path can take it first; "" if one can.
+
+        `runs` is the centre's version, "" if that is not known.
+        """
+        others = [it for name, it in self._manifests.items() if name in self.values]
+        if why := why_no_order(self._wires, runs, release, others):
+            return why
+        stays = self.order(release).why_not.get(CENTRE_LAST, "")
+        if NodePath.parse(path).is_root or not stays:
+            return ""
+        return f"it is for {path} alone, and {stays}; let it out for the whole tree: --path /"
 
     def _goes_on(self, name: str) -> bool:
         return not self.values[name].spec.aborted and not self.has_ended(name)
 
     def _may_begin(self, name: str) -> bool:
-        return self._goes_on(name) and (self.is_asked(name) or not self.passed_by(name))
+        if not self._goes_on(name):
+            return False
+        if self.why_no_order(self._manifests[name], self.values[name].spec.path):
+            return False
+        return self.is_asked(name) or not self.passed_by(name)
 
     def _order(self, name: str) -> tuple[bool | str | int, ...]:
         created = str(self.objects[name]["metadata"].get("creationTimestamp", ""))
@@ -115,9 +142,8 @@ class LeafcastReleases(ReadObjects[LeafcastRelease, str]):
         if faults := manifest_faults(parsed):
             raise InvalidObject("LeafcastRelease", name, faults)
         manifest = read_manifest(parsed.spec.manifest.encode())
-        self._centres[name] = manifest.centre
-        self._pieces[name] = frozenset(manifest.all_pieces)
-        self._named |= self._pieces[name]
+        self._manifests[name] = manifest
+        self._named |= manifest.all_pieces.keys()
         return parsed
 
     def _touched(

@@ -126,7 +126,7 @@ def root(
     type=click.Choice([CENTRE_FIRST, CENTRE_LAST]),
     default=CENTRE_FIRST,
     show_default=True,
-    help="Whether the centre takes it before all others, or after them.",
+    help="Whether the centre takes it before all others, or after them, if the wire allows both.",
 )
 def make(
     *,

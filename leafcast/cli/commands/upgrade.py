@@ -29,11 +29,22 @@ from schemas.releases.release_folder import RELEASES as FOLDER
 from schemas.releases.release_manifest import ReleaseManifest, read_manifest
 from schemas.releases.release_phases import UNDER_WAY, has_ended, takes_back
 from schemas.releases.release_refused import ReleaseRefused
+from schemas.releases.release_version import check_version
 from schemas.values.groups import RELEASES
 
 WAVES = "canary,10%,100%"
 
+
+def _checked_version(_context: click.Context, _parameter: click.Parameter, said: str) -> str:
+    """The version, if it is one; raises UsageError."""
+    try:
+        return check_version(said, "VERSION")
+    except ReleaseRefused as refused:
+        raise click.UsageError(str(refused)) from refused
+
+
 _version = click.argument("version")
+_new_version = click.argument("version", callback=_checked_version)
 _waves_option = click.option(
     "--waves",
     default=WAVES,
@@ -52,23 +63,43 @@ def upgrade() -> None:
 
 
 @upgrade.command()
-@_version
+@_new_version
 @_waves_option
 @_path_option
+@click.option(
+    "--manifest",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="The signed manifest.  [default: that of the release, if it was let out]",
+)
 @output_options
 @data_dir_option
-def plan(version: str, waves: str, path: str, *, output: Output, data_dir: Path | None) -> None:
-    """Show whom each wave would admit, and what runs now. Nothing is changed."""
+def plan(
+    version: str,
+    waves: str,
+    path: str,
+    manifest: Path | None,
+    *,
+    output: Output,
+    data_dir: Path | None,
+) -> None:
+    """Show whom each wave would admit, when the centre goes, and what runs now.
+
+    Nothing is changed.
+    """
     form = read_waves(waves)
+    text = _read(version, manifest)[0].decode() if manifest is not None else ""
 
     async def ask(session: Session) -> Any:
-        return {**await session.call("upgrades", waves=form, path=path), "version": version}
+        found = await session.call(
+            "upgrades", waves=form, path=path, version=version, manifest=text
+        )
+        return {**found, "version": version}
 
     show(data_dir, ask, planned_view, output)
 
 
 @upgrade.command()
-@_version
+@_new_version
 @click.option(
     "--manifest",
     required=True,
@@ -98,11 +129,7 @@ def start(
 
     One that went out before begins anew, also if that takes nodes back from a newer one.
     """
-    data = manifest.read_bytes()
-    try:
-        said = read_manifest(data)
-    except ReleaseRefused as refused:
-        raise click.ClickException(f"{manifest}: {refused}") from refused
+    data, said = _read(version, manifest)
     listed = [{**wave, "soak": soak} if soak else wave for wave in read_waves(waves)]
     attempt = attempt_to_begin(said.version, in_session(data_dir, releases))
     spec: dict[str, Any] = {"version": version, "manifest": data.decode()}
@@ -216,6 +243,20 @@ def _wave(word: str) -> dict[str, Any]:
 def name_of(version: str) -> str:
     """The name of the LeafcastRelease of a version."""
     return version.lower().replace("+", "-").replace("_", "-")
+
+
+def _read(version: str, file: Path) -> tuple[bytes, ReleaseManifest]:
+    """The manifest of a version, and what it says; raises ClickException."""
+    try:
+        data = file.read_bytes()
+        said = read_manifest(data)
+    except ReleaseRefused as refused:
+        raise click.ClickException(f"{file}: {refused}") from refused
+    except OSError as error:
+        raise click.ClickException(f"{file}: {error.strerror}") from error
+    if said.version != version:
+        raise click.ClickException(f"{file} is of {said.version}; say that, not {version}")
+    return data, said
 
 
 def give_pieces(manifest: ReleaseManifest, folder: Path, target: Path) -> None:

@@ -21,16 +21,24 @@ class UpgradeVerbs:
 
     @verb("upgrades")
     async def upgrades(
-        self, waves: Sequence[dict[str, Any]] = (), path: str = "/"
+        self,
+        waves: Sequence[dict[str, Any]] = (),
+        path: str = "/",
+        version: str = "",
+        manifest: str = "",
     ) -> dict[str, Any]:
         """`{counts, faults, centre, children, waves}`: see `running_form`; children by names.
 
-        Of each wave it says how many `relays` and `edges` it would admit. Raises ValueError.
+        Of each wave it says how many `relays` and `edges` it would admit; of a version, or of the
+        release with that manifest, `order`: when the centre takes it. Raises ValueError.
         """
         node = running(self._centre.nodes[NodePath()].node)
         children = {name: running_form(node.running_at(name)) for name in node.children()}
         centre = running_form(node.running_here())
         found = {**running_form(node.running()), "centre": centre, "children": children}
+        if version:
+            steering = running(self._centre.controllers).releases
+            found["order"] = steering.planned(version, manifest, path)
         return {**found, "waves": self._admitted(waves, path) if waves else []}
 
     def _admitted(self, waves: Sequence[dict[str, Any]], path: str) -> list[dict[str, Any]]:
