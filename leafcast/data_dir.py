@@ -24,6 +24,10 @@ JOINED_FILE = "joined.json"
 """What the folder of a node that joined a tree is."""
 MEMBER_FILE = "member.json"
 """It lies in the data directory of one member of a node."""
+RESTORING, PLACING, DRAFTS = "restoring-members", "restore-begun.tar", "restore-files"
+"""While a backup is put in place: what is to be moved, of three members or of a centre alone."""
+AROUND = "around"
+"""In `tree.json` of a member of a tree on one machine: what that of the whole tree says."""
 
 
 class DataDirUnusable(Unusable):
@@ -126,6 +130,11 @@ class DataDir:
     def has_members(self) -> bool:
         """Whether its centre has several members: it is of trios, or is one member's."""
         return self.is_of_trios() or (self.folder / MEMBER_FILE).exists()
+
+    def is_half_restored(self) -> bool:
+        """Whether a restore into a new folder was cut off: nothing has run on what it left."""
+        begun = any((self.folder / it).exists() for it in (RESTORING, PLACING, DRAFTS))
+        return begun and not (self.folder / "tree.json").exists()
 
     def write_tree(self, form: Mapping[str, Any]) -> None:
         self._write("tree.json", {"format": FORMAT, **form})

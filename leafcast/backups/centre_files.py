@@ -10,21 +10,21 @@ from pathlib import Path
 
 from leafcast.backups.backup_settings import FILE as SETTINGS
 from leafcast.backups.refusals import BackupUnusable
-from leafcast.data_dir import DataDir, make_private
+from leafcast.data_dir import AROUND, DRAFTS, DataDir, make_private
 from leafcast.node.credentials.authorities import AUTHORITY_FILES
 from relay.atomic_file import atomic_write_bytes, make_folder, move_file
 
 KEYS, TLS, TOKENS = "keys", "tls", "tokens"
 KEYS_FILE = f"{KEYS}/keys.json"
 # Nodes that joined believe the authority: another one would let none of them in.
+TREE = "tree.json"
 TREE_FILES = (
-    "tree.json",
+    TREE,
     "spaces.json",
     "listen.json",
     SETTINGS,
     *(f"{TLS}/{name}" for name in (*AUTHORITY_FILES, "issued.json")),
 )
-_DRAFTS = "restore-files"
 
 
 def centre_files(place: DataDir) -> dict[str, bytes]:
@@ -49,6 +49,19 @@ def tree_of(place: DataDir) -> str:
     return str(json.loads((place.keys / "keys.json").read_bytes())["tree"])
 
 
+def whole_tree(data: bytes) -> bytes:
+    """What `tree.json` says where the centre runs once: a member's names the tree around it."""
+    try:
+        form = json.loads(data)
+        around = form[AROUND]
+        form = {"format": form["format"], "shape": around["shape"]}
+    except (ValueError, KeyError, TypeError):
+        # It is another centre's, or damaged: who reads it says so.
+        return data
+    kube = around.get("kube")
+    return json.dumps(form | ({"kube": kube} if kube else {})).encode()
+
+
 @contextmanager
 def putting_files(file: Path, place: DataDir, files: Mapping[str, bytes]) -> Iterator[None]:
     """Put the files of a backup into a data directory once the block ends well.
@@ -59,15 +72,15 @@ def putting_files(file: Path, place: DataDir, files: Mapping[str, bytes]) -> Ite
     make_private(place.folder)
     drafts = dict[Path, Path]()
     forget_drafts(place)
-    make_folder(place.folder / _DRAFTS)
+    make_folder(place.folder / DRAFTS)
     try:
         for name, data in files.items():
             target = place.folder / checked_name(file, name)
             # A token that lies there may have been used since.
             is_token = name.startswith(f"{TOKENS}/") and not target.exists()
             if is_token or name.startswith(f"{KEYS}/") or name in TREE_FILES:
-                drafts[target] = place.folder / _DRAFTS / str(len(drafts))
-                atomic_write_bytes(drafts[target], data)
+                drafts[target] = place.folder / DRAFTS / str(len(drafts))
+                atomic_write_bytes(drafts[target], whole_tree(data) if name == TREE else data)
         yield
         for folder in (place.keys, place.folder / TLS, place.folder / TOKENS):
             make_folder(folder)
@@ -79,7 +92,7 @@ def putting_files(file: Path, place: DataDir, files: Mapping[str, bytes]) -> Ite
 
 def forget_drafts(place: DataDir) -> None:
     """Remove the files of a backup that was not put in place; some are keys."""
-    shutil.rmtree(place.folder / _DRAFTS, ignore_errors=True)
+    shutil.rmtree(place.folder / DRAFTS, ignore_errors=True)
 
 
 def checked_name(file: Path, name: str) -> str:

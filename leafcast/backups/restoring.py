@@ -61,7 +61,7 @@ from leafcast.backups.whole_file import (
     replacing,
     stream_messages,
 )
-from leafcast.data_dir import DataDir
+from leafcast.data_dir import PLACING, RESTORING, DataDir, make_private
 from leafcast.node.credentials.kept_store import kept_store
 from relay.adapters.clock import SystemDice
 from relay.adapters.jetstream.connection import Connection
@@ -93,7 +93,7 @@ from schemas.values.identity import NodePath
 from schemas.values.refusals import RecordRefused
 from schemas.values.wire import decode, encode, replace
 
-PENDING, PLACING = "restore.tar", "restore-begun.tar"
+PENDING = "restore.tar"
 """In a data directory: what the next start of the centre restores, once its files are in place."""
 _WRITTEN_ANEW = (
     "name another backup; and remove this piece: the next backup writes what it holds anew, "
@@ -190,12 +190,17 @@ def _placing(file: Path, place: DataDir, files: Mapping[str, bytes]) -> Iterator
     """
     placing = place.folder / PLACING
     try:
-        placing.unlink(missing_ok=True)
-        with putting_files(file, place, files):
-            yield
-        move_file(placing, place.folder / PENDING)
+        make_private(place.folder)
+        with place.locked():
+            try:
+                placing.unlink(missing_ok=True)
+                with putting_files(file, place, files):
+                    yield
+                move_file(placing, place.folder / PENDING)
+            except OSError:
+                placing.unlink(missing_ok=True)
+                raise
     except OSError as error:
-        placing.unlink(missing_ok=True)
         raise BackupUnusable(
             file, str(error.strerror or error), f"look at {place.folder}"
         ) from error
@@ -444,6 +449,9 @@ def _key(place: DataDir) -> StoreKey | None:
 
 def _check_alone(file: Path, place: DataDir) -> None:
     """Raises BackupUnusable where nodes of several members lie, which a restore would halve."""
+    if place.is_half_restored() and (place.folder / RESTORING).exists():
+        reason = f"a restore with --members 3 into {place.folder} was cut off"
+        raise BackupUnusable(file, reason, "say that once more, or name another --data-dir")
     if not place.has_members():
         return
     reason = (
@@ -458,7 +466,7 @@ def _check_alone(file: Path, place: DataDir) -> None:
 
 def _check_free(file: Path, place: DataDir, tree: str, *, force: bool) -> None:
     """Raises BackupUnusable if there is a tree that is not to be replaced."""
-    if not place.keys.exists() or force:
+    if not place.keys.exists() or place.is_half_restored() or force:
         return
     try:
         there = tree_of(place)

@@ -28,12 +28,19 @@ class PlannedNode:
 
     path: NodePath
     nkey: str
+    # Whether it comes with inventory.
     edge: bool
+    # It takes the place of one that the ledger of a backup knows.
+    replaces: bool = False
 
 
 def plan_nodes(place: DataDir, nodes: Iterable[PlannedNode]) -> None:
     """Leave the list for the centre; parents come before their children."""
-    forms = [{"path": str(node.path), "nkey": node.nkey, "edge": node.edge} for node in nodes]
+    forms = [
+        {"path": str(it.path), "nkey": it.nkey, "edge": it.edge}
+        | ({"replaces": True} if it.replaces else {})
+        for it in nodes
+    ]
     atomic_write(place.folder / FILE, json.dumps(forms, indent=2) + "\n")
 
 
@@ -42,7 +49,12 @@ def planned_nodes(place: DataDir) -> list[PlannedNode]:
     try:
         forms = from_json((place.folder / FILE).read_bytes())
         return [
-            PlannedNode(NodePath.parse(form["path"]), str(form["nkey"]), bool(form["edge"]))
+            PlannedNode(
+                NodePath.parse(form["path"]),
+                str(form["nkey"]),
+                bool(form["edge"]),
+                bool(form.get("replaces")),
+            )
             for form in forms
         ]
     except FileNotFoundError:
@@ -53,11 +65,14 @@ def planned_nodes(place: DataDir) -> list[PlannedNode]:
 
 
 async def register_planned(place: DataDir, issuer: Issuer, inventory: Space) -> None:
-    """Register those that are not in the tree yet, edges with inventory, and forget the list."""
+    """Register those that are not in the tree yet, edges with inventory, and forget the list.
+
+    Those that replace others get their keys into the records that there are.
+    """
     for planned in planned_nodes(place):
         if planned.edge:
             for obj in edge_objects(planned.path):
                 await inventory.apply(obj, NODE_MANAGER, create_only=True)
-        if node_record(issuer, planned.path) is None:
+        if (node_record(issuer, planned.path) is not None) is planned.replaces:
             await enrol_nodes(issuer, {planned.path: planned.nkey})
     (place.folder / FILE).unlink(missing_ok=True)

@@ -29,7 +29,7 @@ from leafcast.errors import said
 from leafcast.join.relay_member import RelayMember
 from leafcast.local.tree import LocalTree
 from leafcast.local.tree_kube import TreeKube
-from leafcast.local.views import DEPTH_MIN, TreeShape
+from leafcast.local.views import CENTRE_ALONE, TreeShape
 from leafcast.members.member import Member
 from leafcast.members.settings import FILE as MEMBER_FILE
 from leafcast.members.settings import MemberSettings, kept_member
@@ -127,8 +127,7 @@ def run_daemon(
 
     def run() -> Coroutine[Any, Any, None]:
         if place.tree() is None:
-            form: dict[str, Any] = {"shape": [shape.regions, shape.sites, shape.depth]}
-            form |= {"kube": kube} if kube else {}
+            form = shape.form() | ({"kube": kube} if kube else {})
             place.write_tree(form | ({"members": MEMBERS} if trios else {}))
         if trios:
             return TrioDaemon(place, shape, kube, take_over=take_over).run()
@@ -199,9 +198,8 @@ async def run_here(
         await relay_member(place.folder, settings, health).run()
         return
     if place.tree() is None:
-        place.write_tree({"shape": [0, 1, DEPTH_MIN]})
-    shape = TreeShape(0, 1, DEPTH_MIN)
-    await _run_centre(place, shape, None, take_over=take_over, health=health)
+        place.write_tree(CENTRE_ALONE.form())
+    await _run_centre(place, CENTRE_ALONE, None, take_over=take_over, health=health)
 
 
 def _run_logged(place: DataDir, run: Callable[[], Coroutine[Any, Any, None]]) -> int:

@@ -78,6 +78,9 @@ def prepare_folder(place: DataDir) -> None:
         raise DataDirUnusable(folder, f"cannot be used: {error.strerror}", remedy) from error
     if not os.access(folder, os.W_OK | os.X_OK):
         raise DataDirUnusable(folder, "it is read-only", remedy)
+    if place.is_half_restored():
+        reason = "a `leafcast restore` into it was cut off"
+        raise DataDirUnusable(folder, reason, "say the same once more: it begins anew")
     if strangers and place.tree() is None:
         reason = f"it holds no tree, but {min(strangers)!r} and the like"
         raise DataDirUnusable(folder, reason, "name an empty or a new folder")

@@ -94,7 +94,7 @@ class TrioDaemon:
         async with ProcessGuard() as guard, asyncio.TaskGroup() as group:
             for member in self._places.each():
                 group.create_task(self._keep(guard, member), name=str(member))
-            for path in self._shape.edges():
+            for path in self._places.tiers()[-1]:
                 site = self._sites[path] = self._site(guard, path)
                 group.create_task(site.run(), name=str(path))
             group.create_task(self._announce(), name="announce")
@@ -163,10 +163,11 @@ class TrioDaemon:
         for path, site in self._sites.items():
             await site.until(lambda node: node.ready)
             log.info("%s is in session with its parent", path)
-        self._state["nodes"] = [len(tier) for tier in self._shape.tiers()]
+        tiers = self._places.tiers()
+        self._state["nodes"] = [len(tier) for tier in tiers] if self._shape.nodes > 1 else []
         self._state.update(ready=True, doing="running")
         self._say()
-        log.info("the tree is up: %s", many(self._shape.nodes, "node"))
+        log.info("the tree is up: %s", many(1 + sum(map(len, tiers)), "node"))
 
     async def _until_answered(self) -> None:
         """Wait until a member of the centre is active: no site is in session before that."""

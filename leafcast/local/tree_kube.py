@@ -63,6 +63,11 @@ def kubeconfig(place: DataDir) -> Path:
     return place.folder / "kube" / "kubeconfig"
 
 
+def hub(place: DataDir) -> SpaceSetting:
+    """The API server of the centre, as its space."""
+    return SpaceSetting("kubeconfig", str(kubeconfig(place)), CENTRE)
+
+
 class TreeKube:
     """Runs the API servers of a tree; `contexts` says which."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from schemas.values.identity import NodePath
 
@@ -30,10 +31,23 @@ class TreeShape:
     def destinations(self) -> int:
         return self.regions * self.sites
 
+    @classmethod
+    def of(cls, form: Mapping[str, Any]) -> TreeShape:
+        """What a form of a tree says; raises ValueError, KeyError or TypeError."""
+        return cls(*map(int, form["shape"]))
+
+    def form(self) -> dict[str, Any]:
+        """It as `tree.json` says it."""
+        return {"shape": [self.regions, self.sites, self.depth]}
+
     @property
     def nodes(self) -> int:
         """All places of the tree; each has a nats-server."""
         return 1 + self.regions * (self.depth - 2) + self.destinations
+
+    def servers(self, members: int) -> int:
+        """How many there are where the centre and each relay have so many members."""
+        return self.nodes + (members - 1) * (1 + len(self.relays()))
 
     def tiers(self) -> list[list[NodePath]]:
         """The nodes below the centre, tier by tier."""
@@ -55,6 +69,9 @@ class TreeShape:
     def edges(self) -> list[NodePath]:
         """The sites, each with a cluster."""
         return next(iter(self.tiers()[-1:]), [])
+
+
+CENTRE_ALONE = TreeShape(0, 1, DEPTH_MIN)
 
 
 @dataclass(frozen=True, slots=True)

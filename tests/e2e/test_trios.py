@@ -103,7 +103,11 @@ def test_backups_go_on_after_a_takeover_and_make_a_centre_of_three_members_elsew
         wanted, held = shop_at(tree), shop_at(restored)
         assert wanted
         assert wanted == held
-        assert "shop" in did(restored, "get", "edgeplacements").stdout
+        did(restored, "wait", "shop", "--for", "synced")
+        # What ran on its machine is there again, with members and keys of its own.
+        assert restored.until_active(REGION)
+        assert uids_at(restored, SITE).keys() >= wanted.keys()
+        assert did(restored, "orphans").stdout.startswith("No orphans")
     finally:
         did(restored, "down")
 

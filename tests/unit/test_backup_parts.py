@@ -30,7 +30,7 @@ from leafcast.backups.operator_keys import (
     write_operator_key,
 )
 from leafcast.backups.refusals import BackupUnusable
-from leafcast.backups.restoring import PENDING, PLACING, end_placing, place_backup
+from leafcast.backups.restoring import PENDING, end_placing, place_backup
 from leafcast.backups.segments import (
     SMALL_BYTES,
     SMALL_MAX,
@@ -47,7 +47,7 @@ from leafcast.backups.stored_messages import (
     sequences_of,
 )
 from leafcast.backups.whole_file import BackupTar
-from leafcast.data_dir import DataDir
+from leafcast.data_dir import PLACING, DataDir
 from leafcast.key_form import KeyFileRefused
 from relay.adapters.jetstream.stream_reader import Stored
 from schemas.content.operator_box import box_name, close_box, open_box, public_half

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import partial
 from importlib import import_module
@@ -22,10 +23,12 @@ from leafcast.data_dir import DataDir, DataDirUnusable
 from leafcast.show.durations import span_text
 from leafcast.show.sanitize import sanitize
 from relay.adapters.clock import SystemClock, SystemDice
-from schemas.values.wording import many
+from schemas.values.identity import NodePath
+from schemas.values.wording import many, some_of
 
 SECONDS = 3600.0
 KEEP_MAX = 100_000
+NODES_NAMED = 8
 
 _call = partial(call, seconds=SECONDS)
 _KUBERNETES = "The objects of a centre whose spaces are API servers are theirs to back up."
@@ -267,9 +270,9 @@ def restore(
     backup stays in force at the nodes until somebody says it again, accepts the former state or
     withdraws it: see `leafcast accept` and `leafcast orphans`.
 
-    With --members 3 its centre is one of three members, as `leafcast up --members 3` makes it,
-    whatever the backup is of. That wants an empty or a new data directory. The nodes below it join
-    anew: `leafcast node add PATH --replace`.
+    With --members 3 its centre is one of three members, and so is each relay that ran on its
+    machine, as `leafcast up --members 3` makes them, whatever the backup is of. That wants an empty
+    or a new data directory. Nodes that run elsewhere join anew: they are named.
     """
     is_trio = members != "1"
     if is_trio and force:
@@ -277,10 +280,25 @@ def restore(
             "--force replaces what is there, and --members 3 begins anew: name an empty --data-dir"
         )
     place, opens = DataDir.at(data_dir), operator_key(key, passphrase_file)
+    more: list[str] = []
     if is_trio:
-        found = import_module(_TRIO).restore_trio(newest_in(file), place, opens, SystemDice())
+        trio = import_module(_TRIO).restore_trio(newest_in(file), place, opens, SystemDice())
+        found, more = trio.backup, joining_anew(trio.elsewhere)
     else:
         found = place_backup(newest_in(file), place, opens, force=force)
     when = datetime.fromtimestamp(found.time_ms // 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     where = ", for a centre of three members" if is_trio else ""
     click.echo(f"The backup of {when} is in place{where}; start the tree: leafcast up")
+    for line in more:
+        click.echo(sanitize(line))
+
+
+def joining_anew(paths: Sequence[NodePath]) -> list[str]:
+    """Which nodes do not come up with a restored tree, and what to do; nothing if all do."""
+    if not paths:
+        return []
+    named = some_of([str(it) for it in paths], NODES_NAMED)
+    return [
+        f"{many(len(paths), 'node')} elsewhere will not find it: {named}.",
+        "Once it runs, let each join anew: leafcast node add PATH --replace",
+    ]

@@ -361,7 +361,7 @@ def _shape(
 
 def _check_size(shape: TreeShape, *, trios: bool) -> None:
     """Refuse a tree of more servers than one machine carries."""
-    servers = shape.nodes + (MEMBERS - 1) * (1 + len(shape.relays())) if trios else shape.nodes
+    servers = shape.servers(MEMBERS if trios else 1)
     if servers > SERVERS_MAX:
         raise click.UsageError(
             f"this tree has {servers} nats-servers; one machine carries about {SERVERS_MAX}: lower "
