@@ -283,6 +283,41 @@ async def test_nothing_outlives_a_killed_program(tmp_path):
     await eventually(lambda: not folder.exists(), f"{folder} is left")
 
 
+LONE_SERVER = """
+import asyncio, sys
+from pathlib import Path
+from relay.adapters.server.guard import ProcessGuard
+from relay.adapters.server.process import ServerProcess, server_binary
+
+async def main():
+    async with ProcessGuard() as guard:
+        server = ServerProcess(guard, server_binary(), Path(sys.argv[1]))
+        await server.until_ready(60)
+        print(server.pid, flush=True)
+        await asyncio.Event().wait()
+
+asyncio.run(main())
+"""
+
+
+async def test_a_server_whose_program_is_killed_ends_in_order(tmp_path):
+    """It has words to say as it ends, and nobody reads them any more."""
+    config, ports = tmp_path / "nats.conf", tmp_path / "ports"
+    ports.mkdir()
+    config.write_text(f'listen: "127.0.0.1:-1"\nports_file_dir: "{ports}"\n')
+    program = subprocess.Popen(
+        [sys.executable, "-c", LONE_SERVER, str(config)],
+        stdout=subprocess.PIPE,
+        cwd=Path(__file__).parents[2],
+    )
+    with program:
+        server = int(await asyncio.to_thread(program.stdout.readline))
+        assert any(ports.iterdir())
+        program.kill()
+    await until_gone(server)
+    assert not any(ports.iterdir()), "it takes its file away as the last it does"
+
+
 async def test_the_guard_ends_only_what_is_still_registered(tmp_path):
     command = ["sh", "-c", "echo up >&2; exec sleep 600"]
     async with asyncio.TaskGroup() as group, ProcessGuard() as guard:

@@ -98,6 +98,21 @@ def test_what_is_written_at_once_is_one_message_if_it_is_to_stay_whole(whole, me
     assert list(pipe.messages()) == messages
 
 
+def test_who_says_what_nobody_reads_is_ended_by_none_of_it_and_goes_on():
+    pipe = LogPipe(whole=True)
+    (kept,) = [os.dup(end) for end in pipe.ours_too]
+    pipe.close()
+
+    def say_on():
+        while True:
+            os.write(pipe.theirs, b"x" * 4096)
+
+    with pytest.raises(BlockingIOError):
+        say_on()
+    pipe.handed_over()
+    os.close(kept)
+
+
 @pytest.mark.parametrize("kind", ["cid", "wid", "lid", "lid_ws", "mid"])
 @pytest.mark.parametrize(
     "said",

@@ -88,11 +88,12 @@ class ProcessGuard:
         cwd: Path,
         stderr: int | IO[bytes],
         env: Mapping[str, str] | None = None,
+        keeps: Sequence[int] = (),
     ) -> subprocess.Popen[bytes]:
         """Start a process that the guardian knows of, in its own session, its output discarded.
 
-        Its environment is `env`, or this program's. `release` it once it has ended. Raises
-        GuardLost.
+        Its environment is `env`, or this program's; it has the open files `keeps`, too. `release`
+        it once it has ended. Raises GuardLost.
         """
         self._check()
         return subprocess.Popen(  # noqa: S603 - the caller's command, never a shell's text
@@ -103,6 +104,7 @@ class ProcessGuard:
             cwd=cwd,
             env=env,
             start_new_session=True,
+            pass_fds=keeps,
         )
 
     def release(self, pid: int) -> None:

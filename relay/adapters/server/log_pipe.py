@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import socket
+import struct
 from collections.abc import Iterator
 
 MESSAGE_BYTES_MAX = 256 * 1024
+UNREAD_SECONDS = 1
+"""So long who says something waits to be read: then it goes on, and that message is lost."""
 
 
 class LogPipe:
@@ -29,6 +32,15 @@ class LogPipe:
     def theirs(self) -> int:
         """The end that the process writes to, until it was `handed_over`."""
         return self._theirs
+
+    @property
+    def ours_too(self) -> tuple[int, ...]:
+        """What else the process is to have open: nothing, or the end that is read here.
+
+        A program in Go that says something nobody can read any more is ended by that. So a server
+        would be, as soon as this program is killed: it would hand nothing over, and write nothing.
+        """
+        return (self._ours.fileno(),) if isinstance(self._ours, socket.socket) else ()
 
     def handed_over(self) -> None:
         """The process has its end."""
@@ -54,6 +66,9 @@ class LogPipe:
 
 def _pair() -> tuple[socket.socket, socket.socket] | None:
     try:
-        return socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     except (AttributeError, OSError):
         return None
+    patience = struct.pack("ll", UNREAD_SECONDS, 0)
+    theirs.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, patience)
+    return ours, theirs

@@ -51,7 +51,9 @@ class LoggedProcess:
         self._loop = asyncio.get_running_loop()
         self._pipe = LogPipe(whole=whole)
         try:
-            self._process = guard.spawn(command, cwd=cwd, stderr=self._pipe.theirs, env=env)
+            self._process = guard.spawn(
+                command, cwd=cwd, stderr=self._pipe.theirs, env=env, keeps=self._pipe.ours_too
+            )
         except BaseException:
             self._pipe.close()
             raise
