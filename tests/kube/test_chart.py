@@ -137,6 +137,18 @@ def test_every_command_line_is_one_that_the_program_takes(helm4, role, tmp_path)
         ({"role": "edge", "persistence": {"size": "two"}}, "size"),
         ({"role": "relay", "listen": {"host": "Not a host"}}, "host"),
         ({"role": "centre", "podDisruptionBudget": {"maxUnavailable": 2}}, "maxUnavailable"),
+        # What Kubernetes names is known by its names, too.
+        ({"role": "edge", "resources": {"requests": {"memroy": "1Gi"}}}, "memroy"),
+        ({"role": "edge", "resources": {"limits": {"memory": "1Gb"}}}, "memory"),
+        ({"role": "edge", "tolerations": [{"efect": "NoSchedule"}]}, "efect"),
+        ({"role": "edge", "affinity": {"nodeAfinity": {}}}, "nodeAfinity"),
+        ({"role": "edge", "podLabels": {"a b": "c"}}, "a b"),
+        ({"role": "edge", "image": None}, "image"),
+        ({"role": "relay", "networkPolicy": {"egress": [{"port": []}]}}, "port"),
+        ({"role": "relay", "networkPolicy": {"children": [{"ipBlock": {"cdir": "::/0"}}]}}, "cdir"),
+        ({"role": "relay", "monitoring": {"from": [{"podSelecter": {}}]}}, "podSelecter"),
+        ({"role": "relay", "listen": {"issuer": {"kind": "ClusterIssuer"}}}, "name"),
+        ({"role": "relay", "service": {"loadBalancerSourceRanges": ["10.0.0.0"]}}, "10.0.0.0"),
     ],
 )
 def test_a_values_file_with_a_typo_is_refused_by_its_name(helm, tmp_path, values, said):
@@ -144,6 +156,7 @@ def test_a_values_file_with_a_typo_is_refused_by_its_name(helm, tmp_path, values
     file.write_text(yaml.safe_dump(values))
     fine, words = helm.run("template", "x", CHART, "-n", SYSTEM, "-f", file)
     assert not fine
+    assert "values don't meet the specifications of the schema" in words
     assert said in words
 
 
