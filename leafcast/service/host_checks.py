@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -25,6 +27,8 @@ class Dialled:
     trouble: str = ""
     # The proxy that it went through; "" for none.
     proxy: str = ""
+    # No name server knows it, or the proxy.
+    is_nameless: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +53,8 @@ class HostFacts:
     dialled: Sequence[Dialled] = ()
     # Variables of the environment that name a proxy, which Leafcast does not read.
     proxies: Sequence[str] = ()
+    # Why nothing can be kept in the folder; "" if it can.
+    folder_trouble: str = ""
 
 
 def host_checks(facts: HostFacts) -> list[Check]:
@@ -132,6 +138,10 @@ def _entropy(facts: HostFacts) -> Check:
 def _disk(facts: HostFacts) -> Iterator[Check]:
     group, megabytes = "Disk", facts.free_bytes // 1_000_000
     said = f"{megabytes} MB are free at {facts.folder}"
+    if facts.folder_trouble:
+        remedy = "name another --data-dir, or have the node's user own it"
+        kept = f"nothing can be kept at {facts.folder}"
+        yield Check(group, "failure", kept, facts.folder_trouble, remedy)
     if facts.free_bytes < FREE_BYTES_MIN:
         need = f"a node needs {FREE_BYTES_MIN // 1_000_000} MB"
         yield Check(group, "failure", said, need, "make room, or name another --data-dir")
@@ -170,7 +180,11 @@ def _files(facts: HostFacts) -> Check:
 def _ports(facts: HostFacts) -> Iterator[Check]:
     for address, trouble in facts.ports:
         if trouble:
-            remedy = "end what listens there, or name another port with --listen"
+            # Ports below 1024 are the superuser's.
+            is_denied = trouble == os.strerror(errno.EACCES)
+            own = "end what listens there, or name another port"
+            remedy = "name a port of 1024 or more" if is_denied else own
+            remedy += " with --listen"
             yield Check("Ports", "failure", f"nobody can listen at {address}", trouble, remedy)
         else:
             yield Check("Ports", "ok", f"{address} is free")
@@ -185,9 +199,15 @@ def _ways(facts: HostFacts) -> Iterator[Check]:
             yield Check(group, "ok", f"{one.address} answers{through}, in {took}")
             continue
         remedy = "have the firewall let this machine out to that address and port"
-        if one.proxy:
-            remedy = "have the proxy let CONNECT through to that address and port"
-        elif facts.proxies:
+        if one.is_nameless:
+            known = "the proxy" if one.proxy else "that name"
+            remedy = f"have the name server of this machine know {known}"
+        elif one.proxy:
+            remedy = (
+                "look whether the proxy is the right one, and have it let CONNECT through "
+                "to that address and port"
+            )
+        if facts.proxies and not one.proxy:
             named = " and ".join(facts.proxies)
             remedy += (
                 f"; {named} name a proxy, which Leafcast takes by --proxy or LEAFCAST_PROXY alone, "

@@ -42,7 +42,8 @@ async def host_facts(
 def _found(
     folder: Path, listens: Sequence[int], ways: Sequence[Dialled], now_seconds: float
 ) -> HostFacts:
-    there = next(at for at in (folder, *folder.parents) if at.exists())
+    # What may not be looked into is found by what is above it.
+    there = next(at for at in (folder, *folder.parents) if os.path.exists(at))  # noqa: PTH110
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     return HostFacts(
         python=sys.version_info[:3],
@@ -52,6 +53,7 @@ def _found(
         is_clock_kept=_is_clock_kept(),
         is_entropy_ready=_is_entropy_ready(),
         folder=str(folder),
+        folder_trouble=_trouble_of(there),
         free_bytes=shutil.disk_usage(there).free,
         file_system=_file_system(there),
         # A server raises its own limit as far as it may.
@@ -111,6 +113,13 @@ def kind_of(folder: Path, mounts: Iterable[Sequence[str]]) -> str:
     return found
 
 
+def _trouble_of(folder: Path) -> str:
+    """Why nothing can be kept in a folder, "" if it can."""
+    if not folder.is_dir():
+        return f"{folder} is no folder"
+    return "" if os.access(folder, os.W_OK | os.X_OK) else f"{folder} cannot be written"
+
+
 def _trouble_at(port: int) -> str:
     """Why nobody can listen at a port, "" if one can."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as tried:
@@ -127,6 +136,7 @@ async def _dial(url: str, proxy: str, clock: Clock) -> Dialled:
     """Connect to an address, or through a proxy to it."""
     host, port = _end(url)
     shown, began, trouble = endpoint(*_end(proxy)) if proxy else "", clock.now().seconds, ""
+    is_nameless = False
     try:
         async with asyncio.timeout(DIAL_SECONDS):
             _, writer = await connected(host, port, proxy)
@@ -136,10 +146,12 @@ async def _dial(url: str, proxy: str, clock: Clock) -> Dialled:
     except ssl.SSLError as error:
         trouble = f"the proxy shows no good certificate: {error.reason or error}"
     except OSError as error:
+        is_nameless = isinstance(error, socket.gaierror)
         # In its own words asyncio says less; what a name server says has no number.
         known = error.errno is not None and error.errno > 0
         trouble = os.strerror(error.errno or 0) if known else error.strerror or str(error)
-    return Dialled(endpoint(host, port), clock.now().seconds - began, trouble, shown)
+    took = clock.now().seconds - began
+    return Dialled(endpoint(host, port), took, trouble, shown, is_nameless)
 
 
 def _end(url: str) -> tuple[str, int]:

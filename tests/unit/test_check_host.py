@@ -54,9 +54,12 @@ def test_a_machine_that_is_fit_has_nothing_to_mend():
         ({"free_bytes": 500_000_000}, "warning", "--data-dir"),
         ({"file_system": "tmpfs"}, "warning", "volume"),
         ({"file_system": "nfs4"}, "warning", "disk of this machine"),
+        ({"folder_trouble": "/var/lib cannot be written"}, "failure", "own it"),
         ({"files_max": 1024}, "warning", "LimitNOFILE"),
         ({"ports": [("port 7422", "Address already in use")]}, "failure", "--listen"),
+        ({"ports": [("port 80", "Permission denied")]}, "failure", "1024 or more"),
         ({"dialled": [DEAF]}, "failure", "firewall"),
+        ({"dialled": [replace(DEAF, is_nameless=True)]}, "failure", "name server"),
         ({"dialled": [DEAF], "proxies": ["https_proxy"]}, "failure", "LEAFCAST_PROXY"),
         ({"dialled": [replace(DEAF, proxy="p:3128")]}, "failure", "CONNECT"),
     ],
@@ -117,6 +120,20 @@ def test_a_port_that_is_taken_and_a_parent_that_is_not_there_are_failures(taken,
     assert code == 1
     assert found[f"nobody can listen at port {taken}"]["state"] == "failure"
     assert found[f"127.0.0.1:{nobody} does not answer"]["cause"] == "Connection refused"
+
+
+def test_a_folder_where_nothing_can_be_kept_is_a_failure(tmp_path):
+    (tmp_path / "file").touch()
+    code, found = check_host("--data-dir", tmp_path / "file" / "node")
+    assert code == 1
+    (said,) = (it for it in found.values() if it["said"].startswith("nothing can be kept"))
+    assert said["cause"] == f"{tmp_path / 'file'} is no folder"
+
+
+def test_a_name_that_no_server_knows_is_told_so(tmp_path):
+    code, found = check_host("--data-dir", tmp_path, "wss://no-such-name.invalid/leaf")
+    assert code == 1
+    assert "name server" in found["no-such-name.invalid:443 does not answer"]["remedy"]
 
 
 @pytest.mark.parametrize(
