@@ -1,6 +1,7 @@
 """What a centre of three members costs beside one that runs once, and how fast one is followed.
 
-`python -m benchmarks.trios costs` or `takeovers`, with a number of rounds; without words both.
+`python -m benchmarks.trios costs` or `takeovers`, with a number of rounds; without words both. Of
+takeovers `leader`, `process`, `again` or `machine` is one kind alone: who is killed.
 All members, and both centres, are on this one machine and its one disk.
 """
 
@@ -20,14 +21,15 @@ from benchmarks.report import Report, cpu_seconds, middle, resident_mb
 from leafcast.daemon.trio_daemon import AGAIN_SECONDS_MIN
 from tests.nats.chaos_member import Member, until
 from tests.nats.chaos_tree import AWAY, ChaosTree, config_map
-from tests.nats.trio_leaders import GROUPS, lead, leader_of
-from tests.nats.trio_tree import NAMES, TrioTree
+from tests.nats.trio_leaders import GROUPS, WRITTEN, lead, leader_of
+from tests.nats.trio_tree import NAMES, TrioTree, role_of
 
 EDGES, CHANGES, ROUNDS, REST_SECONDS = 2, 60, 20, 10.0
 PROCESS_SECONDS, ELECTION_SECONDS = 10.0, 3.0
-LOOK_SECONDS, TAKEOVER_SECONDS = 0.02, 60.0
+TAKEOVER_SECONDS, ANSWER_SECONDS = 60.0, 0.25
 PROCESS, MACHINE, LEADER = "the active process", "the active machine", "a server that leads"
 AGAIN = f"{PROCESS}, started again at once"
+KINDS = {"leader": LEADER, "process": PROCESS, "again": AGAIN, "machine": MACHINE}
 
 
 async def _joined(tree: ChaosTree) -> None:
@@ -119,15 +121,15 @@ async def _changing(tree: TrioTree) -> AsyncIterator[list[tuple[float, float]]]:
         task.cancel()
 
 
-async def _bare_election(tree: TrioTree, dead: str) -> float:
+async def _bare_election(tree: TrioTree, dead: str, groups: Iterable[str]) -> float:
     """Seconds until all that was led by a member's server is led by another one."""
     other = tree.centres[next(name for name in NAMES if name != dead)]
     began = time.perf_counter()
-    for group in GROUPS:
+    for group in groups:
 
         async def is_led(group: str = group) -> bool:
             try:
-                return await leader_of(other, group) != ""
+                return await leader_of(other, group, ANSWER_SECONDS) not in ("", dead)
             except Exception:  # noqa: BLE001 - whatever it is, nobody leads it
                 return False
 
@@ -139,10 +141,11 @@ async def _fail(tree: TrioTree, what: str, done: list[tuple[float, float]]) -> t
     """Seconds until a change is acknowledged, and until all that was led is led again."""
     active = tree.active()
     name = next(it for it in NAMES if it != active) if what == LEADER else active
-    for group in GROUPS:
+    groups = GROUPS if what == LEADER else WRITTEN
+    for group in groups:
         await lead(tree.centres[active], group, name)
     struck = tree.centres[name]
-    pids = struck.server_pids()
+    pids, said = struck.server_pids(), role_of(struck)
     began = time.perf_counter()
     if what != LEADER:
         struck.kill()
@@ -156,13 +159,13 @@ async def _fail(tree: TrioTree, what: str, done: list[tuple[float, float]]) -> t
     elif what != PROCESS:
         for pid in pids:
             os.kill(pid, signal.SIGKILL)
-    election = asyncio.create_task(_bare_election(tree, name))
+    election = asyncio.create_task(_bare_election(tree, name, groups))
     taken = await _acknowledged(tree, done, began)
     led = await election
     if what not in (LEADER, AGAIN):
         struck.start()
     if what != LEADER:
-        await until(lambda: tree.stands_by(name) or tree.is_active(name), lambda: str(tree.said()))
+        await until(lambda: role_of(struck) != said, lambda: str(tree.said()))
     # Until the memory of its server has the lease, none of the others may be lost.
     await asyncio.sleep(REST_SECONDS)
     is_followed = what == LEADER and tree.active() != active
@@ -177,13 +180,13 @@ async def _acknowledged(tree: TrioTree, done: list[tuple[float, float]], began: 
     return next(end for start, end in done if start > began) - began
 
 
-async def takeovers(report: Report, rounds: int) -> None:
+async def takeovers(report: Report, kinds: Iterable[str], rounds: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         tree = TrioTree(Path(folder))
         try:
             await _joined(tree)
             async with _changing(tree) as done:
-                for what in (LEADER, PROCESS, AGAIN, MACHINE):
+                for what in kinds:
                     seen = []
                     for _ in range(rounds):
                         seen.append(await _fail(tree, what, done))
@@ -216,10 +219,12 @@ async def main(*words: str) -> None:
     columns = ("a centre", "one", "trio", "times")
     report = Report("trios", "A centre of three members beside one that runs once", columns)
     rounds = int(words[1]) if len(words) > 1 else 0
-    if words[:1] != ("takeovers",):
+    what = words[0] if words else ""
+    if what in ("", "costs"):
         await costs(report, rounds or CHANGES)
-    if words[:1] != ("costs",):
-        await takeovers(report, rounds or ROUNDS)
+    if what != "costs":
+        kinds = [KINDS[what]] if what in KINDS else KINDS.values()
+        await takeovers(report, kinds, rounds or ROUNDS)
     report.finish()
 
 

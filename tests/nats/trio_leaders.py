@@ -4,8 +4,10 @@ import json
 
 from nats.errors import Error as NatsError
 
+from leafcast.ask.session import INVENTORY_BUCKET, WORKLOADS_BUCKET
 from relay.adapters.jetstream.request_reply import CannotConnect
 from relay.adapters.server.admin import cut_links
+from relay.adapters.spaces.bucket import stream_of
 from tests.awaiting import eventually
 from tests.nats.chaos_member import Member, until
 from tests.nats.conftest import links_of_server
@@ -13,6 +15,9 @@ from tests.nats.trio_tree import TrioTree
 
 META, LINK = "meta", "link"
 GROUPS = (META, "LEASE", "OWN")
+BUCKETS = tuple(stream_of(each) for each in (WORKLOADS_BUCKET, INVENTORY_BUCKET))
+WRITTEN = (*GROUPS, "MAIL", "STAT", "BLOB", "STATE", *BUCKETS)
+"""All that a centre that becomes active waits for."""
 AWAY = (CannotConnect, NatsError, OSError, KeyError)
 
 
@@ -24,16 +29,16 @@ async def arrange(tree: TrioTree, where: dict[str, str], child: str) -> None:
     await hang(tree, child, where[LINK])
 
 
-async def leader_of(member: Member, group: str) -> str:
+async def leader_of(member: Member, group: str, seconds: float = 1.0) -> str:
     """The name of the member whose server leads it, as this one knows; "" if nobody does."""
-    servers = await _servers(member, group)
+    servers = await _servers(member, group, seconds)
     return _name(servers[0]) if servers else ""
 
 
 async def lead(asked: Member, group: str, name: str) -> None:
     """Have the server of a member lead a stream, or the cluster itself, by asking another one."""
-    account, verb = ("system", "META.LEADER.STEPDOWN") if group == META else ("relay", "")
-    verb = verb or f"STREAM.LEADER.STEPDOWN.{group}"
+    account = _account(group)
+    verb = "META.LEADER.STEPDOWN" if group == META else f"STREAM.LEADER.STEPDOWN.{group}"
 
     async def is_led_there() -> bool:
         try:
@@ -71,22 +76,30 @@ async def hang(tree: TrioTree, child: str, name: str) -> None:
     await eventually(hangs_there, f"{child} does not hang at {name}", seconds=60, every=1.0)
 
 
-async def _servers(member: Member, group: str) -> list[str]:
+async def _servers(member: Member, group: str, seconds: float = 1.0) -> list[str]:
     """The servers of a group, its leader first; those that have not caught up are left out."""
+    account, verb, body = _account(group), f"$JS.API.STREAM.INFO.{group}", {}
     if group == META:
-        answer = await _ask(member, "system", "$SYS.REQ.SERVER.PING.JSZ", {"leader_only": True})
-        cluster = answer["data"]["meta_cluster"]
-    else:
-        cluster = (await _ask(member, "relay", f"$JS.API.STREAM.INFO.{group}", {}))["cluster"]
+        verb, body = "$SYS.REQ.SERVER.PING.JSZ", {"leader_only": True}
+    answer = await _ask(member, account, verb, body, seconds)
+    cluster = answer["data"]["meta_cluster"] if group == META else answer["cluster"]
     if not cluster.get("leader"):
         return []
     followers = cluster.get("replicas") or ()
     return [cluster["leader"], *(its["name"] for its in followers if its.get("current"))]
 
 
-async def _ask(member: Member, account: str, subject: str, body: dict) -> dict:
+def _account(group: str) -> str:
+    if group == META:
+        return "system"
+    return "space" if group.startswith(stream_of("")) else "relay"
+
+
+async def _ask(
+    member: Member, account: str, subject: str, body: dict, seconds: float = 1.0
+) -> dict:
     async with member.client(account) as client:
-        answer = await client.request(subject, json.dumps(body).encode() if body else b"", 1)
+        answer = await client.request(subject, json.dumps(body).encode() if body else b"", seconds)
     return json.loads(answer.data)
 
 
