@@ -16,6 +16,8 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 CONNECT_SECONDS = 5
+HEAD_START_SECONDS = 0.5
+"""So long one server has to let us in before the next one is tried beside it."""
 PATIENCE_SECONDS, PAUSE_SECONDS = 5.0, 0.1
 LINE_BYTES_MAX = 64 * 1024
 MESSAGE_BYTES_MAX = 16 * 1024 * 1024
@@ -102,16 +104,42 @@ class Asking:
 
     @classmethod
     async def opened(cls, url: str, seed: str, name: str) -> Asking:
-        """Connect to the first of the servers that lets one in, and say who one is.
+        """Connect to one of the servers that lets one in, and say who one is.
 
-        `url` is as in jetstream.server_url. Raises OSError, ValueError, _Broken.
+        Each has HEAD_START_SECONDS before the next: one that is frozen, or cut off, says nothing,
+        though its system may take a connection. `url` is as in jetstream.server_url. Raises
+        OSError, ValueError, _Broken.
         """
         servers, _, authorities = url.partition("#")
-        *others, last = servers.split(",")
-        for server in others:
-            with suppress(OSError, _Broken):
-                return await cls._opened_at(server, authorities, seed, name)
-        return await cls._opened_at(last, authorities, seed, name)
+        left, opened, failed = servers.split(","), list[Asking](), list[Exception]()
+
+        async def attempt(server: str) -> None:
+            try:
+                opened.append(await cls._opened_at(server, authorities, seed, name))
+            except (OSError, ValueError, _Broken) as error:
+                failed.append(error)
+
+        try:
+            async with asyncio.TaskGroup() as group:
+                attempts = set[asyncio.Task[None]]()
+                while (left or attempts) and not opened:
+                    if left:
+                        attempts.add(group.create_task(attempt(left.pop(0))))
+                    head_start = HEAD_START_SECONDS if left else None
+                    _, attempts = await asyncio.wait(
+                        attempts, timeout=head_start, return_when=asyncio.FIRST_COMPLETED
+                    )
+                for late in attempts:
+                    late.cancel()
+        except BaseException:
+            for connection in opened:
+                connection.close()
+            raise
+        if not opened:
+            raise failed[-1]
+        for connection in opened[1:]:
+            connection.close()
+        return opened[0]
 
     @classmethod
     async def _opened_at(cls, server: str, authorities: str, seed: str, name: str) -> Asking:

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import socket
 from collections import Counter
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
@@ -497,9 +498,15 @@ async def test_a_node_goes_on_by_another_members_link_when_its_own_is_gone(grove
         assert await bus.send_hello(b"beat")
 
 
-async def test_a_command_asks_at_a_member_that_runs(grove, tmp_path):
-    async with grove, trio(grove, tmp_path) as made:
-        dead = f"nats://127.0.0.1:{free_port(tmp_path, 9)}"
+@pytest.mark.parametrize("first", ["is gone", "is frozen"])
+async def test_a_command_asks_at_a_member_that_runs(grove, tmp_path, first):
+    async with grove, trio(grove, tmp_path) as made, AsyncExitStack() as stack:
+        port = free_port(tmp_path, 9)
+        if first == "is frozen":
+            # Its system takes connections, and it says nothing.
+            silent = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+            port = silent.getsockname()[1]
+        dead = f"nats://127.0.0.1:{port}"
         async with client_at(made.url("m3"), made.seeds.space) as client:
 
             async def answer(message):
