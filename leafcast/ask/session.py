@@ -20,7 +20,8 @@ from leafcast.ask.failures import CallFailed as CallFailed
 from leafcast.ask.failures import NotRunning as NotRunning
 from leafcast.ask.long_questions import QUESTION_CHARACTERS_MAX, parts_of
 from leafcast.ask.long_questions import VERB as PART
-from leafcast.data_dir import DataDir, check_owner
+from leafcast.ask.unanswered import CUT, cut_before, lost, none_active, none_says, stuck
+from leafcast.data_dir import MEMBER_FILE, DataDir, check_owner
 from relay.adapters.asking import (
     PAUSE_SECONDS,
     Asking,
@@ -98,7 +99,6 @@ def in_inventory(key: ObjectKey) -> bool:
     return key.group_resource in _INVENTORY or is_properties(key)
 
 
-_CUT = "the connection to the centre's server was lost"
 _SEVERED: Mapping[str, Any] = {}
 
 
@@ -167,12 +167,12 @@ class Session:
             if not self.data_dir.in_use():
                 raise NotRunning(self.data_dir.folder, "the tree was stopped") from error
             if error.cut:
-                raise _lost(verb, _CUT) from error
+                raise lost(verb, CUT) from error
             standing = await self._standing()
             if silent := standing.get("silentSeconds"):
-                raise _none_active(verb, silent, is_taken=not error.nobody) from error
-            if stuck := standing.get("stuck"):
-                raise _stuck(verb, stuck) from error
+                raise none_active(verb, silent, is_taken=not error.nobody) from error
+            if streams := standing.get("stuck"):
+                raise stuck(verb, streams) from error
             if error.nobody:
                 remedy = f"wait a moment; if it stays so, see {self.data_dir.log}"
                 raise CallFailed(verb, "NotServed", "the tree is not up yet", remedy) from error
@@ -207,19 +207,20 @@ class Session:
         """Wait until a member says that it is active: what goes out before may reach a lost one.
 
         A route to a machine without power stays open for a while, and takes what is sent. Raises
-        CallFailed, which is certain then: nothing was asked.
+        CallFailed, which is certain then: nothing was asked. However long the answer may take, for
+        a member to be active nobody waits longer than CALL_SECONDS.
         """
+        seconds = min(seconds, CALL_SECONDS)
         until = self.clock.now().seconds + seconds
         with _waiting(self.tell, f"a member of the centre to be active, {seconds:g} s at most"):
             while "activeSeconds" not in (standing := await self._standing()):
                 if standing is _SEVERED:
-                    remedy = "ask again: its server may have been started anew"
-                    raise CallFailed(verb, "NotServed", f"{_CUT}; accepted: nothing", remedy)
+                    raise cut_before(verb)
                 silent, is_late = standing.get("silentSeconds"), self.clock.now().seconds >= until
                 if silent is not None and (is_late or silent > CALL_SECONDS):
-                    raise _none_active(verb, silent, is_taken=False)
+                    raise none_active(verb, silent, is_taken=False)
                 if is_late:
-                    raise _none_says(verb, seconds)
+                    raise none_says(verb, seconds)
                 await self.clock.sleep(ACTIVE_LOOK_SECONDS)
 
     @asynccontextmanager
@@ -236,9 +237,10 @@ class Session:
     async def _watch_active(self, verb: str, put: _Put) -> None:
         """Raise CallFailed once who is active was not so, or did not hear, as it was asked.
 
-        So it does once nobody was active for as long as any question is waited for.
+        So it does once nobody was active, or no member of several said how it stands, for as long
+        as any question is waited for.
         """
-        pause = LOOK_SECONDS
+        pause, said_at = LOOK_SECONDS, self.clock.now().seconds
         while True:
             await self.clock.sleep(pause)
             # All are seconds: no clock of another machine is compared. They are taken before it
@@ -246,12 +248,17 @@ class Session:
             put_at = put.seconds
             asked = self.clock.now().seconds - put_at
             standing = await self._standing()
+            if standing or not self.has_members:
+                said_at = self.clock.now().seconds
+            elif (mute := self.clock.now().seconds - said_at) > CALL_SECONDS:
+                # The server that we are at may be frozen, or cut off, and all goes on elsewhere.
+                raise lost(verb, f"no member of the centre said for {mute:.0f} s how it stands")
             silent = standing.get("silentSeconds", 0.0)
             # Another member is active soon.
             pause = ACTIVE_LOOK_SECONDS if silent else LOOK_SECONDS
             if min(silent, asked) > CALL_SECONDS:
                 # A route to a machine without power stays open for a while, so it may be with that.
-                raise _none_active(verb, silent, is_taken=True)
+                raise none_active(verb, silent, is_taken=True)
             if standing.get("activeSeconds", asked) < asked:
                 why = "another member of the centre became active"
             elif standing.get("hearsSeconds", asked) < asked:
@@ -261,7 +268,7 @@ class Session:
             # Where nobody listened it goes out again, and who hears now has it then.
             await self.clock.sleep(PUT_AGAIN_SECONDS)
             if put.seconds == put_at:
-                raise _lost(verb, why)
+                raise lost(verb, why)
 
     async def _standing(self) -> Mapping[str, Any]:
         """How the members of the centre stand; empty if it is alone, or none of them says.
@@ -280,36 +287,6 @@ class Session:
         for part in parts_of(verb, question, token_hex(8)):
             answer = await self.call(PART, seconds=seconds, **part)
         return answer
-
-
-def _none_active(verb: str, seconds: float, *, is_taken: bool) -> CallFailed:
-    """No member of the centre is active; `is_taken` if one was when it was asked."""
-    accepted = f"whether {verb} was carried out is not known" if is_taken else "accepted: nothing"
-    message = f"no member is active since {seconds:.0f} s; {accepted}"
-    remedy = "see that two members of the centre run and reach each other, then ask again"
-    return CallFailed(verb, "NotServed", message, remedy)
-
-
-def _none_says(verb: str, seconds: float) -> CallFailed:
-    """It was not even asked, as nobody said that a member is active."""
-    message = f"no member of the centre said within {seconds:g} s that it is active"
-    remedy = "see that two members of the centre run and reach each other, then ask again"
-    return CallFailed(verb, "NotServed", f"{message}; accepted: nothing", remedy)
-
-
-def _stuck(verb: str, stuck: Mapping[str, str]) -> CallFailed:
-    """Streams take no writes, of which these servers say that all is well."""
-    said = " and ".join(
-        f"stream {name}, led by {it}, takes no writes" for name, it in stuck.items()
-    )
-    message = f"{said}; whether {verb} was carried out is not known"
-    remedy = "start the process of that member anew, and its server with it; then ask again"
-    return CallFailed(verb, "Stuck", message, remedy)
-
-
-def _lost(verb: str, why: str) -> CallFailed:
-    message = f"{why}; whether {verb} was carried out is not known"
-    return CallFailed(verb, "Lost", message, "ask again: every command may be repeated")
 
 
 @contextmanager
@@ -376,12 +353,17 @@ async def _connected(place: DataDir, tell: TellUser) -> AsyncIterator[Asking]:
         remedy = f"see {place.log}; if it stays so: `leafcast down`, then `leafcast up`"
         if place.is_of_node_below():
             remedy = "wait a moment; if it stays so, end what runs the node, and start it anew"
+        elif (place.folder / MEMBER_FILE).exists():
+            remedy = f"ask at another member; if it stays so, start this one anew; see {place.log}"
         reason = f"the tree's nats-server does not answer: {error.reason}"
         raise NotRunning(place.folder, reason, remedy) from error
 
 
 def _not_running(place: DataDir) -> NotRunning:
     """That nobody there can be asked, and what to do."""
+    if (place.folder / MEMBER_FILE).exists():
+        reason, remedy = "this member does not run", "start it as it was, or ask at another member"
+        return NotRunning(place.folder, reason, remedy)
     if not place.is_of_node_below():
         return NotRunning(place.folder)
     if place.in_use():

@@ -63,7 +63,11 @@ def checks(facts: DoctorFacts) -> list[Check]:
 
 def _machine(facts: DoctorFacts) -> Iterator[Check]:
     group, log = "Here", f"{facts.folder}/daemon.log"
-    if facts.hangs:
+    if facts.hangs and facts.has_members:
+        cause = "one of the centre's members is active only while two of them reach each other"
+        remedy = "see that two of them run and reach each other; daemon.log of each says why not"
+        yield Check(group, "failure", facts.not_running, cause, remedy)
+    elif facts.hangs:
         cause = "its process, or the centre's nats-server, is starting, overloaded or frozen"
         remedy = f"see {log}; if it stays so: leafcast down, then leafcast up"
         yield Check(group, "failure", facts.not_running, cause, remedy)

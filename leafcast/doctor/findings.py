@@ -206,6 +206,8 @@ class DoctorFacts:
     not_running: str = ""
     # Whether a process has the data directory nevertheless.
     hangs: bool = False
+    # Whether the centre of that has several members.
+    has_members: bool = False
     # How far the newest generation is ahead of the centre's clock.
     ahead_ms: int = 0
     nodes: Sequence[NodeFacts] = ()

@@ -2,18 +2,25 @@
 
 import asyncio
 import json
+import re
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 import pytest
 
 from leafcast.ask import session
+from leafcast.ask.asked_space import VERB as SPACE
 from leafcast.ask.failures import CallFailed
 from leafcast.ask.session import API_PREFIX, STANDING, Session
+from leafcast.ask.unanswered import CHANGE_NOTHING
+from leafcast.changes.forms import APPLY, DELETE, LABEL, READ, RESTORE, WRITE
 from leafcast.data_dir import MEMBER_FILE, DataDir
 from relay.adapters.asking import QuestionUnanswered
 from relay.adapters.clock import SystemClock
 from relay.core.instant import Instant
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
@@ -270,8 +277,56 @@ async def test_what_was_never_asked_was_not_accepted(place, standing, said):
     clock = Seconds()
     clock.sleep = partial(passing, clock)
     with pytest.raises(CallFailed, match=f"^{said}"):
-        await of_members(opened(place, standing, must_not), clock).call("apply")
+        # To judge a batch takes up to ten minutes: nobody waits so long to be heard at all.
+        await of_members(opened(place, standing, must_not), clock).call("apply", seconds=600.0)
     assert clock.seconds == session.CALL_SECONDS
+
+
+async def test_a_question_ends_once_no_member_says_any_more_how_it_stands(place, monkeypatch):
+    monkeypatch.setattr(session, "LOOK_SECONDS", 2.0)
+    clock, standings = Seconds(), [{"activeSeconds": 60.0, "hearsSeconds": 60.0}]
+    clock.sleep = partial(passing, clock)
+
+    async def ask(subject, _question, seconds, _put=None):
+        if subject == API_PREFIX + STANDING:
+            if not standings:
+                raise QuestionUnanswered(subject, nobody=False, seconds=seconds)
+            return json.dumps({"result": standings.pop()}).encode()
+        return await never(subject, seconds, _put)
+
+    asked = Session(place, None, None, clock, ask, has_members=True)
+    said = "^no member of the centre said for 1[67] s how it stands; whether apply was"
+    with pytest.raises(CallFailed, match=said):
+        await asked.call("apply", seconds=600.0)
+
+
+@pytest.mark.parametrize(
+    ("verb", "said"),
+    [
+        (APPLY, "accepted: nothing"),
+        ("status", "accepted: nothing"),
+        (WRITE, "whether the change was carried out is not known"),
+        ("node-revoke", "whether node-revoke was carried out is not known"),
+    ],
+)
+async def test_what_only_asks_was_certainly_not_accepted(place, verb, said):
+    asked = opened(place, {"role": "active", "activeSeconds": -1.0}, never)
+    with pytest.raises(CallFailed, match=f"another member of the centre became active; {said}"):
+        await asked.call(verb)
+
+
+def test_the_verbs_that_change_nothing_are_those_that_the_daemon_has():
+    text = "".join(file.read_text() for file in (ROOT / "leafcast").rglob("*.py"))
+    served = {
+        *re.findall(r'@verb\("([a-z-]+)"\)', text),
+        APPLY,
+        DELETE,
+        LABEL,
+        READ,
+        RESTORE,
+        SPACE,
+    }
+    assert served >= CHANGE_NOTHING
 
 
 async def passing(clock, seconds):

@@ -383,6 +383,13 @@ def test_a_tree_that_hangs_is_not_called_stopped():
     assert "leafcast down, then leafcast up" in check.remedy
 
 
+def test_a_centre_without_an_active_member_is_not_to_be_ended():
+    said = "no member is active since 12 s; accepted: nothing"
+    _, check = checks(facts(not_running=said, hangs=True, has_members=True))
+    assert "two of them" in check.cause
+    assert "leafcast down" not in check.remedy
+
+
 def test_what_is_behind_a_mute_node_is_not_judged():
     (check,) = wrong(node("/emea", answers=False), node("/emea/s1", state="unknown", answers=False))
     assert check.about == "/emea"

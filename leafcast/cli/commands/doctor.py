@@ -107,8 +107,14 @@ def _facts(data_dir: Path | None) -> DoctorFacts:
         hangs, folder = place.in_use(), str(place.folder)
         # The checks have a remedy of their own.
         reason = error.reason if isinstance(error, NotRunning) else error.message
-        free = free_bytes(place)
-        return DoctorFacts(now_ms, folder, free, not_running=reason, hangs=hangs)
+        return DoctorFacts(
+            now_ms,
+            folder,
+            free_bytes(place),
+            not_running=reason,
+            hangs=hangs,
+            has_members=place.has_members(),
+        )
 
 
 def _spaces(data_dir: Path | None) -> list[SpaceFact]:
