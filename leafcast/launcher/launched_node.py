@@ -99,19 +99,19 @@ def hold_child_lock(folder: Path, seconds: float = STOP_SECONDS) -> int:
     """A lock that no former child holds any more: one that outlived its launcher is ended."""
     lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     for step in (signal.SIGTERM, signal.SIGKILL):
-        if _locked(lock, 0.0):
+        if locked(lock, 0.0):
             break
         pid = os.pread(lock, 32, 0)
         with suppress(ProcessLookupError, ValueError):
             os.kill(int(pid), step)
-        if _locked(lock, seconds):
+        if locked(lock, seconds):
             break
     else:
-        _locked(lock, float("inf"))
+        locked(lock, float("inf"))
     return lock
 
 
-def _locked(lock: int, seconds: float) -> bool:
+def locked(lock: int, seconds: float) -> bool:
     """Take it; wait at most so long."""
     waited = 0.0
     while True:

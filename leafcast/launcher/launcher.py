@@ -6,7 +6,6 @@ is time to look again.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import signal
@@ -34,11 +33,11 @@ from leafcast.launcher.decisions import (
     decide,
 )
 from leafcast.launcher.launch_folder import AGAIN_BY_ITSELF, LaunchFolder
-from leafcast.launcher.launched_node import SIGNALS, LaunchedNode, as_child, hold_child_lock
+from leafcast.launcher.launched_node import SIGNALS, LaunchedNode, as_child, hold_child_lock, locked
 from leafcast.service.watchdog import manager
-from schemas.releases.release_folder import LaunchNote, LaunchState, WantedRelease
+from schemas.releases.release_folder import LAUNCHER_LOCK, LaunchNote, LaunchState, WantedRelease
 
-LOCK = "launcher.lock"
+LOCK_SECONDS = 1.0
 AGAIN_SECONDS, AGAIN_SECONDS_MAX = 5.0, 60.0
 SILENT_SECONDS = 60.0
 """A child that answered and does so no more is ended after this, and started again."""
@@ -99,11 +98,12 @@ class Launcher:
     def run(self) -> None:
         """Go on until it is told to end; raises LauncherRuns."""
         signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
-        lock = os.open(self._folder.folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise LauncherRuns(self._folder.folder) from error
+        lock = os.open(
+            self._folder.folder / LAUNCHER_LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600
+        )
+        # A node that looks whether a launcher runs holds it for a moment.
+        if not locked(lock, LOCK_SECONDS):
+            raise LauncherRuns(self._folder.folder)
         self._child_lock = hold_child_lock(self._folder.folder)
         # Where it lies, the node knows that a launcher looks after it.
         self._note = replace(self._note, since=self._note.since or _now())

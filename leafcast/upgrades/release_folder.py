@@ -6,6 +6,7 @@ publisher that its owner pinned: nothing here is believed because the node wrote
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import platform
@@ -20,6 +21,7 @@ from relay.atomic_file import DRAFT, atomic_write, atomic_write_bytes, make_fold
 from schemas.records.release_body import ReleaseBody, ReleasePiece
 from schemas.releases.release_folder import (
     LAUNCHER,
+    LAUNCHER_LOCK,
     MANIFESTS,
     PIECES,
     PINNED,
@@ -66,8 +68,24 @@ class ReleaseFolder:
         return (self.path / PINNED).is_file()
 
     def launcher(self) -> LaunchNote | None:
-        """What the launcher said last; None if none runs this node, or it cannot be read."""
+        """What the launcher said last; None if none runs now, or it cannot be read."""
+        return self.said() if self.has_launcher else None
+
+    def said(self) -> LaunchNote | None:
+        """What a launcher said here last, whether it runs still; None if it cannot be read."""
         return _read(self.path / LAUNCHER, read_launch_note)
+
+    @property
+    def has_launcher(self) -> bool:
+        """Whether a launcher runs here now: one that ran leaves its word behind."""
+        try:
+            with (self.path / LAUNCHER_LOCK).open("rb") as lock:
+                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        return False
 
     def wanted(self) -> WantedRelease | None:
         """What was written down last as wanted."""

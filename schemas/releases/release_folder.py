@@ -20,6 +20,8 @@ from schemas.releases.release_version import check_version
 RELEASES = "releases"
 PINNED, WANTED, LAUNCHER = "pinned.json", "wanted.json", "launcher.json"
 TURN = "turn.json"
+LAUNCHER_LOCK = "launcher.lock"
+"""A launcher holds it as long as it runs: what `launcher.json` says counts no longer than that."""
 MANIFESTS, PIECES, INSTALLED, CURRENT = "manifests", "pieces", "installed", "current"
 NOTE_MAX_BYTES = 64 * 1024
 """Of wanted.json, launcher.json and turn.json."""

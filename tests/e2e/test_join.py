@@ -23,7 +23,7 @@ from schemas.values.identity import NodePath
 from tests.awaiting import until
 from tests.e2e.join_tree import WAIT_SECONDS, Site, Tree
 from tests.page_client import events_of
-from tests.unit.releases_world import PIECES, signed_manifest
+from tests.unit.releases_world import PIECES, LauncherLock, signed_manifest
 from tests.written import apply_objects
 
 pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.timeout(300)]
@@ -300,6 +300,7 @@ class SaidLauncher:
         self._folder = folder / "releases"
         self._folder.mkdir(parents=True)
         (self._folder / "pinned.json").write_text("{}")
+        self._lock = LauncherLock(self._folder)
         self.says("0.1.0", "")
 
     def says(self, version: str, manifest: str, state: str = "healthy", **more: object) -> None:

@@ -380,7 +380,7 @@ TARGETS = {
         {"edge": "e" * 26, "cluster": "one"},
     ),
     "launched": file(
-        LAUNCHER, lambda at: ReleaseFolder(at).launcher(), (), {"running": "1", "state": "healthy"}
+        LAUNCHER, lambda at: ReleaseFolder(at).said(), (), {"running": "1", "state": "healthy"}
     ),
     "planned": file(
         "planned.json",

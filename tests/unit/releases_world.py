@@ -1,8 +1,10 @@
 """A small release for tests, its record, and keepers beside the nodes of a tree in memory."""
 
 import asyncio
+import fcntl
 import hashlib
 import json
+import os
 from contextlib import asynccontextmanager
 
 from controllers.core.ledger.ledger import Draft, values_of
@@ -10,7 +12,7 @@ from leafcast.upgrades.keeper import ReleaseKeeper
 from schemas.content.blobs import store
 from schemas.records.records import API_RELEASE, ReleaseRecord, Source
 from schemas.records.release_body import RELEASE, ReleaseBody, ReleasePiece, ReleaseWave
-from schemas.releases.release_folder import LAUNCHER, PINNED, WANTED
+from schemas.releases.release_folder import LAUNCHER, LAUNCHER_LOCK, PINNED, WANTED
 from schemas.values.identity import NodePath
 from tests.memory_tree import memory_tree
 
@@ -42,12 +44,28 @@ def draft(tree, body, blobs):
     return Draft("delta", ReleaseRecord(source, 0, "", "", body), blobs=blobs)
 
 
+class LauncherLock:
+    """What a launcher holds as long as it runs; until it is closed, or nobody knows it."""
+
+    def __init__(self, folder):
+        self._lock = os.open(folder / LAUNCHER_LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+        fcntl.flock(self._lock, fcntl.LOCK_EX)
+
+    def close(self):
+        if self._lock >= 0:
+            os.close(self._lock)
+        self._lock = -1
+
+    __del__ = close
+
+
 class Places:
     """The folders that the nodes of a tree share with their launchers, and their keepers."""
 
     def __init__(self, folder):
         self.folder = folder
         self.keepers = {}
+        self.locks = {}
 
     def of(self, path):
         return self.folder / NodePath.parse(path).domain
@@ -61,6 +79,12 @@ class Places:
         draft = folder / "launcher.new"
         draft.write_text(json.dumps(said))
         draft.replace(folder / LAUNCHER)
+        if path not in self.locks:
+            self.locks[path] = LauncherLock(folder)
+
+    def end_launcher(self, path):
+        """It runs no more; what it said lies there still."""
+        self.locks.pop(path).close()
 
     def wanted(self, path):
         """What the launcher there is told to run; None if nothing."""

@@ -26,7 +26,7 @@ from schemas.records.signing import Envelope
 from schemas.releases.release_folder import PIECES, PINNED, RELEASES, LaunchNote, LaunchState
 from schemas.values.identity import KeyId, NodePath, TreeId
 from tests.leaping_time import LoopClock
-from tests.unit.releases_world import PLATFORM, release
+from tests.unit.releases_world import PLATFORM, LauncherLock, release
 
 pytestmark = pytest.mark.leaps
 
@@ -50,11 +50,12 @@ class Trio:
         self.versions = dict.fromkeys(NAMES, OLD)
         self.tells = Told(Choice(WANTED, 1, may_begin=True), RECORD.source.key).form()
         self.folders = {name: ReleaseFolder(place / RELEASES) for name, place in folders.items()}
-        self.keepers = {}
+        self.keepers, self.locks = {}, []
         for name, place in folders.items():
             self.folders[name].path.mkdir()
             (self.folders[name].path / PINNED).write_text("{}")
             self.keep(name, LaunchNote(OLD))
+            self.locks.append(LauncherLock(self.folders[name].path))
             settings = kept_member(place)
             self.keepers[name] = MemberReleases(
                 place, lambda it=settings: it, self.clock, platform=PLATFORM

@@ -18,6 +18,7 @@ from tests.unit.releases_world import (
     MANIFEST,
     PIECES,
     PLATFORM,
+    LauncherLock,
     draft,
     release,
     sha256,
@@ -88,6 +89,22 @@ async def test_who_has_no_launcher_or_pins_no_publisher_takes_nothing_and_is_cou
             tree, lambda said: said.get(("1.0.0", "9.0.0", 1, "managed-elsewhere")) == 2
         )
         assert not any(places.wanted(path) for path in NODES)
+
+
+async def test_what_a_launcher_left_behind_that_runs_no_more_counts_for_nothing(tmp_path):
+    async with asyncio.timeout(10 * SECONDS), upgraded_tree(tmp_path, NODES) as (tree, places):
+        places.launcher("/emea/s1")
+        await issue(tree, *release("9.0.0", ReleaseWave(1)))
+        await places.until_wanted("/emea/s1", "9.0.0")
+        await until_told(tree, lambda said: said.get(("1.0.0", "9.0.0", 1, "installing")))
+        places.end_launcher("/emea/s1")
+        counted = await until_told(
+            tree, lambda said: said.get(("1.0.0", "9.0.0", 1, "managed-elsewhere")) == 3
+        )
+        assert ("1.0.0", "9.0.0", 1, "installing") not in counted
+        # It comes back.
+        places.launcher("/emea/s1", "9.0.0", manifest=sha256(MANIFEST))
+        await until_told(tree, lambda said: said.get(("9.0.0", "9.0.0", 1, "healthy")))
 
 
 async def test_a_release_that_is_taken_back_leaves_nodes_and_stores_as_they_are(tmp_path):
@@ -164,7 +181,9 @@ def test_the_next_release_leaves_the_launcher_what_it_installs_now(tmp_path):
     folder.begin(following)
     assert {it.read_bytes() for it in (tmp_path / "pieces").iterdir()} == {*PIECES.values()}
     (tmp_path / LAUNCHER).write_text(LaunchNote("9.0.0", manifest=sha256(data)).text)
+    lock = LauncherLock(tmp_path)
     folder.begin(following)
+    lock.close()
     assert [*(tmp_path / "pieces").iterdir()] == []
     assert [it.read_bytes() for it in (tmp_path / "manifests").iterdir()] == [data]
 
