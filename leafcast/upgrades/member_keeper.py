@@ -230,7 +230,7 @@ class MemberReleases:
     def _running(self, driver: Driver, told: Told | None) -> Running:
         """What the node says of itself: what its members say together."""
         wanted = told.choice.wanted if told is not None else None
-        found = together([*self._words.values()], wanted)
+        found = together([*self._words.values()], wanted, of_centre=self._folder.is_source)
         why = found.why or why_held_back(found.state, driver.node.lacks_wire)
         wave = told.choice.wave if told is not None else 0
         version = wanted.version if wanted is not None else ""

@@ -18,14 +18,15 @@ from schemas.reports.running import FAILED, UNMANAGED, ReleaseState
 _WORST_FIRST = (
     ReleaseState.ROLLED_BACK,
     ReleaseState.REFUSED,
-    ReleaseState.ELSEWHERE,
-    ReleaseState.UNPINNED,
     ReleaseState.WINDOW,
     ReleaseState.IDLE,
     ReleaseState.FETCHING,
     ReleaseState.INSTALLING,
     ReleaseState.STARTING,
     ReleaseState.SOAKING,
+    # Nobody waits for these: those that upgrade themselves are through before it is said.
+    ReleaseState.ELSEWHERE,
+    ReleaseState.UNPINNED,
     ReleaseState.HEALTHY,
 )
 
@@ -110,9 +111,13 @@ def _why_nobody(words: Sequence[MemberWord], wanted: WantedRelease, *, may_begin
     return "" if may_begin else "it waits for the window of its wave"
 
 
-def together(words: Sequence[MemberWord], wanted: WantedRelease | None) -> MemberWord:
+def together(
+    words: Sequence[MemberWord], wanted: WantedRelease | None, *, of_centre: bool = False
+) -> MemberWord:
     """What the node says of itself: the oldest version, and the worst state with whose it is.
 
+    As long as one runs another version than is wanted, that is said: a release may lead back. Of a
+    centre of which nothing is wanted it is the newest: what is below that takes it back.
     A member without a launcher that runs what is wanted is healthy: a person saw to it. Of a member
     that was never heard nothing is known: the node is not healthy then.
     """
@@ -122,9 +127,11 @@ def together(words: Sequence[MemberWord], wanted: WantedRelease | None) -> Membe
     state, worst = min(judged, key=lambda it: _WORST_FIRST.index(it[0]))
     if state is ReleaseState.HEALTHY and len(words) < MEMBERS:
         state = ReleaseState.INSTALLING
-    oldest = min((word.version for word in words), key=age_of)
+    versions = [word.version for word in words]
+    others = [it for it in versions if wanted is not None and it != wanted.version] or versions
+    said = (max if of_centre and wanted is None else min)(others, key=age_of)
     why = f"member {worst.name}: {worst.why}" if worst.why and state is worst.state else ""
-    return MemberWord(worst.name, oldest, state, why)
+    return MemberWord(worst.name, said, state, why)
 
 
 def _state(word: MemberWord, wanted: WantedRelease | None) -> ReleaseState:

@@ -89,6 +89,26 @@ def test_a_member_that_a_person_upgrades_is_waited_for_by_nobody():
     assert together(said, WANTED).state is State.HEALTHY
 
 
+def test_a_node_of_which_one_member_is_upgraded_by_hand_waits_for_the_others_first():
+    by_hand = {"state": State.ELSEWHERE, "version": NEW}
+    idle = words(m1={"state": State.IDLE}, m2=by_hand, m3={"state": State.IDLE})
+    assert together(idle, None).state is State.IDLE
+    # It leads back: the one by hand runs it already, and those with a launcher do not yet.
+    back = WantedRelease(OLD, WANTED.manifest, 1)
+    mixed = words(
+        m1={"version": NEW}, m2={"state": State.ELSEWHERE, "version": OLD}, m3={"version": NEW}
+    )
+    found = together(mixed, back)
+    assert (found.state, found.version) == (State.INSTALLING, NEW)
+    done = {"state": State.HEALTHY, "version": OLD}
+    through = together(words(m1=done, m2={"state": State.ELSEWHERE}, m3=done), back)
+    assert (through.state, through.version) == (State.HEALTHY, OLD)
+    late = together(words(m1=done, m2=by_hand, m3=done), back)
+    assert (late.state, late.version) == (State.ELSEWHERE, NEW)
+    assert together(mixed, None).version == OLD
+    assert together(mixed, None, of_centre=True).version == NEW
+
+
 def test_the_node_is_as_old_and_as_far_as_the_last_of_its_members():
     said = words(m1={"state": State.SOAKING, "version": NEW}, m2=DONE)
     assert together(said, WANTED).state is State.INSTALLING
