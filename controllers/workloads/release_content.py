@@ -4,24 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import logging
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from relay.atomic_file import atomic_write
 from relay.shell.publisher import CentrePublisher
 from schemas.content.blobs import Reference, store
 from schemas.records.release_body import RELEASE, STRETCH_BYTES, ReleaseBody, ReleasePiece
-from schemas.releases.release_manifest import Piece, digest_of, is_sha256, read_manifest
+from schemas.releases.release_folder import PIECES
+from schemas.releases.release_manifest import Piece, digest_of, read_manifest
 from schemas.values.identity import MailKey
-
-PIECES = "pieces"
-NAMED = "named-pieces"
-"""A line for each piece that releases named: they may be gone when the centre starts again."""
-NAMED_MAX_BYTES = 16 * 1024 * 1024
-log = logging.getLogger("leafcast.upgrades")
 
 
 class PiecesLacking(Exception):
@@ -68,43 +61,6 @@ async def kept_content(
         count, whom = len(content) - before, tuple(platforms[piece.sha256])
         found.append(ReleasePiece(piece.sha256, piece.size, whom, count))
     return ReleaseContent(digest_of(manifest), tuple(content), tuple(found))
-
-
-def remove_pieces(folder: Path, pieces: Iterable[str]) -> None:
-    """Remove what lies there of pieces that no release names any more."""
-    for sha256 in pieces:
-        try:
-            (folder / PIECES / sha256).unlink(missing_ok=True)
-        except OSError as error:
-            log.warning("%s: %s; remove it by hand", error.filename, error.strerror)
-
-
-def noted_pieces(folder: Path) -> frozenset[str]:
-    """The pieces that releases named when that was noted last."""
-    try:
-        with (folder / NAMED).open("rb") as read:
-            lines = read.read(NAMED_MAX_BYTES).decode(errors="replace").split()
-    except FileNotFoundError:
-        return frozenset()
-    except OSError as error:
-        log.warning("%s: %s; which pieces may go is not known", error.filename, error.strerror)
-        return frozenset()
-    return frozenset(filter(is_sha256, lines))
-
-
-def note_pieces(folder: Path, pieces: Iterable[str]) -> bool:
-    """Note which pieces releases name, for a centre that starts without them; whether it did.
-
-    Nothing is noted where no pieces lie yet.
-    """
-    if not (folder / PIECES).is_dir():
-        return False
-    try:
-        atomic_write(folder / NAMED, "".join(f"{it}\n" for it in sorted(pieces)))
-    except OSError as error:
-        log.warning("%s: %s; its pieces are not noted", folder / NAMED, error.strerror)
-        return False
-    return True
 
 
 async def _keep(

@@ -6,10 +6,12 @@ import asyncio
 import datetime as dt
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from controllers.core.ledger.ledger import Draft
 from controllers.core.rollout.centre_turn import CentreTurn, step_of_tree
+from controllers.core.rollout.release_holders import with_holders
 from controllers.core.rollout.release_opening import ReleaseMembers
 from controllers.core.rollout.release_steps import (
     ABORTED,
@@ -27,10 +29,8 @@ from controllers.workloads.release_content import (
     PiecesLacking,
     ReleaseContent,
     kept_content,
-    note_pieces,
-    noted_pieces,
-    remove_pieces,
 )
+from relay.release_pieces import note_pieces, noted_pieces, remove_pieces
 from schemas.api.leafcast_release import (
     LeafcastReleaseSpec,
     LeafcastReleaseStatus,
@@ -126,6 +126,8 @@ class ReleaseController(QueueReconciler[str]):
         running = self._relay.running()
         centre = self._centre_turn(name)
         step = step_of_tree(spec, members, before, running, since, now.wall_ms, centre)
+        below = self._relay.running_below()
+        step = replace(step, message=with_holders(step, spec.version, members, running, below))
         try:
             await self._issue(spec, step, record)
         except (PiecesLacking, OSError) as lacking:

@@ -63,6 +63,7 @@ class ReleaseKeeper:
         if self._folder is not None:
             # Of a node on one machine, which waits for no other one.
             await asyncio.to_thread(self._folder.take_no_turns)
+            await asyncio.to_thread(self._folder.clear_drafts)
         while True:
             seen = generations(driver.node)
             has_launcher = await self._look(driver)

@@ -114,6 +114,7 @@ class MemberReleases:
 
     async def run(self, presence: MemberPresence, connection: Connection) -> None:
         """Look without end."""
+        await asyncio.to_thread(self._folder.clear_drafts)
         while True:
             soon = False
             try:

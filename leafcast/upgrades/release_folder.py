@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from relay.atomic_file import DRAFT, atomic_write, atomic_write_bytes, make_folder, move_file
+from relay.release_pieces import clear_drafts, noted_pieces
 from schemas.records.release_body import ReleaseBody, ReleasePiece
 from schemas.releases.release_folder import (
     LAUNCHER,
@@ -105,6 +106,10 @@ class ReleaseFolder:
         with suppress(OSError):
             (self.path / TURN).unlink(missing_ok=True)
 
+    def clear_drafts(self) -> None:
+        """Remove pieces of which a run before this one had only a part."""
+        clear_drafts(self.path)
+
     def begin(self, body: ReleaseBody) -> None:
         """Make room: what neither this release names nor the one wanted now goes.
 
@@ -126,9 +131,6 @@ class ReleaseFolder:
 
     def _pieces_of_others(self, manifests: Collection[str]) -> frozenset[str]:
         """What came here for other releases, and is not noted as what some at the centre name."""
-        # Here, as nodes that are no centre do without.
-        from controllers.workloads.release_content import noted_pieces  # noqa: PLC0415
-
         files = [it for it in (self.path / MANIFESTS).glob("*.json") if it.name not in manifests]
         found = [_read(file, read_manifest) for file in files]
         pieces = frozenset(piece for it in found if it is not None for piece in it.all_pieces)

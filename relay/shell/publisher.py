@@ -243,6 +243,11 @@ class CentrePublisher:
         """What the centre says of itself; nothing before it looked."""
         return self._node().running_here()
 
+    def running_below(self) -> dict[str, Running]:
+        """Who runs what at and below each child of the centre."""
+        node = self._node()
+        return {name: node.running_at(name) for name in node.children()}
+
     async def published_handled(self) -> None:
         """Wait until the node has dealt with all that was published before."""
         for key, signed in list(self._ahead.items()):

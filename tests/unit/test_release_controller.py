@@ -3,7 +3,7 @@
 import asyncio
 from pathlib import Path
 
-from controllers.workloads.release_content import noted_pieces
+from relay.release_pieces import noted_pieces
 from schemas.objects.objects import ObjectKey
 from schemas.values.identity import NodePath
 from tests.awaiting import until_object
@@ -11,6 +11,7 @@ from tests.memory_tree import MANAGER
 from tests.unit.releases_world import (
     PIECES,
     PLATFORM,
+    Places,
     leafcast_release,
     sha256,
     signed_manifest,
@@ -215,3 +216,14 @@ async def test_a_release_whose_wire_nobody_reads_is_refused_and_keeps_no_other_w
         assert "let it out for the whole tree" in steering.planned("9.3.0", newer, "/a")["refused"]
         await tree.workloads.apply(leafcast_release("9.1.0"), MANAGER)
         await places.until_wanted("/s1", "9.1.0")
+
+
+async def test_what_a_crash_left_of_a_piece_goes_when_the_centre_starts(tmp_path):
+    pieces = Places(tmp_path / "places").of("/") / "pieces"
+    pieces.mkdir(parents=True)
+    (pieces / f"{'e' * 64}.new").write_bytes(b"half of")
+    whole = pieces / ("f" * 64)
+    whole.write_bytes(b"given for a release to come")
+    async with asyncio.timeout(SECONDS), upgraded_tree(tmp_path, ["/s1"]):
+        while [*pieces.iterdir()] != [whole]:
+            await asyncio.sleep(0.02)

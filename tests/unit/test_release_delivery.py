@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
-from controllers.workloads.release_content import note_pieces
 from leafcast.upgrades.release_folder import ReleaseFolder
 from relay.core.events import RunningStated
 from relay.core.release_waves import wave_of_edge, wave_of_relay
+from relay.release_pieces import note_pieces
 from schemas.objects.selectors import LabelSelector, Requirement
 from schemas.records.records import Profile, Source
 from schemas.records.release_body import ReleaseWave

@@ -2,6 +2,7 @@
 
 import pytest
 
+from controllers.core.rollout.release_holders import with_holders
 from controllers.core.rollout.release_steps import next_step, release_members, release_waves
 from controllers.core.workloads.releases import LeafcastReleases
 from leafcast.ask.session import CallFailed
@@ -203,3 +204,20 @@ def test_a_release_that_cannot_be_is_refused_by_the_field(change, said):
     with pytest.raises(InvalidObject) as refused:
         parse_wish(obj)
     assert said in str(refused.value)
+
+
+def test_a_wave_says_whom_it_waits_for_and_a_failed_one_what_to_do():
+    release = spec({"name": "all", "percent": 100})
+    members = release_members(release_waves(release), records())
+    opened = release_waves(release)
+    emea, apac = says(1, healthy=1, fetching=2), says(1, healthy=1, managed_elsewhere=1)
+    running = merged([emea, apac])
+    waits = run(release, running, opened)
+    said = with_holders(waits, "9.0.0", members, running, {"emea": emea, "apac": apac})
+    assert said == (
+        'wave "all": 2 of 6 nodes are healthy with it; under way: /emea (2 fetching); '
+        "1 said nothing of it yet"
+    )
+    failed = run(release, says(1, healthy=4, refused=2), opened)
+    assert with_holders(failed, "9.0.0", members, running, {}) == failed.message
+    assert "then leafcast upgrade retry 9.0.0; or end it: leafcast upgrade abort" in failed.message

@@ -1,6 +1,9 @@
 """What `leafcast upgrade` makes of words, folders and what the centre says."""
 
+import errno
 import hashlib
+import os
+import shutil
 
 import click
 import pytest
@@ -29,7 +32,12 @@ def test_words_of_waves_make_a_release_that_is_valid():
         read_waves("canary,0%")
 
 
-def test_the_centre_gets_each_piece_by_its_hash_and_what_lacks_is_named(tmp_path):
+def fills_the_disk(_source, target):
+    target.write_bytes(b"half of")
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), target)
+
+
+def test_the_centre_gets_each_piece_by_its_hash_and_what_lacks_is_named(tmp_path, monkeypatch):
     manifest = read_manifest(signed_manifest("0.3.0").encode())
     wheels, target = tmp_path / "wheels" / "any", tmp_path / "centre" / "pieces"
     wheels.mkdir(parents=True)
@@ -38,6 +46,11 @@ def test_the_centre_gets_each_piece_by_its_hash_and_what_lacks_is_named(tmp_path
     with pytest.raises(click.ClickException, match=r"arm64.* not found"):
         give_pieces(manifest, tmp_path / "wheels", target)
     (wheels / "b.whl").write_bytes(second)
+    with monkeypatch.context() as full:
+        full.setattr(shutil, "copyfile", fills_the_disk)
+        with pytest.raises(click.ClickException, match=r"pieces: No space left.*make room"):
+            give_pieces(manifest, tmp_path / "wheels", target)
+    assert not [it for it in target.iterdir() if it.suffix]
     give_pieces(manifest, tmp_path / "wheels", target)
     here = {hashlib.sha256(file.read_bytes()).hexdigest() for file in target.iterdir()}
     assert here == {file.name for file in target.iterdir()} == set(map(sha256, PIECES.values()))

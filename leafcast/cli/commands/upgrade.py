@@ -262,18 +262,32 @@ def _read(version: str, file: Path) -> tuple[bytes, ReleaseManifest]:
 def give_pieces(manifest: ReleaseManifest, folder: Path, target: Path) -> None:
     """Put the pieces of a release where the centre looks for them; those there stay."""
     lacking = {it.sha256: it for it in manifest.all_pieces.values()}
-    make_folder(target)
-    for file in sorted(folder.rglob("*")):
-        sha256 = _sha256(file) if file.is_file() else ""
-        if lacking.pop(sha256, None) is not None and not (target / sha256).exists():
-            draft = target / f"{sha256}{DRAFT}"
-            shutil.copyfile(file, draft)
-            move_file(draft, target / sha256)
+    try:
+        make_folder(target)
+        for file in sorted(folder.rglob("*")):
+            sha256 = _sha256(file) if file.is_file() else ""
+            if lacking.pop(sha256, None) is not None and not (target / sha256).exists():
+                _copy(file, target / sha256)
+    except OSError as error:
+        why = f"{error.filename}: {error.strerror}"
+        raise click.ClickException(f"{why}; make room or mend it, then say it again") from error
     left = [it.name for sha256, it in lacking.items() if not (target / sha256).exists()]
     if left:
         remedy = "name the folder with all wheels of the release"
         said = f"--pieces {folder}: {', '.join(sorted(left))} not found"
         raise click.ClickException(f"{said}; {remedy}")
+
+
+def _copy(file: Path, target: Path) -> None:
+    """Have a file there whole, or nothing of it; raises OSError."""
+    draft = target.with_name(f"{target.name}{DRAFT}")
+    try:
+        shutil.copyfile(file, draft)
+        move_file(draft, target)
+    except OSError as error:
+        draft.unlink(missing_ok=True)
+        error.filename = target.parent
+        raise
 
 
 def _sha256(file: Path) -> str:

@@ -1,0 +1,51 @@
+"""Who keeps a wave of a release waiting, in words. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from controllers.core.rollout.release_opening import ReleaseMembers
+from controllers.core.rollout.release_steps import ReleaseStep, tally
+from schemas.records.release_body import ReleaseWave
+from schemas.reports.running import FAILED, UNMANAGED, ReleaseState, Running
+from schemas.values.wording import some_of
+
+NAMED_MAX = 3
+_DONE = FAILED | UNMANAGED | {ReleaseState.HEALTHY}
+
+
+def with_holders(
+    step: ReleaseStep,
+    version: str,
+    members: Sequence[ReleaseMembers],
+    running: Running,
+    below: Mapping[str, Running],
+) -> str:
+    """The message of a step, with whom it waits for; `below` is what is said at each child."""
+    if step.phase != "Progressing" or not step.waves or step.due_seconds is not None:
+        return step.message
+    said = [
+        f"/{name} ({states})"
+        for name, said in sorted(below.items())
+        if (states := _under_way(said, version, step.waves))
+    ]
+    unheard = sum(_unheard(wave, members, running, version) for wave in step.waves)
+    parts = [f"under way: {some_of(said, NAMED_MAX)}"] if said else []
+    parts += [f"{unheard} said nothing of it yet"] if unheard else []
+    return "; ".join([step.message, *parts])
+
+
+def _under_way(said: Running, version: str, waves: Sequence[ReleaseWave]) -> str:
+    numbers = {wave.number for wave in waves}
+    states = Counter[str]()
+    for each in said.counts:
+        if each.wanted == version and each.wave in numbers and each.state not in _DONE:
+            states[each.state] += each.count
+    return ", ".join(f"{count} {state}" for state, count in sorted(states.items()))
+
+
+def _unheard(
+    wave: ReleaseWave, members: Sequence[ReleaseMembers], running: Running, version: str
+) -> int:
+    return max(members[wave.number - 1].of(wave) - tally(running, version, wave.number).heard, 0)
