@@ -31,6 +31,10 @@ CLOCK_MS_MAX = 60_000
 TAKE_ATTEMPTS_MAX = 3
 """How often it is looked anew at once, where another wrote between the look and the write."""
 NOT_ASKED = "the hub has not said yet whose it is"
+NO_TENURE = (
+    "the members of this centre did not confirm within "
+    f"{FIRST_LOOK_SECONDS_MAX:.0f} s that this one is active: they may be electing a leader"
+)
 RIGHTS = (
     f"it needs get, create and update on leases of coordination.k8s.io in namespace "
     f"{LEASES_NAMESPACE}: run `leafcast install` with the options of before, and apply it"
@@ -83,6 +87,8 @@ class CentreLease:
         self._seen = ""
         self._seen_since = 0.0
         self._was_renewed = False
+        # Whether what is waited for is the members' word, and not the hub's answer.
+        self._is_confirming = False
         self._changed = asyncio.Event()
 
     @property
@@ -112,6 +118,7 @@ class CentreLease:
 
     async def take(self, space: SharedSpace) -> None:
         """Look once, and take it if it is ours to take; why not is said, and nothing is raised."""
+        self._is_confirming = False
         try:
             async with asyncio.timeout(FIRST_LOOK_SECONDS_MAX):
                 await self._look_anew(space)
@@ -133,7 +140,13 @@ class CentreLease:
         self._renewed_at = float("-inf")
         with suppress(SpaceError, TimeoutError):
             async with asyncio.timeout(GIVE_BACK_SECONDS_MAX):
-                await space.leases.write(released)
+                try:
+                    await space.leases.write(released)
+                except Conflict:
+                    # A last renewal of ours, whose answer was not waited for.
+                    found = await space.leases.read(self._name)
+                    if found is not None and self._me.holds(found):
+                        await space.leases.write(replace(found, holder=""))
 
     async def _look_anew(self, space: SharedSpace) -> None:
         for _ in range(TAKE_ATTEMPTS_MAX - 1):
@@ -177,7 +190,9 @@ class CentreLease:
 
     async def _write(self, space: SharedSpace, lease: Lease, began: float) -> None:
         """Raises Conflict, after which nothing is held."""
+        self._is_confirming = True
         await self._confirm()
+        self._is_confirming = False
         former, self._held = self._held, None
         try:
             self._held = await space.leases.write(lease)
@@ -226,6 +241,8 @@ class CentreLease:
                 why = f"{error.message}: {RIGHTS}"
             case SpaceError():
                 why = error.message
+            case _ if self._is_confirming:
+                why = NO_TENURE
             case _:
                 why = f"no answer within {FIRST_LOOK_SECONDS_MAX:.0f} s"
         if not self.is_held:

@@ -8,6 +8,7 @@ import pytest
 
 from leafcast.centre.centre_spaces import centre_identity
 from relay.adapters.clock import SystemDice
+from relay.claims import centre_lease
 from relay.claims.centre_lease import (
     LEASE_SECONDS,
     VALID_SECONDS,
@@ -353,6 +354,30 @@ async def test_a_member_that_another_one_outruns_by_a_last_write_looks_again_at_
     hub.before_write = lambda: hub.put(replace(hub.held[WORKLOADS_LEASE], holder=""))
     await second.take(hub)
     assert second.is_held
+
+
+async def test_a_lease_whose_last_renewal_was_not_answered_is_given_back():
+    hub, own = LeaseSpace(), a_lease(HandClock())
+    await own.take(hub)
+    hub.put(hub.held[WORKLOADS_LEASE])
+    await own.give_back(hub)
+    assert hub.held[WORKLOADS_LEASE].holder == ""
+
+
+async def test_a_member_that_waits_for_the_others_says_so_and_blames_no_hub(monkeypatch):
+    monkeypatch.setattr(centre_lease, "FIRST_LOOK_SECONDS_MAX", 0.01)
+    elected = asyncio.Event()
+
+    async def confirm():
+        await elected.wait()
+
+    own = a_lease(HandClock(), confirm=confirm)
+    await own.take(LeaseSpace())
+    assert "the members of this centre did not confirm" in own.trouble
+    hub = LeaseSpace()
+    hub.read = lambda _name: elected.wait()
+    await own.take(hub)
+    assert "no answer within" in own.trouble
 
 
 def test_members_of_a_centre_are_one_to_a_hub_and_a_copy_of_it_is_another(tmp_path):
