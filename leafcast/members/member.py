@@ -70,7 +70,9 @@ SETTLE_SECONDS = 0.5
 AGAIN_SECONDS, AGAIN_SECONDS_MAX = 0.25, 5.0
 """After a turn: what ended it at once may do so again and again."""
 PROBE_SECONDS, WIDEN_SECONDS = 30.0, 3.0
-DOOR_LOOK_SECONDS = ADMIT_LOOK_SECONDS = 1.0
+DOOR_LOOK_SECONDS = 1.0
+ADMIT_LOOK_SECONDS, ADMIT_LOOK_SECONDS_MAX = 1.0, 10.0
+"""How often a member looks whether it may be active, first and after it looked in vain."""
 
 _SPACE = "SPACE"
 """The account of spaces, as nats/node.conf has it; all other streams are of RELAY."""
@@ -333,7 +335,7 @@ class Member:
 
     async def _until_admitted(self) -> None:
         """Wait for files by which this member may be active; why not is said once."""
-        told = ""
+        told, pause = "", ADMIT_LOOK_SECONDS
         while why := self._why_not():
             if why != told:
                 log.info("member %s of %s: %s", self._settings.name, self._settings.path, why)
@@ -341,8 +343,9 @@ class Member:
             self._laid.clear()
             # A file that is not of the node's state may come to lie there, too.
             with suppress(TimeoutError):
-                async with asyncio.timeout(ADMIT_LOOK_SECONDS):
+                async with asyncio.timeout(pause):
                     await self._laid.wait()
+            pause = min(2 * pause, ADMIT_LOOK_SECONDS_MAX)
 
     def _why_not(self) -> str:
         change = kept_membership(self._node.folder)
