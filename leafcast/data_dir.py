@@ -28,6 +28,8 @@ RESTORING, PLACING, DRAFTS = "restoring-members", "restore-begun.tar", "restore-
 """While a backup is put in place: what is to be moved, of three members or of a centre alone."""
 AROUND = "around"
 """In `tree.json` of a member of a tree on one machine: what that of the whole tree says."""
+ENDING_FILE = "ending"
+"""It lies in that of a member of a centre whose members are all told to end."""
 
 
 class DataDirUnusable(Unusable):
@@ -148,6 +150,16 @@ class DataDir:
 
     def forget_daemon(self) -> None:
         (self.folder / "daemon.json").unlink(missing_ok=True)
+
+    def say_ending(self) -> None:
+        """Have the member here know, before it is told to end, that no other one follows it."""
+        (self.folder / ENDING_FILE).touch(mode=0o600)
+
+    def is_ending(self) -> bool:
+        return (self.folder / ENDING_FILE).exists()
+
+    def forget_ending(self) -> None:
+        (self.folder / ENDING_FILE).unlink(missing_ok=True)
 
     def admin(self) -> dict[str, Any] | None:
         """What the command line connects with: `url` of the centre, `seed` to ask it.

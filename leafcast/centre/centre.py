@@ -123,6 +123,7 @@ class Centre:
         self.restored: list[RestoredStream] | None = None
         self._listening: LocalListening | None = None
         self._held: HeldSpaces | None = None
+        self._is_followed = False
         self._changed = asyncio.Event()
 
     async def run(self, start_below: StartBelow | None = None) -> None:
@@ -138,6 +139,7 @@ class Centre:
             world = self._environment(guard)
             self._listening = self._listens(world.tree)
             self._held = self._holds(world.tree)
+            stack.push_async_callback(self._leave_hubs)
             async with asyncio.TaskGroup() as group:
                 if self._listening is not None:
                     group.create_task(self._listening.renew(self._servers), name="certificates")
@@ -156,6 +158,10 @@ class Centre:
     def runs_here(self, path: NodePath) -> bool:
         """Whether the node is one of those that this very program starts."""
         return path in self.nodes
+
+    def hand_over(self) -> None:
+        """Whatever runs on this directory next is the same centre: hubs are not given back."""
+        self._is_followed = True
 
     def retire(self, path: NodePath) -> None:
         """End the run of a node that was removed from the tree; one that runs elsewhere is left."""
@@ -288,6 +294,17 @@ class Centre:
             self.options.take_over,
             confirming(member),
         )
+
+    async def _leave_hubs(self) -> None:
+        """Give the hubs back where the centre ends, and not this run of it alone.
+
+        Another member follows one that ends, unless all were told to end.
+        """
+        is_followed = self._is_followed
+        if self.options.member is not None:
+            is_followed = not self.place.is_ending()
+        if self._held is not None and not is_followed:
+            await self._held.give_back()
 
     def _note_of_centre(self, reason: str, about: str, detail: str) -> None:
         self.note(NodePath(), Noted(reason, about, detail))

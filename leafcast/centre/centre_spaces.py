@@ -10,15 +10,16 @@ import hashlib
 import logging
 import platform
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from leafcast.centre.copying import ended_membership
 from leafcast.machine import machine_id
 from leafcast.members.settings import MemberSettings
 from leafcast.node.options import ActiveMember
 from leafcast.space_settings import CentreSpaces, SpaceSetting
-from leafcast.spaces import open_space
+from leafcast.spaces import open_kubernetes, open_space
 from relay.claims.centre_lease import (
     INVENTORY_LEASE,
     WORKLOADS_LEASE,
@@ -50,13 +51,25 @@ def centre_identity(
 ) -> CentreIdentity:
     """Who a centre is that keeps its data in this folder; a copy of the folder is another one.
 
-    All its members are one centre, and are known by their keys: those of a copy have others.
+    All its members are one centre, and are known by their keys: those of a copy have others. So is
+    the centre that ran alone in this very folder, or whose members ended for one to go on here.
     """
-    place = f"{machine_id()} {folder.stat().st_ino}"
-    if member is not None:
-        place = " ".join(sorted(key.hex() for key in member.keys.values()))
-    digest = hashlib.sha256(place.encode()).hexdigest()[:26]
-    return CentreIdentity(tree, digest, random_id(dice.entropy(16)), platform.node())
+    alone = _digest(f"{machine_id()} {folder.stat().st_ino}")
+    run, host = random_id(dice.entropy(16)), platform.node()
+    if member is None:
+        ended = ended_membership(folder)
+        former = (_place_of(ended),) if ended is not None else ()
+        return CentreIdentity(tree, alone, run, host, former=former)
+    members = tuple(sorted(_digest(key.hex()) for key in member.keys.values()))
+    return CentreIdentity(tree, _place_of(member), run, host, members, (alone,))
+
+
+def _place_of(member: MemberSettings) -> str:
+    return _digest(" ".join(sorted(key.hex() for key in member.keys.values())))
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:26]
 
 
 def confirming(member: ActiveMember | None) -> Confirm | None:
@@ -77,7 +90,9 @@ def confirming(member: ActiveMember | None) -> Confirm | None:
 class HeldSpaces:
     """Opens the spaces of a centre in each of its runs, and holds their leases meanwhile.
 
-    With `_confirm` they are those of one tenure of a member.
+    With `_confirm` they are those of one tenure of a member. A lease outlives the run in which it
+    was taken: whoever comes next in this process, or as another member, has it at once, and none
+    else before it was silent for its time.
     """
 
     _me: CentreIdentity
@@ -123,18 +138,25 @@ class HeldSpaces:
 
         workload_spaces = [await each(WORKLOADS_LEASE, it, workloads) for it in spaces.workloads]
         inventories = [await each(INVENTORY_LEASE, it, inventory) for it in spaces.inventory]
-        try:
-            async with asyncio.TaskGroup() as group:
-                keepers = [group.create_task(lease.keep(space)) for space, lease in held]
-                keepers += [group.create_task(self._tell(lease)) for _, lease in held]
-                await self._taken([lease for _, lease in held])
-                self._was_open = True
-                yield workload_spaces, inventories
-                for keeper in keepers:
-                    keeper.cancel()
-        finally:
-            for space, lease in held:
-                await lease.give_back(space)
+        async with asyncio.TaskGroup() as group:
+            keepers = [group.create_task(lease.keep(space)) for space, lease in held]
+            keepers += [group.create_task(self._tell(lease)) for _, lease in held]
+            await self._taken([lease for _, lease in held])
+            self._was_open = True
+            yield workload_spaces, inventories
+            for keeper in keepers:
+                keeper.cancel()
+
+    async def give_back(self) -> None:
+        """Say to each hub that this centre ends, after which nothing of it is under way there.
+
+        One that does not answer in time is left to find out by itself.
+        """
+        async with AsyncExitStack() as stack, asyncio.TaskGroup() as group:
+            for (_, setting), lease in self._leases.items():
+                with suppress(SpaceError):
+                    space = open_kubernetes(setting, self._clock, self._dice, stack)
+                    group.create_task(lease.give_back(space))
 
     def _lease(self, name: str, setting: SpaceSetting) -> CentreLease:
         key = name, setting

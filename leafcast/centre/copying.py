@@ -16,7 +16,13 @@ from leafcast.backups.restoring import PENDING
 from leafcast.backups.whole_file import write_backup
 from leafcast.data_dir import DataDir
 from leafcast.members.settings import FILE as MEMBER_FILE
-from leafcast.members.settings import MEMBERSHIP_FILE, ROUTES, kept_member
+from leafcast.members.settings import (
+    MEMBERSHIP_FILE,
+    ROUTES,
+    MemberSettings,
+    MemberUnusable,
+    kept_member,
+)
 from leafcast.node.credentials.account_seeds import account_seeds
 from leafcast.node.credentials.kept_store import kept_store
 from leafcast.node.listen_settings import keep_listen_settings, kept_listen_settings
@@ -167,12 +173,29 @@ def end_membership(place: DataDir) -> None:
     Raises OSError.
     """
     aside, folder = place.folder / OF_MEMBER, place.node(NodePath())
+    copying = kept_copying(place.folder)
+    if copying is not None and copying.alone:
+        make_folder(aside)
+        keep_copying(aside, copying)
     _listen_alone(place)
     routes = [(it.name, place.folder) for it in place.folder.glob(f"{ROUTES}*")]
     moved = ((MEMBER_FILE, place.folder), (MEMBERSHIP_FILE, place.folder), *routes, (STORE, folder))
     # First what makes it a member's, last what says of which kind the store is.
     for name, within in (*moved, (MARK_FILE, folder)):
         _put_aside(within / name, aside / name)
+
+
+def ended_membership(folder: Path) -> MemberSettings | None:
+    """The member that ran in a data directory, if all members ended for it to go on there alone.
+
+    None, too, where the others were lost for good: whether they run is not known.
+    """
+    aside = folder / OF_MEMBER
+    try:
+        copying = kept_copying(aside)
+        return kept_member(aside) if copying is not None and copying.alone else None
+    except (CopyingUnusable, MemberUnusable):
+        return None
 
 
 def _listen_alone(place: DataDir) -> None:

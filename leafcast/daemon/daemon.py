@@ -249,6 +249,7 @@ class Daemon:
 
     async def _until_kind_changed(self) -> None:
         await self._kind_changed.wait()
+        self.centre.hand_over()
         await self._clock.sleep(ANSWERED_SECONDS)
         raise KindChanged
 

@@ -165,6 +165,7 @@ async def run_centre_member(
     health: HealthAddress | None = None,
 ) -> None:
     """Run a member of a centre until cancelled, or until the centre is to run here alone."""
+    place.forget_ending()
     if is_moving_in(place.folder, settings.name):
         await bring_over(place, SystemClock(), SystemDice())
     try:

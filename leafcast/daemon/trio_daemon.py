@@ -126,6 +126,9 @@ class TrioDaemon:
             own = []
             try:
                 await process.ended.wait()
+            except asyncio.CancelledError:
+                _say_ending(member)
+                raise
             finally:
                 await process.stop()
             for line in process.log:
@@ -185,3 +188,11 @@ class TrioDaemon:
 
     def _say(self) -> None:
         self._place.write_daemon(self._state)
+
+
+def _say_ending(member: MemberPlace) -> None:
+    """All members end with the tree: hubs of the centre are given back at once."""
+    if member.path.is_root:
+        # Without it another centre of the tree waits for as long as their leases are good.
+        with suppress(OSError):
+            DataDir(member.folder).say_ending()

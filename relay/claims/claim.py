@@ -2,7 +2,7 @@
 
 An edge is known by its tree, and by the name that its folder has or a path at which it hangs or
 hung: a restart, a move and a new store keep one of these. A centre is known by its tree, and by the
-place of its folder: a copy of the folder has another.
+place of its folder: a copy of the folder has another. One of several members is known by them.
 """
 
 from __future__ import annotations
@@ -19,6 +19,10 @@ EDGE_NOTE = "leafcast.io/claimed-by-edge"
 PLACE_NOTE = "leafcast.io/claimed-by-place"
 RUN_NOTE = "leafcast.io/claimed-by-run"
 HOST_NOTE = "leafcast.io/claimed-by-host"
+MEMBERS_NOTE = "leafcast.io/claimed-by-members"
+MEMBERS_SHARED_MIN = 2
+"""So many of three members in common: no two runs of them are active at once, as one of two decides
+nothing."""
 TREE_LETTERS_SHOWN = 8
 CLUSTER_TAKEN, CLUSTER_CHANGED = "ClusterTaken", "ClusterChanged"
 
@@ -108,12 +112,17 @@ class CentreVerdict(Enum):
 
 @dataclass(frozen=True, slots=True)
 class CentreIdentity:
-    """Who a centre is: its tree, the place of its folder, this run of it, and where it runs."""
+    """Who a centre is: its tree, the place of its folder, this run of it, and where it runs.
+
+    `members` names each of several, and `former` places at which the same centre surely ended.
+    """
 
     tree: str
     place: str
     run: str
     host: str
+    members: tuple[str, ...] = ()
+    former: tuple[str, ...] = ()
 
     def notes(self) -> dict[str, str]:
         """What its lease says of it."""
@@ -122,6 +131,7 @@ class CentreIdentity:
             PLACE_NOTE: self.place,
             RUN_NOTE: self.run,
             HOST_NOTE: self.host,
+            **({MEMBERS_NOTE: " ".join(self.members)} if self.members else {}),
         }
 
     @property
@@ -136,8 +146,16 @@ class CentreIdentity:
         )
 
     def is_place_of(self, lease: Lease) -> bool:
-        """Whether a lease is this centre's from an earlier run, which is over: one runs at once."""
-        return _all_in({TREE_NOTE: self.tree, PLACE_NOTE: self.place}, lease.notes)
+        """Whether a lease is this centre's from an earlier run, which is over: one runs at once.
+
+        Where one member was replaced, or several, the others say that it is the same centre.
+        """
+        notes = lease.notes
+        if not _all_in({TREE_NOTE: self.tree}, notes):
+            return False
+        shared = set(self.members).intersection(notes.get(MEMBERS_NOTE, "").split())
+        is_named = notes.get(PLACE_NOTE) in (self.place, *self.former)
+        return is_named or len(shared) >= MEMBERS_SHARED_MIN
 
 
 def judge_centre(

@@ -1,6 +1,5 @@
 """`up --members 3`: a member of the centre or a region dies, and all acknowledged arrives."""
 
-import json
 import os
 import signal
 
@@ -127,7 +126,7 @@ def test_each_member_is_restarted_in_turn_as_the_doctor_says_that_it_may_be(tree
             active = tree.until_active(node)
             # The active one last: else the node moves more often.
             for member in (*(MEMBERS - {active}), active):
-                until(lambda path=path: may_restart(tree, path), lambda: tree.run("doctor").stdout)
+                until(lambda path=path: tree.may_restart(path), lambda: tree.run("doctor").stdout)
                 restart(tree, node, member)
         applies.more()
     after = until_held(tree, {*applies.acknowledged, *before})
@@ -139,13 +138,6 @@ def restart(tree: TrioProgram, node: str, member: str) -> None:
     former = tree.pid(node, member)
     os.kill(former, signal.SIGTERM)
     until(lambda: tree.pid(node, member) not in (0, former), "it is not started again")
-
-
-def may_restart(tree: TrioProgram, path: str) -> bool:
-    """Whether the doctor says so of a node's next member."""
-    done = tree.run("doctor", "-o", "json")
-    found = [it for it in json.loads(done.stdout)["checks"] if it["group"] == "Members"]
-    return [it["state"] for it in found if it["about"] == path] == ["ok"]
 
 
 def test_all_servers_of_a_tree_of_trios_keep_what_they_store_as_was_said(tree):

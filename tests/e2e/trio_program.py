@@ -63,6 +63,12 @@ class TrioProgram(Program):
         )
         return self.active(node)
 
+    def may_restart(self, path: str) -> bool:
+        """Whether the doctor says so of the next member of a node, which is called by its path."""
+        done = self.run("doctor", "-o", "json")
+        found = [it for it in json.loads(done.stdout)["checks"] if it["group"] == "Members"]
+        return [it["state"] for it in found if it["about"] == path] == ["ok"]
+
     def kill(self, node: str, member: str) -> None:
         """End a member's process at once; its server goes with it."""
         os.kill(self.pid(node, member), signal.SIGKILL)
