@@ -1,4 +1,4 @@
-"""Software bills of materials (CycloneDX) of the wheel and of the image: `make dist` writes them.
+"""Software bills of materials (CycloneDX) of all that is built: `make dist` writes them.
 
 They are made from the lock file that the image is installed from, so they need neither, and are the
 same wherever they are made. All else in the image comes with its base, which is named by digest:
@@ -14,6 +14,7 @@ import sys
 import tomllib
 from pathlib import Path
 from typing import Any, TypeAlias
+from urllib.parse import quote
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
@@ -24,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[1]
 LOCK = ROOT / "deploy" / "requirements.txt"
 DOCKERFILE = ROOT / "deploy" / "Dockerfile"
 _BASE = re.compile(r"PYTHON_IMAGE:-(?P<name>[^:]+):(?P<tag>[^@]+)@sha256:(?P<digest>[0-9a-f]{64})")
-_BASE_REF = "base-image"
+_BASE_REF, _INTERPRETER_REF = "base-image", "interpreter"
 
 
 def wheel_bill() -> Bill:
@@ -77,26 +78,46 @@ def image_bill(wheel: Bill, dockerfile: str) -> Bill:
         "purl": f"pkg:oci/{name}@sha256%3A{digest}"
         f"?repository_url=docker.io%2Flibrary%2F{name}&tag={tag}",
     }
-    product = {**wheel["metadata"]["component"], "type": "container"}
-    image = {
+    return _on(wheel, base, "container")
+
+
+def package_bill(wheel: Bill, source: str, version: str) -> Bill:
+    """The same of the Debian packages, with the source that their interpreter was built from."""
+    interpreter = {
+        "bom-ref": _INTERPRETER_REF,
+        "type": "platform",
+        "name": source,
+        "version": version,
+        "purl": f"pkg:deb/debian/{source}@{quote(version, safe='')}?arch=source",
+    }
+    return _on(wheel, interpreter, wheel["metadata"]["component"]["type"])
+
+
+def _on(wheel: Bill, base: Bill, kind: str) -> Bill:
+    """The bill with what it all stands on, as a product of this kind."""
+    product = {**wheel["metadata"]["component"], "type": kind}
+    whole = {
         **wheel,
         "metadata": {**wheel["metadata"], "component": product},
         "components": [base, *wheel["components"]],
-        "dependencies": [*wheel["dependencies"], {"ref": _BASE_REF}],
+        "dependencies": [*wheel["dependencies"], {"ref": base["bom-ref"]}],
     }
-    return _needing(image, [_BASE_REF])
+    return _needing(whole, [base["bom-ref"]])
 
 
 def write(folder: Path) -> None:
-    """Both as files of this folder, named after the product and its version."""
+    """Those of wheel and image as files of this folder."""
     wheel = wheel_bill()
-    product = wheel["metadata"]["component"]
-    name = f"{product['name']}-{product['version']}"
-    bills = {name: wheel, f"{name}-image": image_bill(wheel, DOCKERFILE.read_text())}
-    for title, bill in bills.items():
-        file = folder / f"{title}.cdx.json"
-        file.write_text(json.dumps(bill, indent=2, sort_keys=True) + "\n", encoding="utf-8")
-        sys.stderr.write(f"{file}\n")
+    write_bill(folder, wheel)
+    write_bill(folder, image_bill(wheel, DOCKERFILE.read_text()), "-image")
+
+
+def write_bill(folder: Path, bill: Bill, what: str = "") -> None:
+    """A bill as a file of this folder, named after the product, its version, and what it is of."""
+    product = bill["metadata"]["component"]
+    file = folder / f"{product['name']}-{product['version']}{what}.cdx.json"
+    file.write_text(json.dumps(bill, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+    sys.stderr.write(f"{file}\n")
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ from installer import install
 from installer.destinations import SchemeDictionaryDestination
 from installer.sources import WheelFile
 
+from tests.bills import package_bill, wheel_bill, write_bill
 from tests.interpreter import MACHINES, PYTHON, interpreter, own_arch, version
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -172,5 +173,7 @@ def _moment() -> str:
 if __name__ == "__main__":
     folder = ROOT / "dist"
     (built,) = folder.glob("leafcast-*.whl")
-    for one in packages(built, sys.argv[1:] or tuple(MACHINES), interpreter(), folder):
+    pythons = interpreter()
+    for one in packages(built, sys.argv[1:] or tuple(MACHINES), pythons, folder):
         sys.stderr.write(f"{one}\n")
+    write_bill(folder, package_bill(wheel_bill(), f"python{PYTHON}", version(pythons)), "-deb")

@@ -10,7 +10,7 @@ from cyclonedx.validation.json import JsonStrictValidator
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from tests.bills import DOCKERFILE, LOCK, image_bill, wheel_bill
+from tests.bills import DOCKERFILE, LOCK, image_bill, package_bill, wheel_bill
 
 ENTRY = re.compile(r"\n(?=\S)")
 PINNED = re.compile(r"(\S+)==([^\s\\]+)")
@@ -25,6 +25,11 @@ def wheel():
 @pytest.fixture(scope="module")
 def image(wheel):
     return image_bill(wheel, DOCKERFILE.read_text())
+
+
+@pytest.fixture(scope="module")
+def package(wheel):
+    return package_bill(wheel, "python3.13", "3.13.5-2+deb13u5")
 
 
 def packages(bill):
@@ -49,12 +54,13 @@ def locked():
     return found
 
 
-def test_a_bill_names_each_package_that_is_installed_by_version_and_hashes(wheel, image):
-    assert packages(wheel) == packages(image) == locked()
+def test_a_bill_names_each_package_that_is_installed_by_version_and_hashes(wheel, image, package):
+    assert packages(wheel) == packages(image) == packages(package) == locked()
 
 
-def test_a_bill_is_of_our_program_in_its_version_and_licence(wheel, image):
-    for bill, kind in ((wheel, "application"), (image, "container")):
+def test_a_bill_is_of_our_program_in_its_version_and_licence(wheel, image, package):
+    kinds = ((wheel, "application"), (image, "container"), (package, "application"))
+    for bill, kind in kinds:
         product = bill["metadata"]["component"]
         assert (product["name"], product["type"]) == ("leafcast", kind)
         assert product["licenses"][0]["license"]["id"] == "Apache-2.0"
@@ -73,6 +79,14 @@ def test_the_bill_of_the_image_names_its_base_by_digest(image):
     assert base["bom-ref"] in needed
 
 
+def test_the_bill_of_the_debian_packages_names_the_source_of_their_interpreter(package):
+    (one,) = (it for it in package["components"] if it["type"] == "platform")
+    assert one["purl"] == "pkg:deb/debian/python3.13@3.13.5-2%2Bdeb13u5?arch=source"
+    product = package["metadata"]["component"]["bom-ref"]
+    (needed,) = (row["dependsOn"] for row in package["dependencies"] if row["ref"] == product)
+    assert one["bom-ref"] in needed
+
+
 def test_a_bill_says_what_our_program_asks_for_itself(wheel):
     names = {one["bom-ref"]: canonicalize_name(one["name"]) for one in wheel["components"]}
     product = wheel["metadata"]["component"]["bom-ref"]
@@ -83,6 +97,7 @@ def test_a_bill_says_what_our_program_asks_for_itself(wheel):
 
 
 @pytest.mark.slow
-def test_the_standard_takes_both_bills(wheel, image):
+def test_the_standard_takes_all_bills(wheel, image, package):
     validator = JsonStrictValidator(SchemaVersion.V1_6)
-    assert [validator.validate_str(json.dumps(bill)) for bill in (wheel, image)] == [None, None]
+    for bill in (wheel, image, package):
+        assert validator.validate_str(json.dumps(bill)) is None
