@@ -6,12 +6,13 @@ too. What comes in is verified before, as a bundle, or as a release.
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import os
 from base64 import urlsafe_b64encode
 from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib.metadata import Distribution, PackagePath
+from importlib.metadata import Distribution
 from pathlib import Path
 
 from schemas.values.faults import Unusable
@@ -50,7 +51,7 @@ def compare_installed(running: Path, name: str = "leafcast") -> Compared:
     folder = running.parent
     packages = tuple(Distribution.discover(path=[str(folder)]))
     own = next((one for one in packages if one.metadata["Name"] == name), None)
-    if own is None or not any(_place(folder, it) == running / "__init__.py" for it in _files(own)):
+    if own is None or running / "__init__.py" not in _listed(folder, own):
         why = "what runs was not installed from a package, so there is no list of its files"
         raise NoFileList(folder, why, "a checkout is compared by git: git status")
     differences, known, count = list[ChangedFile](), set[Path](), 0
@@ -58,37 +59,37 @@ def compare_installed(running: Path, name: str = "leafcast") -> Compared:
         brought = f"{package.metadata['Name']} {package.version}"
         if package.read_text(LIST) is None:
             differences.append(ChangedFile(folder, f"{brought} has no list of its files ({LIST})"))
-        for entry in _files(package):
-            file = _place(folder, entry)
+        for file, digest in _listed(folder, package).items():
             known.add(file)
-            if entry.hash is not None:
+            if digest:
                 count += 1
-                if what := _difference(file, entry):
+                if what := _difference(file, digest):
                     differences.append(ChangedFile(file, f"{what} ({brought})"))
     differences += (ChangedFile(it, "no package brought it") for it in _strange(folder, known))
     return Compared(count, len(packages), tuple(sorted(differences)))
 
 
-def _files(package: Distribution) -> list[PackagePath]:
-    return (package.files or []) if package.read_text(LIST) is not None else []
+def _listed(folder: Path, package: Distribution) -> dict[Path, str]:
+    """Each file of its list, as `sha256=...`, or "" where there is none.
+
+    As it is written: what importlib makes of it leaves out what is missing.
+    """
+    rows = csv.reader((package.read_text(LIST) or "").splitlines())
+    pairs = ((*row, "")[:2] for row in rows if row)
+    return {Path(os.path.normpath(folder / at)): digest for at, digest in pairs}
 
 
-def _place(folder: Path, entry: PackagePath) -> Path:
-    return Path(os.path.normpath(folder / entry))
-
-
-def _difference(file: Path, entry: PackagePath) -> str:
+def _difference(file: Path, said: str) -> str:
     """How a file differs from its line of the list, or nothing."""
-    said = entry.hash
-    assert said is not None, "only lines with a sum are compared"
+    kind, _, wanted = said.partition("=")
     try:
         with file.open("rb") as opened:
-            digest = hashlib.file_digest(opened, said.mode).digest()
+            digest = hashlib.file_digest(opened, kind).digest()
     except FileNotFoundError:
         return "it is missing"
     except (OSError, ValueError) as error:
         return f"it cannot be read: {error}"
-    is_same = urlsafe_b64encode(digest).rstrip(b"=").decode() == said.value
+    is_same = urlsafe_b64encode(digest).rstrip(b"=").decode() == wanted
     return "" if is_same else "it was changed"
 
 

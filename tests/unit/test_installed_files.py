@@ -73,6 +73,13 @@ def test_what_no_package_brought_is_named(site, added):
     assert differences(site) == [(f"lib/site-packages/{added}", "no package brought it")]
 
 
+def test_a_line_of_a_list_that_is_cut_names_a_file_without_a_sum(site):
+    lines = site / "needed-1.0.dist-info" / "RECORD"
+    lines.write_text(lines.read_text() + "\nneeded/cut.py")
+    (site / "needed" / "cut.py").touch()
+    assert differences(site) == []
+
+
 def test_a_package_without_a_list_is_named(site):
     (site / "needed-1.0.dist-info" / "RECORD").unlink()
     assert ("lib/site-packages", "needed 1.0 has no list of its files (RECORD)") in differences(

@@ -15,6 +15,7 @@ FOR_USERS = {
     "leafcast.client": "for programs of users",
     "leafcast.daemon.__main__": "what `up` starts",
     "leafcast.launcher.program": "leafcast-launcher, as pyproject.toml names it",
+    "leafcast.service.container_health": "HEALTHCHECK of deploy/Dockerfile",
 }
 
 
