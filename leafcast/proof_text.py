@@ -11,6 +11,7 @@ from leafcast.show.object_tables import laid_out
 from schemas.content.blobs import TEMPLATE
 from schemas.content.manifest import ManifestEntry
 from schemas.records.roots import Roots
+from schemas.values.identity import NodePath
 from schemas.values.wording import many
 
 HASH_SHOWN = 16
@@ -36,6 +37,11 @@ def proof_lines(proof: Proof, checked: ProofChecked, trusted: Roots | None = Non
         if it.listed is not None and not it.refused:
             lines += _object_lines(it.placement, it.listed)
     return lines
+
+
+def has_none(at: NodePath, placement: str) -> tuple[str, str]:
+    """Why there is no proof of a placement, and what to do."""
+    return f"{at} has no placement {placement}", f"see what it has: leafcast proof --at {at}"
 
 
 def _closed(record: RecordChecked) -> str:

@@ -11,7 +11,7 @@ from starlette.responses import JSONResponse, Response
 from leafcast.ask.failures import CallFailed, NotRunning
 from leafcast.ui.live import failure_form
 from leafcast.ui.openapi import API
-from leafcast.ui.views import NoSuchView
+from leafcast.ui.views import BadWord, NoSuchView
 from relay.space_errors import SpaceError
 
 _STATUS = {
@@ -49,6 +49,8 @@ async def answered(request: Request, answer: Callable[[Request], Awaitable[Respo
     try:
         return await answer(request)
     except NoSuchView as error:
+        return error_answer(404, "NotFound", str(error), "")
+    except BadWord as error:
         return error_answer(400, "Invalid", str(error), "")
     except (CallFailed, NotRunning, SpaceError) as error:
         form: dict[str, Any] = failure_form(error)

@@ -197,10 +197,19 @@ def request_rows(nodes: Sequence[Form], held: Form, rollouts: Sequence[Form]) ->
         if row["phase"] == "AwaitingApproval":
             command = str((obj.get("status") or {}).get("next") or "")
             what = f"rollout {row['id']} waits for approval of wave {row['wave']}"
-            told = {"what": what, "said": row["message"], "sinceMs": None, "command": command}
+            since = _stalled_ms(obj.get("status") or {})
+            told = {"what": what, "said": row["message"], "sinceMs": since, "command": command}
             approves = act("rollout-approve", rollout=row["id"], wave=str(row["wave"]))
             rows.append({"id": f"rollout {row['id']}", **told, "act": approves})
     return [{"tone": "held", **row} for row in rows]
+
+
+def _stalled_ms(status: Form) -> int | None:
+    """Since when a Rollout waits for a person, as its conditions tell."""
+    for said in status.get("conditions") or ():
+        if said.get("type") == "Stalled":
+            return milliseconds(str(said.get("lastTransitionTime") or ""))
+    return None
 
 
 def _removal(what: str, why: str, words: str, accepts: Json | None) -> Json:

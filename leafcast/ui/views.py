@@ -7,6 +7,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from leafcast.ask.failures import CallFailed
+from leafcast.proof_text import has_none
 from leafcast.ui import more_rows, rows
 from leafcast.ui.copies import copy_form, object_key
 from leafcast.ui.described import described
@@ -32,7 +33,11 @@ ViewLook = Callable[[ViewWords], Awaitable[Json]]
 
 
 class NoSuchView(Exception):
-    """There is no view of this name, or it takes no such word; says which there are."""
+    """There is no view of this name; says which there are."""
+
+
+class BadWord(Exception):
+    """A view takes no such word; says which it takes."""
 
 
 class PageViews:
@@ -44,15 +49,18 @@ class PageViews:
         self._looks = looks
 
     def named(self, name: str, words: ViewWords) -> tuple[str, Callable[[], Awaitable[Json]]]:
-        """A view's name with its words, and how to look at it once; raises NoSuchView."""
+        """A view's name with its words, and how to look at it once.
+
+        Raises NoSuchView, BadWord.
+        """
         if name not in self._looks:
             raise NoSuchView(f"there is no view {name}; there are: {', '.join(self._looks)}")
         taken, look = self.kinds[name].words.keys(), self._looks[name]
         if other := words.keys() - taken:
             said = ", ".join(sorted(taken)) or "none"
-            raise NoSuchView(f"{name} takes no {min(other)}; it takes: {said}")
+            raise BadWord(f"{name} takes no {min(other)}; it takes: {said}")
         if any(len(value) > WORD_MAX_CHARACTERS for value in words.values()):
-            raise NoSuchView(f"a word of {name} is longer than {WORD_MAX_CHARACTERS} characters")
+            raise BadWord(f"a word of {name} is longer than {WORD_MAX_CHARACTERS} characters")
 
         async def once() -> Json:
             return await look(words)
@@ -174,7 +182,11 @@ class Views(PageViews):
     async def _proof(self, words: ViewWords) -> Json:
         at, placement = _path(words.get("at", "/")), words.get("placement", "")
         key = _object("ask", words["object"]) if words.get("object") else None
-        return proof_form_of(await self._facts.proof(at, placement, key), rows.ROWS_MAX)
+        found = await self._facts.proof(at, placement, key)
+        if placement and key is None and not found.records:
+            # Nothing was checked: as a proof it would look good.
+            raise CallFailed("ask", "NotFound", *has_none(at, placement))
+        return proof_form_of(found, rows.ROWS_MAX)
 
     async def _trace(self, words: ViewWords) -> Json:
         at = _path(words["at"]) if words.get("at") else None

@@ -7,7 +7,7 @@ from leafcast.ask.failures import CallFailed
 from leafcast.ask.tree_rank import worst_nodes_first
 from leafcast.daemon.carried_objects import carried_form
 from leafcast.doctor.findings import Check
-from leafcast.proofs import Proof
+from leafcast.proofs import Proof, check_proof
 from leafcast.ui.copies import CopySeen
 from schemas.objects.objects import ObjectKey
 from schemas.values.identity import NodePath
@@ -272,7 +272,10 @@ class InventedFacts:
 
     async def proof(self, at: NodePath, placement: str, key: ObjectKey | None) -> Proof:
         self._answer()
-        return replace(self.proofs if key is None else self.object_proofs, path=at)
+        found = replace(self.proofs if key is None else self.object_proofs, path=at)
+        pairs = zip(found.records, check_proof(found).records, strict=True)
+        records = tuple(data for data, it in pairs if placement in ("", it.placement))
+        return replace(found, records=records)
 
     async def trace(self, name: str, generation: int, at: NodePath | None) -> Form:
         self._answer()

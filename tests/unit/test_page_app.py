@@ -160,7 +160,9 @@ async def test_a_view_goes_on_and_tells_that_the_tree_is_away_and_back():
 @pytest.mark.parametrize(
     ("path", "status"),
     [
-        ("/api/v1/none", 400),
+        ("/api/v1/none", 404),
+        ("/api/v1/live/none", 404),
+        ("/api/v1/proof?at=/a&placement=epl/gone", 404),
         ("/api/v1/placements?x=1", 400),
         ("/api/v1/tree?path=region-1", 400),
         ("/api/v1/tree?skip=-1", 400),
@@ -198,7 +200,7 @@ async def test_manifests_are_planned_for_this_page_alone():
             assert answer.status == 400
             assert "no YAML" in (await answer.json())["error"]["message"]
         async with client.asked("/api/v1/plan") as answer:
-            assert answer.status == 400
+            assert answer.status == 404
 
 
 async def test_a_plan_of_too_much_is_refused_before_it_is_read_whole(monkeypatch):

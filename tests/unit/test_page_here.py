@@ -61,8 +61,8 @@ async def test_a_page_of_a_node_has_its_one_view_as_its_description_says():
             shown = (await answer.json())["view"]
         assert set(shown) == set(NODE_VIEWS["here"].shows)
         async with client.asked(f"{API}/placements") as answer:
-            assert answer.status == 400
+            assert answer.status == 404
             assert "there are: here" in (await answer.json())["error"]["message"]
         async with client.asked(f"{API}/plan", "POST", "kind: A", origin=client.base) as answer:
-            assert answer.status == 400
+            assert answer.status == 404
             assert "plan at the centre" in await answer.text()

@@ -90,7 +90,9 @@ def test_events_of_a_former_run_of_the_daemon_are_forgotten_and_there_is_a_bound
 def test_what_waits_for_a_person_comes_with_the_command():
     node = {"path": "/r/s9", "said": "till", "nkey": "UABC", "askedMs": 5}
     held = {**NOTHING_HELD, "placements": {"shop": "40 go"}, "ledger": "3 records"}
-    asks = rollout("web", "AwaitingApproval", [wave("all", "AwaitingApproval", 3)], next="do it")
+    stalled = {"type": "Stalled", "status": "True", "lastTransitionTime": "2027-01-15T08:00:00Z"}
+    waves = [wave("all", "AwaitingApproval", 3)]
+    asks = rollout("web", "AwaitingApproval", waves, next="do it", conditions=[stalled])
     rows = request_rows([node], held, [asks, rollout("other", "Complete", [])])
     assert [row["command"] for row in rows] == [
         "leafcast node approve /r/s9",
@@ -98,6 +100,8 @@ def test_what_waits_for_a_person_comes_with_the_command():
         "leafcast accept --ledger",
         "do it",
     ]
+    # What holds a removal is told without a time.
+    assert [row["sinceMs"] for row in rows] == [5, None, None, 1_800_000_000_000]
     assert request_rows([], NOTHING_HELD, []) == []
 
 

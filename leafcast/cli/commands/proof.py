@@ -15,7 +15,7 @@ from leafcast.cli.options.common import NodeAt, data_dir_option
 from leafcast.cli.options.objects import namespace_option, refusals, refuse
 from leafcast.cli.resource_arguments import BadResourceArguments, meant_objects
 from leafcast.cli.session_calls import in_session
-from leafcast.proof_text import proof_lines
+from leafcast.proof_text import has_none, proof_lines
 from leafcast.proofs import Proof, check_proof, proof_form
 from leafcast.show.sanitize import sanitize
 from schemas.objects.objects import DEFAULT_NAMESPACE, kind_name
@@ -108,8 +108,7 @@ def _nothing(proof: Proof, placement: str) -> str:
     """Why there is nothing to show, and what to do."""
     at, about = proof.path, proof.about
     if about is None:
-        remedy = f"see what it has: leafcast proof --at {at}"
-        return f"{at} has no placement {sanitize(placement)}; {remedy}"
+        return "; ".join(has_none(at, sanitize(placement)))
     does = f"{sanitize(placement)} does not deliver" if placement else "no placement delivers"
     remedy = f"see: leafcast why {kind_name(*about.key.group_resource)}/{about.key.name} --at {at}"
     return f"{does} {about.key} at {at} now; {remedy}"
