@@ -1,9 +1,10 @@
 """A cancellation that comes together with an answer or a failure is not lost, whatever the Python.
 
 `asyncio.wait_for` of 3.11 returns the answer and forgets the cancellation (mended in 3.12, cpython
-issue 86296), and nats-py waits that way for everything. A task group, up to 3.12, raises what its
-tasks failed with and forgets it, too: whoever handles that runs on for ever. So this package has
-both keep it there.
+issue 86296), and nats-py waits that way for everything. A task group raises what its tasks failed
+with: up to 3.12 it forgets the cancellation, and whoever handles the failure runs on for ever; from
+3.13 on that comes at the next wait, too late for a timeout around the group, which then says the
+failure. So this package has both tell of it at once.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from types import TracebackType
 from typing import Self, TypeVar
 
 T = TypeVar("T")
+_COMES_LATER = sys.version_info >= (3, 13)
+"""Whether the library's own group keeps a cancellation, and has it come at the next wait."""
 
 
 async def wait_for(what: Awaitable[T], timeout: float | None) -> T:  # noqa: ASYNC109 - the signature it stands in for
@@ -57,11 +60,21 @@ class TaskGroup(asyncio.TaskGroup):
             await super().__aexit__(kind, error, trace)
         except BaseExceptionGroup as failed:
             task = _current_task()
-            if self._parent_cancel_requested and not is_taken_back:
+            if self._parent_cancel_requested and not is_taken_back and not _COMES_LATER:
                 task.uncancel()
             if task.cancelling() > self._cancelled_before:
-                raise asyncio.CancelledError from failed
+                await _cancelled(failed)
             raise
+
+
+async def _cancelled(failed: BaseExceptionGroup[BaseException]) -> None:
+    """Raise the cancellation; where it is to come at the next wait, this is that one."""
+    if not _COMES_LATER:
+        raise asyncio.CancelledError from failed
+    try:
+        await asyncio.sleep(0)  # noqa: TID251 - no time passes
+    except asyncio.CancelledError as cancelled:
+        raise cancelled from failed
 
 
 def _current_task() -> asyncio.Task[object]:
@@ -74,5 +87,4 @@ def install() -> None:
     """Put both in place where the interpreter needs them; again is harmless."""
     if sys.version_info < (3, 12):
         asyncio.wait_for = wait_for  # type: ignore[assignment] # the overloads for futures
-    if sys.version_info < (3, 13):
-        asyncio.TaskGroup = TaskGroup  # type: ignore[misc]
+    asyncio.TaskGroup = TaskGroup  # type: ignore[misc]
