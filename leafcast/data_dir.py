@@ -138,6 +138,10 @@ class DataDir:
         begun = any((self.folder / it).exists() for it in (RESTORING, PLACING, DRAFTS))
         return begun and not (self.folder / "tree.json").exists()
 
+    def asks_members(self) -> bool:
+        """Whether commands here ask a centre that has several members."""
+        return self.has_members() and not self.is_of_node_below()
+
     def write_tree(self, form: Mapping[str, Any]) -> None:
         self._write("tree.json", {"format": FORMAT, **form})
 

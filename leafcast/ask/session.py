@@ -325,7 +325,7 @@ async def open_session(
             AskedSpace(call, name, calling, clock, tell)
             for name in (WORKLOADS_BUCKET, INVENTORY_BUCKET)
         )
-        has_members = place.has_members()
+        has_members = place.asks_members()
         session = Session(place, workloads, inventory, clock, connection.ask, tell, has_members)
         try:
             yield session
@@ -361,10 +361,10 @@ async def _connected(place: DataDir, tell: TellUser) -> AsyncIterator[Asking]:
 
 def _not_running(place: DataDir) -> NotRunning:
     """That nobody there can be asked, and what to do."""
-    if (place.folder / MEMBER_FILE).exists():
-        reason, remedy = "this member does not run", "start it as it was, or ask at another member"
-        return NotRunning(place.folder, reason, remedy)
     if not place.is_of_node_below():
+        if (place.folder / MEMBER_FILE).exists():
+            remedy = "start it as it was started before, or ask at another member"
+            return NotRunning(place.folder, "this member does not run", remedy)
         return NotRunning(place.folder)
     if place.in_use():
         reason = "the node that runs here cannot be asked: it starts, or its version is too old"

@@ -355,3 +355,10 @@ def test_a_data_directory_says_whether_its_centre_has_members(place, form):
     else:
         (place.folder / MEMBER_FILE).write_text("{}")
     assert place.has_members()
+
+
+def test_who_asks_a_member_of_a_relay_waits_for_no_member_of_the_centre(place):
+    (place.folder / MEMBER_FILE).write_text("{}")
+    assert place.asks_members()
+    place.write_admin({"url": "nats://127.0.0.1:1", "seed": "s", "node": "/region-1"})
+    assert not place.asks_members()

@@ -103,6 +103,9 @@ def _facts(data_dir: Path | None) -> DoctorFacts:
     try:
         return in_session(data_dir, lambda it: asked_facts(it.call, it.data_dir))
     except (NotRunning, CallFailed) as error:
+        if isinstance(error, CallFailed) and place.is_of_node_below():
+            # It runs, and says where one asks.
+            raise
         now_ms = SystemClock().now().wall_ms
         hangs, folder = place.in_use(), str(place.folder)
         # The checks have a remedy of their own.
@@ -113,7 +116,7 @@ def _facts(data_dir: Path | None) -> DoctorFacts:
             free_bytes(place),
             not_running=reason,
             hangs=hangs,
-            has_members=place.has_members(),
+            has_members=place.asks_members(),
         )
 
 

@@ -118,7 +118,7 @@ class _Made:
                 free_bytes(place),
                 not_running=why,
                 hangs=place.in_use(),
-                has_members=place.has_members(),
+                has_members=place.asks_members(),
             )
             spaces = until_signal(look_at_spaces(place.spaces(), SystemClock(), SystemDice()))
             self._judged(replace(facts, spaces=spaces))
