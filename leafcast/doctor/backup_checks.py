@@ -13,7 +13,7 @@ from leafcast.show.durations import span_text
 GROUP = "Backups"
 LATE_TIMES = 2
 """A backup that is older than so many intervals is late."""
-_ALL = "the centre's ledger, its objects and the tree's keys are on this one disk"
+_KEPT = "the centre's ledger, its objects and the tree's keys are on"
 _ELSEWHERE = "leafcast backup --to DIR, on another disk or machine"
 _VERIFY = "leafcast backup verify {file} --key FILE, where your private key is"
 
@@ -23,16 +23,19 @@ def backup_checks(facts: DoctorFacts) -> Iterator[Check]:
     backups, now_ms = facts.backups, facts.now_ms
     if backups is None:
         return
+    # Of several members each keeps all, and one of them may be lost: see the group Members.
+    has_members = any(node.path == "/" and node.members for node in facts.nodes)
+    loss = "the loss of all members' disks" if has_members else "a lost disk"
     if not (backups.made_ms or backups.whole_ms):
-        yield _none(backups)
+        yield _none(backups, loss, "its members' disks alone" if has_members else "this one disk")
         return
     # What goes with the disk is no backup of it.
     made_ms = 0 if backups.same_disk else backups.made_ms
     newest = max(made_ms, 0 if backups.whole_same_disk else backups.whole_ms)
     age = max(now_ms - newest, 0) / 1000
-    said = "a lost disk costs all, also the backups"
+    said = f"{loss} costs all, also the backups"
     if newest:
-        said = f"a lost disk costs what was changed in the last {span_text(age)}"
+        said = f"{loss} costs what was changed in the last {span_text(age)}"
     if backups.trouble:
         since = span_text((now_ms - backups.failing_ms) / 1000)
         why, _, remedy = backups.trouble.rpartition("; ")
@@ -50,13 +53,13 @@ def backup_checks(facts: DoctorFacts) -> Iterator[Check]:
     yield _recovery(backups, now_ms)
 
 
-def _none(backups: BackupFacts) -> Check:
-    said = "a lost disk costs all: there is no backup"
+def _none(backups: BackupFacts, loss: str, where: str) -> Check:
+    said = f"{loss} costs all: there is no backup"
     if backups.trouble:
         why, _, remedy = backups.trouble.rpartition("; ")
         return Check(GROUP, "warning", said, why, remedy)
     remedy = "leafcast backup key new FILE, then leafcast backup --every 15m --to DIR"
-    return Check(GROUP, "warning", said, _ALL, remedy)
+    return Check(GROUP, "warning", said, f"{_KEPT} {where}", remedy)
 
 
 def _same_disk(backups: BackupFacts) -> str:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from leafcast.doctor.backup_checks import backup_checks
-from leafcast.doctor.findings import BackupFacts, DoctorFacts
+from leafcast.doctor.findings import BackupFacts, DoctorFacts, NodeFacts
 
 NOW, MINUTE = 1_800_000_000_000, 60_000
 GOOD = BackupFacts(
@@ -33,6 +33,22 @@ def test_a_backup_on_time_that_was_verified_says_both_figures():
         ("ok", "a lost disk costs what was changed in the last 3m"),
         ("ok", "a restored centre runs after 4.2 s, as a.backup did 60m ago"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("backups", "said"),
+    [
+        (BackupFacts(), "costs all: there is no backup"),
+        (GOOD, "costs what was changed in the last 3m"),
+        (replace(GOOD, same_disk=True), "costs all, also the backups"),
+    ],
+)
+def test_of_a_centre_with_members_one_lost_disk_is_not_said_to_cost_anything(backups, said):
+    members = tuple({"name": name} for name in ("m1", "m2", "m3"))
+    centre = NodeFacts("/", "centre", "up", members=members)
+    found = told(backups, nodes=(centre,))
+    assert found[0][1] == f"the loss of all members' disks {said}"
+    assert "this one disk" not in found[0][2]
 
 
 def test_where_nobody_can_back_up_nothing_is_said():
