@@ -13,6 +13,7 @@ from pathlib import Path
 
 from leafcast.join.folder import GRANT_FILE
 from tests.awaiting import until
+from tests.e2e.forked_commands import run_command
 from tests.processes import alive
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -84,15 +85,8 @@ class Tree:
         self.sites: list[Site] = []
 
     def run(self, *arguments: object, code: int = 0, stdin: str | None = None) -> str:
-        done = subprocess.run(
-            [sys.executable, "-m", "leafcast", *map(str, arguments)],
-            env=self.environment,
-            input=stdin,
-            capture_output=True,
-            text=True,
-            timeout=WAIT_SECONDS,
-            check=False,
-        )
+        words = [*map(str, arguments)]
+        done = run_command(words, self.environment, said=stdin, seconds=WAIT_SECONDS)
         assert done.returncode == code, done.stdout + done.stderr
         return done.stdout + done.stderr
 
