@@ -30,6 +30,27 @@ def test_words_of_waves_make_a_release_that_is_valid():
     assert parse_wish(leafcast_release("0.3.0", *waves)) is not None
     with pytest.raises(click.UsageError, match="write 1% to 100%"):
         read_waves("canary,0%")
+    waves = read_waves("example.com/Canary,example.com/tier=Gold_1,100%")
+    assert [wave["name"] for wave in waves] == ["example-com-canary", "gold-1", "share-100"]
+    assert parse_wish(leafcast_release("0.3.0", *waves)) is not None
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("canary,,100%", '"" is no label'),
+        ("", '"" is no label'),
+        ("Canary!", '"Canary!" is no label'),
+        ("a=b=c", '"a=b=c" is no label'),
+        ("=x", '"=x" is no label'),
+        ("canary,100", "write 100%"),
+        ("100%,100%", '"share-100" is there twice'),
+    ],
+)
+def test_a_slip_in_waves_is_named_with_the_word(text, said):
+    with pytest.raises(click.UsageError) as refused:
+        read_waves(text)
+    assert said in refused.value.message
 
 
 def fills_the_disk(_source, target):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -31,8 +32,11 @@ from schemas.releases.release_phases import UNDER_WAY, has_ended, takes_back
 from schemas.releases.release_refused import ReleaseRefused
 from schemas.releases.release_version import check_version
 from schemas.values.groups import RELEASES
+from schemas.values.names import LABEL_MAX, label_key_fault, label_value_fault
 
 WAVES = "canary,10%,100%"
+_NO_NAME = re.compile(r"[^a-z0-9-]+")
+"""What labels may have, and the name of a wave may not."""
 
 
 def _checked_version(_context: click.Context, _parameter: click.Parameter, said: str) -> str:
@@ -222,8 +226,12 @@ def attempt_to_begin(version: str, listed: Sequence[Any]) -> int:
 
 
 def read_waves(text: str) -> list[dict[str, Any]]:
-    """Waves as a LeafcastRelease has them."""
-    return [_wave(word.strip()) for word in text.split(",")]
+    """Waves as a LeafcastRelease has them; raises UsageError."""
+    waves = [_wave(word.strip()) for word in text.split(",")]
+    names = [wave["name"] for wave in waves]
+    if twice := next((it for it in names if names.count(it) > 1), ""):
+        raise click.UsageError(f'--waves: "{twice}" is there twice; take one out')
+    return waves
 
 
 def _wave(word: str) -> dict[str, Any]:
@@ -234,10 +242,16 @@ def _wave(word: str) -> dict[str, Any]:
         # A small share of few nodes may be nobody.
         return {"name": f"share-{share}", "percent": int(share), "allowEmpty": True}
     key, is_pair, value = word.partition("=")
+    if key.isdecimal() and not is_pair:
+        raise click.UsageError(f'--waves: "{word}" is no share; write {word}%')
+    if why := label_key_fault(key) or (label_value_fault(value) if is_pair else None):
+        forms = "a share such as 10%, a label, or KEY=VALUE"
+        raise click.UsageError(f'--waves: "{word}" is no label: {why}; write {forms}')
+    name = _NO_NAME.sub("-", (value or key).lower())[:LABEL_MAX].strip("-")
     if is_pair:
-        return {"name": value or key, "selector": {"matchLabels": {key: value}}}
+        return {"name": name, "selector": {"matchLabels": {key: value}}}
     expressions = [{"key": key, "operator": "Exists"}]
-    return {"name": key, "selector": {"matchExpressions": expressions}}
+    return {"name": name, "selector": {"matchExpressions": expressions}}
 
 
 def name_of(version: str) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 from leafcast.ask.api import verb
 from leafcast.centre.centre import Centre, running
 from schemas.reports.running import Running
+from schemas.values.faults import InvalidObject
 from schemas.values.identity import NodePath
 from schemas.values.wire import asdict
 
@@ -47,10 +48,17 @@ class UpgradeVerbs:
             release_members,
             release_waves,
         )
-        from schemas.api.leafcast_release import LeafcastReleaseSpec  # noqa: PLC0415
+        from schemas.api.leafcast_release import LeafcastRelease  # noqa: PLC0415
+        from schemas.api.parsing import parse_wish  # noqa: PLC0415
 
         form = {"version": "0.0.0", "manifest": "{}", "waves": list(waves), "path": path}
-        spec = LeafcastReleaseSpec.model_validate(form, by_alias=True)
+        about = {"apiVersion": "leafcast.io/v1alpha1", "kind": "LeafcastRelease"}
+        try:
+            wish = parse_wish({**about, "metadata": {"name": "planned"}, "spec": form})
+        except InvalidObject as invalid:
+            raise ValueError("; ".join(map(str, invalid.faults))) from invalid
+        assert isinstance(wish, LeafcastRelease)
+        spec = wish.spec
         records = self._centre.issuer().records.values()
         members = release_members(release_waves(spec), records)
         return [
