@@ -186,6 +186,7 @@ class Node(RoomsPart):
             self._content.deadline(),
             self._children.deadline(),
             self._sweeper.deadline(),
+            self._releases.deadline(),
             self._collected.deadline(),
             self._destination.deadline() if self._destination is not None else None,
             self._upstream.deadline() if self._upstream is not None else None,
@@ -255,6 +256,8 @@ class Node(RoomsPart):
         self._content.retry(now)
         self._sweeper.tick(now)
         self._children.tick(now, self._now.wall_ms)
+        if self._releases.tick(now):
+            self._running_changed()
         if self._upstream is not None:
             self._upstream.tick()
 
@@ -399,6 +402,10 @@ class Node(RoomsPart):
         return CopyView(name, said.status or None, content=said.content, generation=said.generation)
 
     def _child_changed(self, name: str) -> None:
+        if self._children.is_there(name):
+            self._releases.heard(name)
+        else:
+            self._releases.silent(name, self._now.seconds)
         self._propagation.child_changed(name)
 
     def _facts(self, child: str, key: MailKey) -> ExpectedCounts:

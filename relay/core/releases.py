@@ -6,11 +6,13 @@ from relay.core.content.content import Content
 from relay.core.content.owners import ContentOwner, OwnerKind
 from schemas.content.blobs import Reference
 from schemas.records.records import ReleaseRecord
-from schemas.reports.running import Running, merged
+from schemas.reports.running import Running, merged, of_silent
 from schemas.values.identity import MailKey
 
 AT_ONCE = 4
 """So many stretches are fetched at once, so that what placements need comes between them."""
+AWAY_SECONDS = 1_800.0
+"""A child that is silent for so long says no more that nodes are under way to a release."""
 GATHER_SECONDS = 2.0
 """What children say of releases is gathered for so long before it is said on."""
 _OWNER = ContentOwner(OwnerKind.RELEASE)
@@ -32,6 +34,9 @@ class Releases:
         self._here = 0
         self._own = Running()
         self._children: dict[str, Running] = {}
+        # Since when a child is silent; and those that are for long.
+        self._silent: dict[str, float] = {}
+        self._away: set[str] = set()
         # When what changed is to be said; None if nothing did.
         self.say_at: float | None = None
 
@@ -99,11 +104,12 @@ class Releases:
 
     def running(self) -> Running:
         """Who runs what at and below this node, as it was said last."""
-        return merged((self._own, *self._children.values()))
+        return merged((self._own, *map(self.of_child, self._children)))
 
     def of_child(self, child: str) -> Running:
         """The same at and below a child."""
-        return self._children.get(child, Running())
+        said = self._children.get(child, Running())
+        return of_silent(said) if child in self._away else said
 
     def stated(self, own: Running, now: float) -> bool:
         """Take the node's own word; whether it is another."""
@@ -115,7 +121,10 @@ class Releases:
 
     def take(self, child: str, said: Running, now: float) -> bool:
         """Take what a child says; whether it is another."""
-        if said == self.of_child(child):
+        was_away = child in self._away
+        self.heard(child)
+        self._away.discard(child)
+        if said == self._children.get(child, Running()) and not was_away:
             return False
         self._children[child] = said
         self._say_soon(now)
@@ -123,10 +132,35 @@ class Releases:
 
     def forget(self, child: str, now: float) -> bool:
         """The child is none any more; whether the sum is another without it."""
+        self.heard(child)
+        self._away.discard(child)
         if self._children.pop(child, Running()) == Running():
             return False
         self._say_soon(now)
         return True
+
+    def heard(self, child: str) -> None:
+        """The child is there."""
+        self._silent.pop(child, None)
+
+    def silent(self, child: str, now: float) -> None:
+        """The child is not there now."""
+        said = self._children.get(child)
+        if child not in self._away and said is not None and of_silent(said) != said:
+            self._silent.setdefault(child, now)
+
+    def deadline(self) -> float | None:
+        """When a child is silent for long."""
+        return min(self._silent.values()) + AWAY_SECONDS if self._silent else None
+
+    def tick(self, now: float) -> bool:
+        """Let go of what those said who are silent for long; whether the sum is another then."""
+        gone = [child for child, since in self._silent.items() if since + AWAY_SECONDS <= now]
+        for child in gone:
+            del self._silent[child]
+            self._away.add(child)
+            self._say_soon(now)
+        return bool(gone)
 
     def _say_soon(self, now: float) -> None:
         if self.say_at is None:

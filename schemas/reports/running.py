@@ -44,6 +44,8 @@ class ReleaseState(StrEnum):
 
 FAILED = frozenset({ReleaseState.ROLLED_BACK, ReleaseState.REFUSED})
 UNMANAGED = frozenset({ReleaseState.ELSEWHERE, ReleaseState.UNPINNED})
+SETTLED = FAILED | UNMANAGED | {ReleaseState.HEALTHY}
+"""Who is in one of these has nothing to do, or does nothing by itself."""
 NOT_BEGUN = UNMANAGED | {ReleaseState.IDLE, ReleaseState.WINDOW}
 """Who is in one of these says why only if it gets no placement before it is upgraded."""
 
@@ -107,6 +109,19 @@ def held_back(path: str, why: str) -> Running:
     """What a parent says in the place of a child that knows no releases, and gets nothing."""
     why = why[:WHY_MAX_CHARACTERS]
     return Running((), (RunningFault(path, "", ReleaseState.ELSEWHERE, why),))
+
+
+def of_silent(said: Running) -> Running:
+    """What counts of a child that is silent for long: nobody knows that others are under way."""
+    return Running(
+        tuple(
+            each
+            if each.state in SETTLED or not each.wanted
+            else RunningCount(each.version, "", 0, OTHER, each.count)
+            for each in said.counts
+        ),
+        said.faults,
+    )
 
 
 def merged(parts: Iterable[Running]) -> Running:

@@ -1,12 +1,13 @@
 """Who runs what, as children say it: of nodes at and below them, while they are children."""
 
 from relay.core.effects import CountChanged
-from relay.core.events import HelloArrived, RunningStated
-from relay.core.releases import GATHER_SECONDS
+from relay.core.events import HelloArrived, RunningStated, Tick
+from relay.core.link.session import SILENT_AFTER_SECONDS
+from relay.core.releases import AWAY_SECONDS, GATHER_SECONDS
 from schemas.records.records import API_NODE, API_RELEASE, NodeRecord, ReleaseRecord, Source
 from schemas.records.release_body import ReleaseWave
 from schemas.reports.link import Hello
-from schemas.reports.running import Running, RunningFault, running_here
+from schemas.reports.running import Running, RunningFault, merged, of_silent, running_here
 from schemas.values.identity import NodePath
 from schemas.values.wire import encode
 from tests.unit.meeting import NKEY, PATH, TERM, TREE, Meeting
@@ -74,3 +75,33 @@ def test_who_steers_releases_looks_again_when_a_child_of_the_centre_is_removed()
 
     assert CountChanged(key) in meeting.done
     assert not meeting.centre.running().nodes
+
+
+def test_who_is_silent_for_long_is_under_way_to_nothing_until_it_is_heard():
+    meeting = Meeting()
+    under_way = merged([HEALTHY, running_here(str(SITE), "1.0.0", "9.0.0", 1, "fetching")])
+    fetching, silent = (
+        {(it.wanted, it.wave, it.state): it.count for it in said.counts}
+        for said in (under_way, of_silent(under_way))
+    )
+    assert silent == {("", 0, "healthy"): 1, ("", 0, "other"): 1}
+
+    def told():
+        counts = meeting.centre.running().counts
+        return {(it.wanted, it.wave, it.state): it.count for it in counts}
+
+    meeting.issue("node", node_record(SITE, meeting.generation + 1))
+    meeting.sign()
+    hello = Hello("a run", "a home", "", 0, b"", 0, running=under_way.counts)
+    meeting.centre_hears(HelloArrived("emea", encode(hello)))
+    assert told() == fetching
+    for seconds, said in (
+        (SILENT_AFTER_SECONDS, fetching),
+        (AWAY_SECONDS - 1, fetching),
+        (1, silent),
+    ):
+        meeting.now += seconds
+        meeting.centre_hears(Tick())
+        assert told() == said
+    meeting.centre_hears(HelloArrived("emea", encode(hello)))
+    assert told() == fetching

@@ -85,6 +85,11 @@ class Children:
     def has(self, name: str) -> bool:
         return name in self.by_name
 
+    def is_there(self, name: str) -> bool:
+        """Whether a child is heard of now."""
+        child = self.by_name.get(name)
+        return child is not None and child.session.is_there
+
     def figures(self, name: str, now: Instant) -> ChildFigures | None:
         """What is known of a child; None if there is none of this name."""
         child = self.by_name.get(name)
