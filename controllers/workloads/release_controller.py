@@ -74,8 +74,8 @@ class ReleaseController(QueueReconciler[str]):
         self._members: tuple[tuple[ReleaseWave, ...], list[ReleaseMembers]] | None = None
         # The pieces that are noted in the folder; None before it was read.
         self._noted: frozenset[str] | None = None
-        # Whether this run saw one go out.
-        self._has_steered = False
+        # The version that this run saw going out last.
+        self._steered = ""
         self._issuer.listen(self._ledger_changed)
 
     async def reconcile(self, keys: frozenset[str]) -> Collection[str]:
@@ -85,7 +85,7 @@ class ReleaseController(QueueReconciler[str]):
         is_written = True
         if name is not None:
             is_written = await self._steer(name, record)
-        elif record is not None and self._has_steered and not listed.objects:
+        elif record is not None and self._is_gone(record.release.version):
             # It was seen here, and is gone. Nodes go on with what they run.
             await self._issuer.delete([self.key])
         for other in [each for each in listed.objects if each != name]:
@@ -93,6 +93,12 @@ class ReleaseController(QueueReconciler[str]):
         if self.folder is not None:
             await self._let_go(self.folder)
         return () if is_written else keys
+
+    def _is_gone(self, version: str) -> bool:
+        """Whether this run saw a release go out that no object names any more."""
+        forms = [it.get("spec") for it in self._objects.values()]
+        named = {it.get("version") for it in forms if isinstance(it, Mapping)}
+        return self._steered == version and version not in named
 
     async def _let_go(self, folder: Path) -> None:
         """Remove the pieces that no release names any more, nor the record in force."""
@@ -112,8 +118,8 @@ class ReleaseController(QueueReconciler[str]):
     async def _steer(self, name: str, record: ReleaseRecord | None) -> bool:
         """Go on with one release; whether all was written."""
         listed = self._translator.workloads.releases
-        self._has_steered = True
         spec, now = listed.values[name].spec, self._clock.now()
+        self._steered = spec.version
         manifest = digest_of(spec.manifest.encode())
         if record is not None and record.release.manifest != manifest:
             record = None

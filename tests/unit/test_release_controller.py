@@ -227,3 +227,17 @@ async def test_what_a_crash_left_of_a_piece_goes_when_the_centre_starts(tmp_path
     async with asyncio.timeout(SECONDS), upgraded_tree(tmp_path, ["/s1"]):
         while [*pieces.iterdir()] != [whole]:
             await asyncio.sleep(0.02)
+
+
+async def test_a_release_that_is_deleted_goes_out_no_further_though_others_are_there(tmp_path):
+    async with asyncio.timeout(SECONDS), upgraded_tree(tmp_path, NODES) as (tree, places):
+        put_pieces(tree, tmp_path / "centre")
+        for path in NODES:
+            places.launcher(path)
+        await tree.workloads.apply(leafcast_release("9.1.0", aborted=True), MANAGER)
+        await until_object(tree.workloads, key("9.1.0"), phase("Aborted"))
+        await tree.workloads.apply(leafcast_release("9.0.0", *WAVES), MANAGER)
+        await places.until_wanted("/emea", "9.0.0")
+        await tree.workloads.delete(key("9.0.0"))
+        await tree.drivers[NodePath.parse("/emea/s2")].until(lambda node: node.release is None)
+        assert not places.wanted("/emea/s1")
