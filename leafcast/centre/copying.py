@@ -78,8 +78,16 @@ class Copying:
                 "directory once the node there has all you need"
             )
         if self.restored:
-            return f"member {self.member} restores the backup of its node"
-        return f"member {self.member} copies what the node had when it ran alone"
+            return (
+                f"member {self.member} restores the backup of its node, which lies there alone: "
+                "start it; if it is lost for good, remove the data directories of all members, and "
+                "restore the backup once more"
+            )
+        return (
+            f"member {self.member} copies what the node had when it ran alone, which lies there "
+            "alone: start it; if it is lost for good, restore a backup, and remove the data "
+            "directories of all members"
+        )
 
 
 def kept_copying(folder: Path) -> Copying | None:

@@ -18,8 +18,17 @@ from typing import TypeVar
 
 from leafcast.backups.centre_streams import STREAMS, account
 from leafcast.backups.restoring import PENDING
-from leafcast.backups.whole_file import Backup, write_backup
-from leafcast.centre.copying import STORE, end_copying, end_membership, streams_at
+from leafcast.backups.whole_file import Backup, opened, read_backup, write_backup
+from leafcast.centre.copying import (
+    FILE,
+    STORE,
+    bring_over,
+    end_copying,
+    end_membership,
+    is_moving_in,
+    kept_copying,
+    streams_at,
+)
 from leafcast.data_dir import DataDir, DataDirUnusable
 from leafcast.members.layout import PortPool
 from leafcast.members.settings import FILE as MEMBER_FILE
@@ -46,7 +55,10 @@ READABLE_SECONDS, LOOK_SECONDS = 60.0, 0.5
 
 
 def lone_survivor(place: DataDir) -> MemberSettings:
-    """The member of a centre whose data directory it is; raises DataDirUnusable."""
+    """The member of a centre whose data directory it is; raises DataDirUnusable.
+
+    One of which another one copies, or runs alone, has not what the centre has.
+    """
     settings = kept_member(place.folder)
     if settings is None or not settings.path.is_root:
         reason = f"it has no {MEMBER_FILE} of a member of a centre"
@@ -55,6 +67,10 @@ def lone_survivor(place: DataDir) -> MemberSettings:
     if place.in_use():
         reason, remedy = "its member runs", "end it first (`leafcast down`, or Ctrl-C)"
         raise DataDirUnusable(place.folder, reason, remedy)
+    copying = kept_copying(place.folder)
+    if copying is not None and (why := copying.why_not(settings.name)):
+        remedy = f"without a backup, move {place.folder / FILE} away to take what is stored here"
+        raise DataDirUnusable(place.folder, why, remedy)
     return settings
 
 
@@ -65,8 +81,17 @@ async def recover(place: DataDir, settings: MemberSettings, clock: Clock, dice: 
     makes the streams anew, and takes each space for one that lost some. Raises BusBroken,
     BackupUnusable, StoreKeyRefused, OSError, and what a server raises that cannot start.
     """
+    if is_moving_in(place.folder, settings.name):
+        # The others were lost before all of it was theirs, and nothing was written since.
+        await bring_over(place, clock, dice)
     folder, store = place.node(NodePath()), kept_store(place.folder).settings()
     check_key(folder, store.key)
+    if (place.folder / PENDING).exists():
+        with opened(place.folder / PENDING, store.key) as tar:
+            waiting = read_backup(place.folder / PENDING, tar)
+        end_copying(place.folder)
+        end_membership(place)
+        return waiting
     seeds, kept = account_seeds(folder, dice), kept_mark(folder)
     assert kept is not None, "a member's server ran here"
     with tempfile.TemporaryDirectory(prefix="recovering-", dir=place.folder) as scratch:

@@ -18,6 +18,7 @@ from leafcast.centre import centre as centre_module
 from leafcast.centre.centre import Centre
 from leafcast.centre.copying import Copying, is_moving_in, keep_copying, kept_copying
 from leafcast.centre.planned_nodes import planned_nodes
+from leafcast.centre.recovery import lone_survivor, recover
 from leafcast.cli.main import cli
 from leafcast.daemon import restored_trio as restored_trio_module
 from leafcast.daemon.process import prepare_folder
@@ -27,7 +28,7 @@ from leafcast.data_dir import DataDir, DataDirUnusable
 from leafcast.local.views import DEPTH_MIN, TreeShape
 from leafcast.node.credentials.kept_store import KeptStore, keep_store
 from leafcast.space_settings import CentreSpaces, SpaceSetting
-from relay.adapters.clock import SystemDice
+from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.jetstream.stream_contents import StreamForm
 from relay.adapters.jetstream.stream_reader import Stored
 from relay.adapters.server.store_key import StoreKeyRefused
@@ -121,7 +122,8 @@ def test_three_members_have_what_the_backup_has_and_the_one_that_restores_it_is_
         is_first = member.name == "m1"
         assert (folder / PENDING).exists() is is_first
         why = copying.why_not(member.name)
-        assert why == ("" if is_first else "member m1 restores the backup of its node")
+        assert why == "" if is_first else "member m1 restores the backup" in why
+        assert is_first or "restore the backup once more" in why
 
 
 @pytest.mark.parametrize(
@@ -301,6 +303,41 @@ def test_what_makes_no_sense_is_refused_before_the_backup_is_read(tmp_path, word
     done = CliRunner().invoke(cli, ["restore", str(tmp_path / "none"), *words])
     assert done.exit_code == 2
     assert said in " ".join(done.output.split())
+
+
+@pytest.mark.parametrize(
+    ("copying", "remedy"),
+    [
+        (Copying("m1"), "restore a backup"),
+        (Copying("m1", alone=True), "end this member"),
+        (Copying("m1", restored=True), "restore the backup once more"),
+    ],
+)
+def test_nothing_is_recovered_from_a_member_that_never_had_all_of_it(
+    tmp_path, keys, copying, remedy
+):
+    place = DataDir(tmp_path / "data")
+    restore_trio(backup(tmp_path, keys), place, None, DICE)
+    other = TrioPlaces(place, TreeShape(2, 3, DEPTH_MIN)).members(CENTRE)[1].folder
+    keep_copying(other, copying)
+    with pytest.raises(DataDirUnusable, match=remedy) as refused:
+        lone_survivor(DataDir(other))
+    assert str(other / "copying.json") in refused.value.remedy
+
+
+@pytest.mark.parametrize("copying", [Copying("m1"), Copying("m1", restored=True)])
+async def test_who_was_to_bring_all_of_it_goes_on_alone_with_what_waits_there(
+    tmp_path, keys, copying
+):
+    place = DataDir(tmp_path / "data")
+    restore_trio(backup(tmp_path, keys), place, None, DICE)
+    first = DataDir(TrioPlaces(place, TreeShape(2, 3, DEPTH_MIN)).members(CENTRE)[0].folder)
+    keep_copying(first.folder, copying)
+    found = await recover(first, lone_survivor(first), SystemClock(), DICE)
+    assert found.streams.keys() == {"relay/OWN"}
+    assert not first.has_members()
+    assert kept_copying(first.folder) is None
+    assert (first.folder / PENDING).exists()
 
 
 @pytest.mark.parametrize("copying", [Copying("m1"), Copying("m1", alone=True)])
