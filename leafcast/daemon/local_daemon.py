@@ -89,14 +89,15 @@ def centre_member(
 ) -> Member:
     """One member of a centre on its directory, which must be locked; nothing runs below it.
 
-    With `take_over` its first tenure takes hubs of others that are silent.
+    With `take_over` its first tenure takes hubs of others that are silent, unless another member
+    was active before that: who was told so, too, has done it.
     """
     clock, dice = SystemClock(), SystemDice()
     is_first = iter([take_over])
 
     def centre_of(member: ActiveMember, beside: RunBeside) -> Daemon:
         # Whoever took a hub from this tree after that is not to lose it again.
-        takes = next(is_first, False)
+        takes = next(is_first, False) and not member.follows
         return Daemon(place, CentreOptions(take_over=takes, member=member, beside=beside))
 
     member = CentreMember(place, settings, clock, dice, centre_of)
@@ -155,6 +156,8 @@ async def _run_centre(
         # A task of its own: below Python 3.13 one counts as cancelled once a group of it failed.
         async with asyncio.TaskGroup() as group:
             group.create_task(run, name=str(place.folder))
+        # It was said of the kind that it had.
+        take_over = False
 
 
 async def run_centre_member(

@@ -120,6 +120,8 @@ class Member:
         self._active_since: float | None = None
         self._hears_since: float | None = None
         self._stuck: Mapping[str, str] = {}
+        # Whether another member was active since this process began.
+        self._follows = False
         # Files that changed, and that the server did not read since.
         self._unread: set[str] = set()
         # In the turns before this one.
@@ -298,6 +300,7 @@ class Member:
         try:
             await until_led(connection, clock)
             await self._stand_by(machine.server, keeper, state)
+            self._follows |= self._heard_seconds() is not None
             self._active_since = clock.now().seconds
             await self._be_active(machine, keeper, state)
         except* _ENDS_TURN as broken:
@@ -452,6 +455,7 @@ class Member:
                 machine.servers,
                 self._hears,
                 replacing,
+                self._follows,
             )
             await self._node.run(member)
             raise BusBroken("the node ended its run")

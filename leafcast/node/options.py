@@ -43,7 +43,8 @@ class ActiveMember:
     `leaf_urls` are where servers of children dial in: at any member's. `others` are where clients
     reach the other members' servers. `presence` asks the other members; `servers` tells which of
     their servers ended. `hears` is to be called once what is asked is heard here. `replacing` has
-    another machine take the place of a lost one.
+    another machine take the place of a lost one. `follows` if another member was active since this
+    one's process began.
     """
 
     tenure: Tenure
@@ -54,6 +55,7 @@ class ActiveMember:
     servers: ServerWatch
     hears: Callable[[], None]
     replacing: MemberChange
+    follows: bool = False
 
     async def children_let_in(self) -> None:
         """Wait, if that is soon, until every member that answers lets the same children in."""

@@ -110,3 +110,25 @@ def test_a_directory_that_nobody_locked_knows_no_runs(tmp_path):
     FormerRuns(tmp_path).begin("run 1")
     assert FormerRuns(tmp_path).begin("run 2") == ()
     assert not (tmp_path / FILE).exists()
+
+
+@pytest.mark.parametrize("heard", [False, True])
+async def test_a_member_knows_whether_it_follows_another_one(place, turn_of, monkeypatch, heard):
+    member, follows = member_at(place), []
+
+    async def stands_by(*_):
+        if heard and not follows:
+            member._lease.heard(0.1)
+
+    async def is_active(*_):
+        follows.append(member._follows)
+        raise ExceptionGroup("", [BusBroken("the turn ends")])
+
+    monkeypatch.setattr(member_module, "until_led", AsyncMock())
+    monkeypatch.setattr(member, "_stand_by", stands_by)
+    monkeypatch.setattr(member, "_be_active", is_active)
+    machine = SimpleNamespace(connection=Mock(), presence=Mock(), server=Mock(store_failed=False))
+    for _ in range(2):
+        await member._take_turns(machine)
+    # What it knew it knows in each turn that follows.
+    assert follows == [heard, heard]

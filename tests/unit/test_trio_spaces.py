@@ -69,7 +69,45 @@ def test_a_hub_of_another_tree_is_taken_in_the_first_tenure_alone(tmp_path, monk
     settings = SimpleNamespace(name="m1")
     node = local_daemon.centre_member(DataDir(tmp_path), settings, take_over=True)
     for _ in range(3):
-        node._centre_of(None, None)
+        node._centre_of(SimpleNamespace(follows=False), None)
+    assert told == [True, False, False]
+
+
+def test_who_stood_by_while_another_one_was_told_to_take_a_hub_takes_none_later(
+    tmp_path, monkeypatch
+):
+    told = []
+    monkeypatch.setattr(local_daemon, "Daemon", lambda _, options: told.append(options.take_over))
+    monkeypatch.setattr(local_daemon, "Member", lambda _settings, node, *_: node)
+    settings = SimpleNamespace(name="m2")
+    node = local_daemon.centre_member(DataDir(tmp_path), settings, take_over=True)
+    node._centre_of(SimpleNamespace(follows=True), None)
+    assert told == [False]
+
+
+async def test_a_hub_is_taken_once_though_the_centre_becomes_of_members_after_that(
+    tmp_path, monkeypatch
+):
+    told, place = [], DataDir(tmp_path)
+
+    class Run:
+        async def run(self):
+            if len(told) == 3:
+                raise TimeoutError
+
+    def begin(*_, take_over, **__):
+        told.append(take_over)
+        # It grows: the folder is a member's from now on.
+        settings = iter([SimpleNamespace(name="m1"), None])
+        monkeypatch.setattr(local_daemon, "kept_member", lambda _: next(settings, None))
+        return Run()
+
+    monkeypatch.setattr(local_daemon, "kept_member", lambda _: None)
+    monkeypatch.setattr(local_daemon, "local_daemon", begin)
+    monkeypatch.setattr(local_daemon, "centre_member", begin)
+    monkeypatch.setattr(local_daemon, "is_moving_in", lambda *_: False)
+    with pytest.raises(ExceptionGroup):
+        await local_daemon._run_centre(place, TreeShape(0, 1, 3), None, take_over=True)
     assert told == [True, False, False]
 
 
