@@ -131,7 +131,7 @@ def run_daemon(
             form = shape.form() | ({"kube": kube} if kube else {})
             place.write_tree(form | ({"members": MEMBERS} if trios else {}))
         if trios:
-            return TrioDaemon(place, shape, kube, take_over=take_over).run()
+            return TrioDaemon(place, shape, kube, take_over=take_over, health=health).run()
         return _run_centre(place, shape, kube, take_over=take_over, health=health)
 
     return _run_logged(place, run)

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from leafcast.ask.session import CallFailed, NotRunning, open_session
+from leafcast.ask.session import STANDING, CallFailed, NotRunning, open_session
 from leafcast.daemon.process import TAKE_OVER
 from leafcast.daemon.trios import MemberPlace, TrioPlaces
 from leafcast.data_dir import DataDir
@@ -28,6 +28,7 @@ from leafcast.node.credentials.account_seeds import account_seeds
 from leafcast.node.credentials.files import keep_seed
 from leafcast.node.credentials.kept_store import keep_store, kept_store
 from leafcast.node.freed_memory import give_back_freed
+from leafcast.node.health_endpoint import HealthAddress, HealthEndpoint
 from leafcast.node.options import EdgeCluster, NodeEnvironment, NodeIdentity, ParentAccess
 from leafcast.node.runtime import NodeRuntime
 from leafcast.space_settings import SIMULATED, CentreSpaces, SpaceSetting
@@ -40,6 +41,8 @@ from schemas.values.identity import NodePath
 from schemas.values.wording import many
 
 AGAIN_SECONDS_MIN, AGAIN_SECONDS_MAX, CALM_SECONDS = 0.25, 10.0, 30.0
+ACTIVE_SECONDS = 2.0
+"""So often it is asked who is active, and so long it is waited for who says so."""
 _PACKAGE = str(Path(__file__).resolve().parents[2])
 _NOT_AWAITED = "\0"
 
@@ -50,7 +53,8 @@ class TrioDaemon:
     """One run of a tree of trios on one data directory, which must be locked.
 
     `kube` says which of its nodes have an API server, which outlives every member. With `take_over`
-    the hubs of others that are silent become its own, at first.
+    the hubs of others that are silent become its own, at first. `health` is where it answers for
+    all of them.
     """
 
     def __init__(
@@ -60,8 +64,10 @@ class TrioDaemon:
         kube: str | None = None,
         *,
         take_over: bool = False,
+        health: HealthAddress | None = None,
     ) -> None:
-        self._take_over = take_over
+        self._take_over, self._health = take_over, health
+        self._none_active = "it is not known yet"
         self._place, self._shape = place, shape
         self._clock, self._dice = SystemClock(), SystemDice()
         self._places = TrioPlaces(place, shape)
@@ -98,6 +104,10 @@ class TrioDaemon:
                 site = self._sites[path] = self._site(guard, path)
                 group.create_task(site.run(), name=str(path))
             group.create_task(self._announce(), name="announce")
+            if (health := self._health) is not None:
+                group.create_task(self._look_for_active(), name="active")
+                endpoint = HealthEndpoint(self.unready, self._clock, health.port, health.host)
+                group.create_task(endpoint.run(), name="health")
             group.create_task(give_back_freed(self._clock), name="memory")
 
     def _let_commands_in(self) -> None:
@@ -171,6 +181,23 @@ class TrioDaemon:
         self._state.update(ready=True, doing="running")
         self._say()
         log.info("the tree is up: %s", many(1 + sum(map(len, tiers)), "node"))
+
+    def unready(self) -> dict[str, str]:
+        """What keeps the tree from its work now: see HealthEndpoint."""
+        is_up = self._state["ready"]
+        return {"tree": "" if is_up else str(self._state["doing"]), "members": self._none_active}
+
+    async def _look_for_active(self) -> None:
+        """Know whether a member of the centre is active, without end."""
+        while True:
+            try:
+                async with open_session(self._place.folder) as session:
+                    await session.call(STANDING, seconds=ACTIVE_SECONDS)
+                self._none_active = ""
+            except (CallFailed, NotRunning) as error:
+                # The rest is for who asked for something.
+                self._none_active = str(error).partition(";")[0]
+            await self._clock.sleep(ACTIVE_SECONDS)
 
     async def _until_answered(self) -> None:
         """Wait until a member of the centre is active: no site is in session before that."""

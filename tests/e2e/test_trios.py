@@ -2,10 +2,13 @@
 
 import os
 import signal
+from urllib.error import HTTPError
+from urllib.request import urlopen
 
 import pytest
 
 from leafcast.daemon.trios import MEMBER_NAMES
+from relay.adapters.server.ports import free_port
 from tests.awaiting import until
 from tests.e2e.program import did
 from tests.e2e.trio_program import Applies, TrioProgram, uids_at
@@ -151,6 +154,29 @@ def test_all_servers_of_a_tree_of_trios_keep_what_they_store_as_was_said(tree):
     blocks = list(tree.place.folder.rglob("msgs/*.blk"))
     assert blocks
     assert not [block for block in blocks if b"leafcast" in block.read_bytes()]
+
+
+def test_the_process_that_keeps_the_members_says_whether_their_tree_is_ready(tmp_path):
+    tree, port = TrioProgram(tmp_path / "data"), free_port(tmp_path, 7)
+    did(tree, "up", "--members", "3", "--regions", "0", "--health-port", str(port))
+
+    def said() -> str:
+        try:
+            with urlopen(f"http://127.0.0.1:{port}/readyz") as answer:
+                return answer.read().decode()
+        except HTTPError as unready:
+            return unready.read().decode()
+
+    try:
+        until(lambda: "[+]tree ok\n[+]members ok\n" in said(), said)
+        for member in MEMBER_NAMES:
+            os.kill(tree.pid(CENTRE, member), signal.SIGSTOP)
+        until(lambda: "[-]members: no member of the centre said" in said(), said)
+        for member in MEMBER_NAMES:
+            os.kill(tree.pid(CENTRE, member), signal.SIGCONT)
+        until(lambda: said().endswith("\nready\n"), said)
+    finally:
+        did(tree, "down")
 
 
 def test_another_number_of_members_is_refused_with_the_remedy(tree):

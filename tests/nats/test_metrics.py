@@ -135,11 +135,6 @@ def spans_make_one_tree(collector):
     assert {it.source["service.name"] for it in spans.values()} == {"leafcast"}
 
 
-def test_members_of_a_tree_on_one_machine_have_no_port_in_common(tmp_path):
-    done = did(Program(tmp_path), "up", "--members", "3", "--health-port", "8086", code=2)
-    assert "a tree with --members 3 cannot have --health-port: each member has" in done.stderr
-
-
 async def test_a_real_tree_shows_true_figures_of_each_of_its_nodes(tmp_path):
     async with watched(tmp_path) as (centre, endpoint):
         objects = [placement("shop", "shop"), placement("bare", "nothing")]

@@ -69,10 +69,6 @@ _NOT_OF_TRIOS = {
         "it names one address, and each member has one of its own; leave it out, or let nodes "
         "elsewhere join a centre that runs once (--members 1)"
     ),
-    "--health-port": (
-        "each member has a process and a port of its own; leave it out, or run members on machines "
-        "of theirs (leafcast join --health-port)"
-    ),
 }
 """Why trees of members cannot have an option, and what to do instead."""
 SHOP = Path(__file__).resolve().parents[2] / "shop"
@@ -170,7 +166,7 @@ def up(  # noqa: PLR0913 - its options
     kept = place.tree() if place.folder.is_dir() else None
     shape = _shape(place, kept, {"--regions": regions, "--sites": sites, "--depth": depth})
     kube = _kube(place, kept, kube)
-    trios = _trios(place, kept, shape, members, spaces, (listens, health))
+    trios = _trios(place, kept, shape, members, spaces, (listens,))
     running, listens = place.in_use(), _listens_as_member(place, listens)
     _check_spaces(place, kube, spaces, running=running, take_over=take_over)
     _prepare(place, shape, spaces, listens, store, health, running=running)
