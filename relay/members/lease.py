@@ -33,6 +33,8 @@ CONFIRMED_SECONDS = 1.0
 """How old a renewal may be, from when it was sent, for what no fence holds back."""
 TOLD_MAX = 16
 """So many of the notes that were told last are known."""
+MARKS_MAX = 16
+"""Of so many marks it is known how far the notes below them went."""
 CLOCK_SECONDS_MAX = 10.0
 CLOCKS_COMPARED_MIN = 3
 
@@ -91,6 +93,10 @@ class MemberLease:
         self._looks, self._is_answered = 0, False
         # When each note was told that may be seen later.
         self._told = dict[LeaseNote, float]()
+        # The last sequence that was ever seen of each mark, the newest mark last.
+        self._furthest = dict[str, int]()
+        # When the last note that this run held by was sent.
+        self._held_at = float("-inf")
         self._heard_at = self._others_heard_at = float("-inf")
 
     def holds(self, now: float) -> bool:
@@ -155,7 +161,10 @@ class MemberLease:
         if self._seen != seen:
             note = seen.note
             at = self._sent_at(seen, now)
-            if self._seen is not None and note is not None and note.member and note.run:
+            self._note_furthest(seen)
+            # A late note of this very run is no sign of a holder.
+            is_holders = note is not None and note.member and note.run not in ("", self.run)
+            if self._seen is not None and is_holders:
                 self.heard(at)
             self._seen, self._seen_at, self._looks = seen, at, 0
         self._answered_at, self._is_answered = now, True
@@ -169,7 +178,24 @@ class MemberLease:
         before, note = self._seen, seen.note
         if before is None or before.note is None or note is None or before.note.mark != note.mark:
             return now
-        return self._told.get(note, now) if seen.sequence > before.sequence else now
+        is_new = seen.sequence > self._furthest.get(note.mark, 0)
+        return self._told.get(note, now) if is_new else now
+
+    def _note_furthest(self, seen: LeaseSeen) -> None:
+        if (note := seen.note) is not None:
+            before = self._furthest.get(note.mark, 0)
+            self._furthest[note.mark] = max(before, seen.sequence)
+            while len(self._furthest) > MARKS_MAX:
+                del self._furthest[next(iter(self._furthest))]
+
+    @property
+    def is_put_back(self) -> bool:
+        """Whether what lies there is older than what was seen: others may have held after it."""
+        note = self._seen.note if self._seen is not None else None
+        if self._seen is None or note is None:
+            return False
+        is_last = note.mark == next(reversed(self._furthest))
+        return not is_last or self._seen.sequence < self._furthest[note.mark]
 
     def saw_nothing(self) -> None:
         """No leader answered."""
@@ -190,7 +216,8 @@ class MemberLease:
         note = self._seen.note if self._seen is not None else None
         if note is None or self._answered_at is None:
             return False
-        if not note.member or note.run == self.run or self.is_of_former_run:
+        is_own = note.run == self.run and self._heard_at <= self._held_at
+        if (not note.member or is_own or self.is_of_former_run) and not self.is_put_back:
             # Given back, or an earlier hold of this very run, or of one before it: it is over.
             return True
         heard_at = max(self._seen_at, self._heard_at, self._others_heard_at)
@@ -238,7 +265,9 @@ class MemberLease:
             self.saw(LeaseSeen(sequence, write.note), now)
             return
         self._is_held, self._seen = True, LeaseSeen(sequence, write.note)
+        self._note_furthest(self._seen)
         self._confirmed_at = max(self._confirmed_at, write.sent)
+        self._held_at = self._confirmed_at
 
     def refused(self, seen: LeaseSeen, now: float) -> None:
         """Something else lies there: a note of this hold whose answer was lost, or it is over."""

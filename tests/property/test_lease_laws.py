@@ -30,6 +30,8 @@ STORY_SECONDS = 90.0
 MEMBERS_SECONDS = 0.5
 RATE_MAX = 0.05
 RESET_APART_SECONDS = 30.0
+TWO_HELD = (180, 446, 749, 755, 1439, 1449, 1984, 2114)
+"""Stories in which two held the lease as long as a hold that was put back counted as the last."""
 
 
 class TwoHolders(AssertionError):
@@ -235,6 +237,29 @@ class Story:
         return member in (given[1:2] if what == self.heard else given[:1])
 
 
+class PutBackStory(Story):
+    """One in which the stream's memory may be put back to what it was some seconds ago, too."""
+
+    def __init__(self, seed, lease=MemberLease):
+        super().__init__(seed, lease)
+        self.past = []
+
+    def decide(self, member, asked, write):
+        self.past.append((self.now, self.sequence, self.note))
+        super().decide(member, asked, write)
+
+    def trouble(self):
+        is_due = self.past and self.now - self.reset_at > RESET_APART_SECONDS
+        if self.random.random() >= 0.25 or not is_due:
+            super().trouble()
+            return
+        wanted = self.now - self.random.uniform(0, 20)
+        before = [it for it in self.past if it[0] <= wanted] or self.past[:1]
+        _, self.sequence, self.note = before[-1]
+        self.reset_at = self.now
+        self.later(self.random.uniform(2, 30), self.trouble)
+
+
 class QuietStory(Story):
     """One in which nothing is lost or late, but for times without a leader."""
 
@@ -257,6 +282,30 @@ def test_in_quiet_times_a_member_becomes_active_and_stays_over_elections(seed):
     story = QuietStory(seed)
     story.run()
     assert len(story.holds) == 1
+
+
+class Forgetful(MemberLease):
+    """Takes what lies there as the last word, also where it saw later ones."""
+
+    is_put_back = False
+
+    @property
+    def _held_at(self):
+        return float("inf")
+
+    @_held_at.setter
+    def _held_at(self, _at):
+        pass
+
+
+def test_a_memory_that_is_put_back_gives_no_second_holder():
+    for seed in (*TWO_HELD, *range(20)):
+        PutBackStory(seed).run()
+
+
+def test_the_search_finds_a_member_that_believes_a_memory_that_is_put_back():
+    with pytest.raises(TwoHolders):
+        PutBackStory(TWO_HELD[0], Forgetful).run()
 
 
 class OwnName(MemberLease):
@@ -401,6 +450,30 @@ def test_a_note_that_was_told_and_is_put_back_counts_from_when_it_is_seen():
     lease.saw(LeaseSeen(8, later), 2.1)
     lease.saw(LeaseSeen(7, NOTE), 20.0)
     assert lease.silent_seconds == 0.0
+
+
+def test_what_was_given_back_is_taken_at_once_but_not_where_it_was_put_back():
+    lease, given = standby(sequence=6), LeaseNote("", "run of a", 8, "m")
+    lease.saw(LeaseSeen(7, given), 0.1)
+    assert lease.may_take()
+    lease.saw(LeaseSeen(8, LeaseNote("c", "run of c", 1, "m")), 0.2)
+    lease.saw(LeaseSeen(7, given), 0.3)
+    assert not lease.may_take()
+    for answers in range(1, LOOKS_MIN):
+        lease.saw(LeaseSeen(7, given), GONE_SECONDS + answers)
+    assert lease.may_take()
+
+
+def test_a_hold_of_the_same_run_is_over_for_it_unless_another_holder_was_heard_since():
+    lease = held()
+    own = lease._seen
+    lease.lost()
+    lease.saw(own, 15.0)
+    assert lease.may_take()
+    lease.saw(LeaseSeen(9, LeaseNote("b", "run of b", 2, "m")), 15.1)
+    assert lease.may_take()
+    lease.told(NOTE, 15.2)
+    assert not lease.may_take()
 
 
 def test_what_was_given_back_is_taken_at_once():
