@@ -48,7 +48,6 @@ EXEMPT = {
     "leafcast/bundles/installed_files.py::compare_installed": "of the own installation",
     "leafcast/cli/commands/upgrade.py::_read": "read_manifest reads it",
     "leafcast/cli/commands/upgrade.py::read_waves": "a person's own command line",
-    "leafcast/daemon/verbs/upgrades.py::UpgradeVerbs._admitted": "pydantic reads it",
     "controllers/core/workloads/space.py::Workloads._read": "parse_kind reads it",
     "controllers/core/workloads/collectors.py::Collectors._read": "parse_kind read it",
     "controllers/core/workloads/health_rules.py::HealthRules._read": "parse_kind read it",
