@@ -16,21 +16,15 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from benchmarks.counts import is_synced
+from benchmarks.one_edge import EDGE
 from benchmarks.report import Report, children_of, resident_mb
 from benchmarks.wide_tree import WideTree
 from controllers.issuing.nodes import add_node
-from leafcast.node.options import EdgeCluster, NodeEnvironment, NodeIdentity, ParentAccess
-from leafcast.node.runtime import NodeRuntime
-from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.server.guard import ProcessGuard
-from relay.adapters.server.nats_config import ParentRemote
 from relay.adapters.server.nkey_pairs import new_user_nkey
-from relay.adapters.spaces.simulated_cluster import Settings
-from schemas.records.roots import Roots
-from schemas.values.identity import KeyId, NodePath, TreeId
+from schemas.values.identity import NodePath
 from tests.memory_tree import config_map, inventory, placement
 
-EDGE = NodePath(("edge",))
 SETTLE_SECONDS, IDLE_SECONDS = 45.0, 120.0
 MEMORY_GOAL_MB, BYTES_GOAL = 90.0, 31.0
 
@@ -70,24 +64,6 @@ class CountingLink:
         writer.close()
 
 
-async def run_edge(file: Path) -> None:
-    """The edge's process."""
-    said = json.loads(file.read_text())
-    async with ProcessGuard() as guard, asyncio.TaskGroup() as group:
-        roots = Roots({KeyId(said["root"]): bytes.fromhex(said["root_key"])})
-        world = NodeEnvironment(guard, SystemClock(), SystemDice(), TreeId(said["tree"]), roots)
-        link = ParentRemote((said["url"],), said["seed"])
-        folder = Path(said["folder"])
-        identity, cluster = NodeIdentity(EDGE, folder), EdgeCluster(Settings())
-        edge = NodeRuntime(world, identity, ParentAccess(link), cluster)
-        task = group.create_task(edge.run())
-        driver = await edge.running()
-        await driver.until(lambda node: node.ready)
-        print("ready", flush=True)
-        await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
-        task.cancel()
-
-
 @asynccontextmanager
 async def edge_process(folder: Path) -> AsyncIterator[tuple[WideTree, Process, CountingLink]]:
     """A centre here, and below it an edge that is a process of its own, with its link counted."""
@@ -111,7 +87,7 @@ async def edge_process(folder: Path) -> AsyncIterator[tuple[WideTree, Process, C
         }
         file = folder / "edge.json"
         file.write_text(json.dumps(said))
-        command = [sys.executable, "-m", "benchmarks.footprint", "--edge", str(file)]
+        command = [sys.executable, "-m", "benchmarks.one_edge", str(file)]
         process = await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE)
         assert process.stdout is not None
         assert await process.stdout.readline() == b"ready\n"
@@ -147,13 +123,10 @@ async def main(seconds: float = IDLE_SECONDS) -> None:
     report.row("its link, idle, both ways", idle, "bytes a second")
     report.note(f"idle for {seconds:.0f} s; a heartbeat and its answer come every 30 s")
     report.goal("MB resident, server and Python part", server + python, MEMORY_GOAL_MB)
-    report.goal("MB resident, Python part", python, 60.0)
+    report.goal("MB resident, Python part", python, 46.0)
     report.goal("idle bytes a second", idle, BYTES_GOAL)
     report.finish()
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["--edge"]:
-        asyncio.run(run_edge(Path(sys.argv[2])))
-    else:
-        asyncio.run(main(*(float(word) for word in sys.argv[1:])))
+    asyncio.run(main(*(float(word) for word in sys.argv[1:])))

@@ -58,3 +58,8 @@ def test_a_command_that_changes_objects_loads_no_signing_no_compression_and_no_s
 )
 def test_a_command_that_runs_a_node_or_prints_kinds_loads_what_it_needs(command, expected):
     assert loaded_by((command,)) == expected
+
+
+def test_an_edge_joins_without_what_makes_certificates_and_reads_backups():
+    heavy = ("cryptography", "tarfile", "leafcast.backups", "leafcast.members.founding")
+    assert loaded_by(("join",), heavy=heavy) == "loaded:"

@@ -8,7 +8,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -36,12 +36,6 @@ from leafcast.join.former_bundle import joined_by
 from leafcast.join.invitation import TOKEN_VARIABLE, Invitation, invitation_of
 from leafcast.join.join_request import JoinRequester
 from leafcast.join.joined_node import JoinedNode, JoinOptions
-from leafcast.join.joining_member import (
-    JoiningMember,
-    MemberReach,
-    default_member_folder,
-    member_reach,
-)
 from leafcast.join.kept_grant import KeptGrant
 from leafcast.members.addresses import HostRefused
 from leafcast.node.attached_cluster import attachment
@@ -59,6 +53,9 @@ from leafcast.signals import EndedBySignal, run_until_signal
 from leafcast.space_settings import SIMULATED, SpaceSetting
 from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.server.durability import StoreSettings
+
+if TYPE_CHECKING:
+    from leafcast.join.joining_member import MemberReach
 
 _ON_COMMAND_LINE = click.core.ParameterSource.COMMANDLINE
 _READABLE_BY_OTHERS = (
@@ -294,6 +291,9 @@ def _reach(
             "a member does not go out through a proxy yet: let it reach its parent itself, and "
             f"leave out --proxy and {PROXY_VARIABLE}"
         )
+    # Here, as it loads what makes certificates: an edge has no use for it.
+    from leafcast.join.joining_member import member_reach  # noqa: PLC0415
+
     try:
         return member_reach(host, listens)
     except ListenRefused as error:
@@ -310,6 +310,8 @@ def _run_member(
     again: str,
 ) -> None:
     """Become a member of the node, unless this machine is one already, and run as one."""
+    from leafcast.join.joining_member import JoiningMember, default_member_folder  # noqa: PLC0415
+
     folder = (data_dir or default_member_folder(invited.token, invited.path)).absolute()
     member = JoiningMember(invited, folder, start.reach, SystemClock(), SystemDice(), say)
     make_private(folder)
