@@ -24,10 +24,8 @@ from relay.adapters.server.admin import cut_links
 from relay.adapters.server.cluster_settings import RouteTls
 from relay.adapters.server.leaf_address import TlsFiles
 from relay.adapters.server.nats_config import Neighbours, ParentRemote
-from relay.adapters.server.nats_server import EmbeddedServer
 from relay.adapters.server.ports import free_port
 from relay.adapters.server.process import ReloadRefused, ServerProcess
-from relay.adapters.server.store_mark import StoreOfAnotherKind
 from relay.adapters.spaces import bucket
 from relay.adapters.spaces.bucket import Kept
 from relay.adapters.spaces.connection import space_connection
@@ -356,40 +354,6 @@ async def test_all_three_may_end_at_once_and_all_is_there(grove, tmp_path):
         async with opened_bus(made, "m3") as (_, remembered):
             assert [(record.key, record.data) for record in remembered.own] == [("a", b"kept")]
             assert [slot.child for slot in remembered.mail] == ["e1"]
-
-
-async def test_a_member_is_refused_the_store_of_a_server_alone_which_stays_whole(grove, tmp_path):
-    seeds = new_seeds()
-
-    def server(**neighbours) -> EmbeddedServer:
-        return EmbeddedServer(
-            tmp_path / "alone",
-            NodePath(),
-            seeds,
-            Neighbours(**neighbours),
-            guard=grove.guard,
-            clock=CLOCK,
-        )
-
-    async with grove:
-        async with server() as alone, client_at(alone.url, seeds.relay) as relay:
-            await asked(relay, "STREAM.CREATE.OWN", name="OWN", subjects=["lc._own.*"])
-            await relay.request("lc._own.a", b"kept", timeout=10)
-        with pytest.raises(StoreOfAnotherKind, match="alone"):
-            async with server(cluster=cluster_settings(tmp_path)["m1"]):
-                pass
-        async with server() as alone, client_at(alone.url, seeds.relay) as relay:
-            info = await asked(relay, "STREAM.INFO.OWN")
-            assert info["state"]["messages"] == 1
-
-
-async def test_a_server_alone_is_refused_the_store_of_a_member(grove, tmp_path):
-    async with grove:
-        async with trio(grove, tmp_path) as made:
-            seeds, folder = made.seeds, tmp_path / "m1"
-        with pytest.raises(StoreOfAnotherKind, match="member m1 of the trio / of tree"):
-            async with EmbeddedServer(folder, NodePath(), seeds, guard=grove.guard, clock=CLOCK):
-                pass
 
 
 async def test_only_the_authority_of_the_members_opens_a_route(grove, tmp_path):

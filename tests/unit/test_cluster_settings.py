@@ -18,6 +18,7 @@ from relay.adapters.server.store_mark import (
     StoreMark,
     StoreMarkDamaged,
     StoreOfAnotherKind,
+    StoreWithoutItsMark,
     admit_store,
     kept_mark,
 )
@@ -119,6 +120,25 @@ def test_a_member_is_not_started_on_the_store_of_a_server_alone(tmp_path):
     with pytest.raises(StoreOfAnotherKind, match="of a server alone"):
         admit_store(tmp_path, tmp_path / "jetstream", MARK)
     assert kept_mark(tmp_path) is None
+
+
+@pytest.mark.parametrize("folder", ["SYS/_js_/_meta_", "RELAY/_js_/C-R3F-1"])
+def test_a_server_alone_is_not_started_on_a_members_store_that_lost_its_mark(tmp_path, folder):
+    """A person moved `jetstream` alone, or removed what lay beside it."""
+    store = tmp_path / "jetstream"
+    (store / "jetstream" / folder).mkdir(parents=True)
+    with pytest.raises(StoreWithoutItsMark, match=r"of a member of a trio.*put it back"):
+        admit_store(tmp_path, store, None)
+
+
+def test_a_member_is_not_started_on_another_kind_of_store_under_its_own_mark(tmp_path):
+    store = tmp_path / "jetstream"
+    admit_store(tmp_path, store, MARK)
+    (store / "jetstream" / "RELAY" / "streams" / "OWN").mkdir(parents=True)
+    with pytest.raises(StoreWithoutItsMark, match=r"of a server alone.*move it aside"):
+        admit_store(tmp_path, store, MARK)
+    (store / "jetstream" / "SYS" / "_js_" / "_meta_").mkdir(parents=True)
+    admit_store(tmp_path, store, MARK)
 
 
 @pytest.mark.parametrize(

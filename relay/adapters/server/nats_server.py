@@ -438,7 +438,7 @@ class EmbeddedServer:
     async def _start(self, kills_borne: int = KILLED_STARTS_MAX) -> bool:
         """Run the server until it is ready; False if a port is taken.
 
-        Raises ServerFailed, StoreKeyRefused, StoreOfAnotherKind or StoreMarkDamaged.
+        Raises ServerFailed, StoreKeyRefused, and what admit_store raises.
         """
         admit_store(self._folder, self._store_dir, self._mark)
         admit_key(self._folder, self._store.key)

@@ -1,7 +1,8 @@
 """A store carries a mark of its kind, and no server is started on one of another kind.
 
 A nats-server in a cluster deletes the streams of a store that it made alone, 30 s after its start;
-and one that is alone opens none of the streams that a cluster made.
+and one that is alone opens none of the streams that a cluster made. The mark lies beside the store,
+and a person may move one without the other: so what the store holds is looked at, too.
 """
 
 from __future__ import annotations
@@ -38,6 +39,21 @@ class StoreOfAnotherKind(Exception):
         self.folder, self.kept, self.wanted = folder, kept, wanted
 
 
+class StoreWithoutItsMark(Exception):
+    """A store that was moved, and its mark was not; names it, both kinds, and the remedy."""
+
+    def __init__(self, store: Path, wanted: StoreMark | None) -> None:
+        kind = "a server alone" if wanted else "a member of a trio, which no mark beside it names"
+        remedy = (
+            "move it aside: then this member begins with an empty one, which the others fill"
+            if wanted
+            else "put it back where it was, with the data directory of that member"
+        )
+        server = f"this server is {_kind(wanted)} and would lose what it holds"
+        super().__init__(f"{store} is of {kind}, and {server}; {remedy}")
+        self.store, self.wanted = store, wanted
+
+
 class StoreMarkDamaged(Exception):
     """A mark that says nothing, so nobody knows what the store is; names file and remedy."""
 
@@ -54,10 +70,13 @@ def admit_store(folder: Path, store: Path, mark: StoreMark | None) -> None:
     """Refuse to start a server on a store of another kind, and mark a new one.
 
     `mark` is None for a server that is no member. Nothing is written for it. Raises
-    StoreOfAnotherKind, StoreMarkDamaged or OSError.
+    StoreOfAnotherKind, StoreWithoutItsMark, StoreMarkDamaged or OSError.
     """
     kept, is_used = kept_mark(folder), _is_used(store)
     if kept == mark or (kept is None and not is_used):
+        is_clustered = _is_of_cluster(store)
+        if is_clustered if mark is None else _has_streams(store) and not is_clustered:
+            raise StoreWithoutItsMark(store, mark)
         if mark is not None and kept is None:
             mark_store(folder, mark)
         return
@@ -87,6 +106,16 @@ def kept_mark(folder: Path) -> StoreMark | None:
 def _is_used(store: Path) -> bool:
     """Whether a server has run on it."""
     return store.is_dir() and any(store.iterdir())
+
+
+def _is_of_cluster(store: Path) -> bool:
+    """Whether a server in a cluster has run on it: it keeps who is in there."""
+    return any(store.glob("jetstream/*/_js_"))
+
+
+def _has_streams(store: Path) -> bool:
+    """Whether a server, of whatever kind, has made a stream there."""
+    return any(store.glob("jetstream/*/streams/*"))
 
 
 def _kind(mark: StoreMark | None) -> str:
