@@ -29,7 +29,7 @@ MARK, CATALOG, VERIFIED, PIECES, LOCK = (
     "pieces",
     "lock",
 )
-SUFFIX = ".backup"
+PREFIX, SUFFIX = "leafcast-", ".backup"
 FORMAT = 1
 _NO_LOCKS = frozenset({errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS})
 MOUNTED = "is the disk mounted? If it is another folder, say `leafcast backup --to DIR`"
@@ -37,10 +37,12 @@ MOUNTED = "is the disk mounted? If it is another folder, say `leafcast backup --
 
 @dataclass(frozen=True, slots=True)
 class KeptBackup:
-    """One backup of a folder; without a line its file is damaged."""
+    """One backup of a folder; without a line its file is damaged, or of another format."""
 
     file: Path
     line: IndexLine | None
+    # Why it has no line.
+    fault: BackupUnusable | None = None
 
 
 class BackupFolder:
@@ -101,10 +103,11 @@ class BackupFolder:
         """All backups, the newest first; those that are damaged last."""
         kept = []
         for file in sorted(self.folder.glob(f"*{SUFFIX}")):
-            line = None
-            with suppress(BackupUnusable), file.open("rb") as data:
-                line = read_line(file, data.readline(LINE_BYTES_MAX))
-            kept.append(KeptBackup(file, line))
+            try:
+                with file.open("rb") as data:
+                    kept.append(KeptBackup(file, read_line(file, data.readline(LINE_BYTES_MAX))))
+            except BackupUnusable as error:
+                kept.append(KeptBackup(file, None, error))
         return sorted(kept, key=lambda it: it.line.number if it.line else -1, reverse=True)
 
     def sizes(self) -> dict[str, int]:

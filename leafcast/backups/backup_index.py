@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from leafcast.backups.operator_keys import OperatorKey
-from leafcast.backups.refusals import NO_BACKUP, BackupDamaged, BackupUnusable
+from leafcast.backups.refusals import COPY_AGAIN, NO_BACKUP, BackupDamaged, BackupUnusable
 from leafcast.backups.stored_messages import runs_of, sequences_of
 from schemas.content.operator_box import close_box, open_box
 from schemas.content.sealing import NotOpened
@@ -25,7 +25,6 @@ from schemas.values.codec import from_json
 FORMAT = 1
 KIND = "leafcast backup"
 LINE_BYTES_MAX, INDEX_BYTES_MAX = 64 * 1024 * 1024, 1024 * 1024 * 1024
-COPY_AGAIN = "copy it again, or name another backup"
 
 
 @dataclass(frozen=True, slots=True)

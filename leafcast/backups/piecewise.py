@@ -6,7 +6,6 @@ Nothing is taken for there that was not seen: pieces that are lost or cut off ar
 from __future__ import annotations
 
 import asyncio
-import errno
 import hashlib
 import json
 import zlib
@@ -15,7 +14,7 @@ from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from leafcast.backups.backup_folder import CATALOG, SUFFIX, BackupFolder
+from leafcast.backups.backup_folder import CATALOG, PREFIX, SUFFIX, BackupFolder
 from leafcast.backups.backup_index import (
     BackupIndex,
     IndexLine,
@@ -34,6 +33,7 @@ from leafcast.backups.centre_streams import (
     CentreServer,
     account,
 )
+from leafcast.backups.refusals import NO_ROOM
 from leafcast.backups.segments import (
     SEGMENT_BYTES,
     Segment,
@@ -51,8 +51,6 @@ from relay.ports import Clock
 from schemas.content.operator_box import box_name, close_box, open_box, public_half
 from schemas.content.sealing import NotOpened
 from schemas.values.codec import from_json
-
-_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +132,7 @@ async def _write_with_room(
         try:
             return await _write(folder, settings, place, server, clock)
         except OSError as error:
-            if error.errno not in _NO_ROOM or not fewer:
+            if error.errno not in NO_ROOM or not fewer:
                 raise
         await folder.thread.run(folder.keep_newest, fewer.pop(0))
 
@@ -291,7 +289,7 @@ class _Copy:
 
 def _file_name(line: IndexLine) -> str:
     when = datetime.fromtimestamp(line.time_ms / 1000, UTC)
-    return f"leafcast-{line.number:06d}-{when:%Y%m%dT%H%M%SZ}{SUFFIX}"
+    return f"{PREFIX}{line.number:06d}-{when:%Y%m%dT%H%M%SZ}{SUFFIX}"
 
 
 def _encode_catalog(settings: BackupSettings, catalogs: dict[str, StreamCatalog]) -> bytes:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from leafcast.backups.backup_folder import PIECES, BackupFolder
+from leafcast.backups.backup_folder import PIECES, PREFIX, BackupFolder, KeptBackup
 from leafcast.backups.backup_index import (
     BackupIndex,
     IndexLine,
@@ -56,6 +56,7 @@ from leafcast.backups.whole_file import (
     Backup,
     BackupTar,
     StreamMessages,
+    check_digests,
     opened,
     read_backup,
     replacing,
@@ -125,13 +126,23 @@ def is_piecewise(file: Path) -> bool:
 
 
 def newest_in(file: Path) -> Path:
-    """The file itself, or of a folder with backups the newest; raises BackupUnusable."""
+    """The file itself, or of a folder with backups the newest; raises BackupUnusable, OSError."""
     if not file.is_dir():
         return file
-    kept = [it for it in BackupFolder(file).backups() if it.line is not None]
-    if not kept:
+    kept = BackupFolder(file).backups()
+    readable = [it.file for it in kept if it.line is not None]
+    # A number stands in each name, too: an older one is not taken in silence for the newest.
+    newest = max((it for it in kept if it.file.name.startswith(PREFIX)), default=None, key=_name)
+    if newest is not None and newest.fault is not None:
+        older = f"the newest that can be read is {readable[0]}: name that" if readable else ""
+        raise BackupDamaged(newest.file, newest.fault.reason, older or newest.fault.remedy)
+    if not readable:
         raise BackupUnusable(file, "it holds no backup", NO_BACKUP)
-    return kept[0].file
+    return readable[0]
+
+
+def _name(kept: KeptBackup) -> str:
+    return kept.file.name
 
 
 def place_backup(
@@ -154,6 +165,7 @@ def _place_whole(file: Path, place: DataDir, *, force: bool) -> Backup:
     with opened(file) as tar:
         found = read_backup(file, tar)
         _check_free(file, place, found.tree, force=force)
+        check_digests(file, tar, found)
         files = _files_in(file, tar)
         for name in found.streams if found.form != SNAPSHOTS else ():
             for _ in stream_messages(file, tar, name):

@@ -6,6 +6,7 @@ stream. Form 1, of releases before, holds the server's own snapshot of it.
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import os
@@ -13,7 +14,7 @@ import tarfile
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
@@ -26,7 +27,13 @@ from leafcast.backups.centre_streams import (
     CentreServer,
     account,
 )
-from leafcast.backups.refusals import NO_BACKUP, BackupUnusable
+from leafcast.backups.refusals import (
+    COPY_AGAIN,
+    NO_BACKUP,
+    BackupDamaged,
+    BackupUnusable,
+    disk_remedy,
+)
 from leafcast.backups.sealed_file import SealedReader, SealedWriter, is_sealed
 from leafcast.backups.stored_messages import (
     MessagesDamaged,
@@ -50,6 +57,7 @@ from schemas.values.codec import from_json
 SNAPSHOTS, MESSAGES = 1, 2
 """The forms: what streams are kept as."""
 MANIFEST = "backup.json"
+_AT_ONCE = 1024 * 1024
 
 ByteTarget = IO[bytes] | SealedWriter
 """Where bytes are written to, one behind the other."""
@@ -67,6 +75,8 @@ class Backup:
     form: int = MESSAGES
     # Whether no stream took anything while the others were read; former releases did not look.
     one_moment: bool = True
+    # SHA-256 of each member but the last, in hex; former releases wrote none.
+    digests: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +111,7 @@ class BackupTar:
         self._tar = tarfile.open(fileobj=whole, mode="w")  # noqa: SIM115 - closed on the way out
         self._folder, self._key = folder, key
         self._forms: dict[str, dict[str, Any]] = {}
+        self._digests: dict[str, str] = {}
 
     def __enter__(self) -> BackupTar:
         return self
@@ -138,13 +149,17 @@ class BackupTar:
             "timeMs": time_ms,
             "streams": self._forms,
             "oneMoment": one_moment,
+            "digests": dict(self._digests),
         }
+        form["digest"] = _form_digest(form)
         self._add(MANIFEST, io.BytesIO(json.dumps(form, indent=2).encode()))
         return Backup(tree, time_ms, self._forms, one_moment=one_moment)
 
     def _add(self, name: str, source: IO[bytes]) -> None:
         info = tarfile.TarInfo(name)
         info.mode, info.size = 0o600, source.seek(0, os.SEEK_END)
+        source.seek(0)
+        self._digests[name] = _digest_of(source)
         source.seek(0)
         self._tar.addfile(info, source)
 
@@ -231,14 +246,43 @@ def read_backup(file: Path, tar: tarfile.TarFile) -> Backup:
             raise BackupUnusable(file, reason, "use the version of leafcast that wrote it")
         streams = dict(form["streams"])
         when, one_moment = int(form["timeMs"]), form.get("oneMoment") is not False
-        found = Backup(str(form["tree"]), when, streams, form["format"], one_moment)
+        digests = dict(form.get("digests", {}))
+        found = Backup(str(form["tree"]), when, streams, form["format"], one_moment, digests)
+        said = form.pop("digest", None)
+        is_damaged = said is not None and said != _form_digest(form)
         names = set(tar.getnames())
     except (KeyError, ValueError, TypeError, tarfile.TarError) as error:
         raise BackupUnusable(file, "it is no backup, or was cut off", NO_BACKUP) from error
+    if is_damaged:
+        raise BackupDamaged(file, f"its {MANIFEST} is damaged", COPY_AGAIN)
     missing = {KEYS_FILE, *(f"streams/{name}" for name in found.streams)} - names
     if missing:
         raise BackupUnusable(file, f"it lacks {', '.join(sorted(missing))}", NO_BACKUP)
     return found
+
+
+def check_digests(file: Path, tar: tarfile.TarFile, found: Backup) -> None:
+    """Raises BackupDamaged, naming what is not as it was written."""
+    # The last one of its name says what the backup is; one before it is a file of the tree.
+    members = {it.name: it for it in tar.getmembers()[:-1]}
+    for name, digest in found.digests.items():
+        source = tar.extractfile(members[name]) if name in members else None
+        if source is None:
+            raise BackupDamaged(file, f"it lacks {name}", COPY_AGAIN)
+        with source:
+            if _digest_of(source) != digest:
+                raise BackupDamaged(file, f"its {name} is damaged", COPY_AGAIN)
+
+
+def _digest_of(source: IO[bytes]) -> str:
+    digest = hashlib.sha256()
+    while data := source.read(_AT_ONCE):
+        digest.update(data)
+    return digest.hexdigest()
+
+
+def _form_digest(form: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(form, sort_keys=True).encode()).hexdigest()
 
 
 def stream_messages(file: Path, tar: tarfile.TarFile, name: str) -> Iterator[Stored]:
@@ -280,7 +324,7 @@ def replacing(file: Path, key: StoreKey | None = None) -> Iterator[ByteTarget]:
         part.replace(file)
         sync_folder(file.parent)
     except OSError as error:
-        raise BackupUnusable(file, str(error.strerror or error), "make room there") from error
+        raise BackupUnusable(file, str(error.strerror or error), disk_remedy(error)) from error
     finally:
         part.unlink(missing_ok=True)
 

@@ -65,10 +65,11 @@ async def verify_backup(
     What it took is noted beside the backups, for `leafcast doctor`; or why it is no good. Raises
     BackupUnusable, NotVerified, OSError.
     """
-    file = newest_in(file)
+    folder = _folder_of(file)
     now_ms = SystemClock().now().wall_ms
     note: dict[str, object]
     try:
+        file = newest_in(file)
         async with ProcessGuard() as guard:
             # It holds the keys of the tree in clear.
             guard.remove_at_end(scratch)
@@ -76,17 +77,24 @@ async def verify_backup(
     except (BackupDamaged, NotVerified) as error:
         failed = {"timeMs": now_ms, "file": file.name, "reason": f"{error.what}: {error.reason}"}
         note = {"failed": {**failed, "remedy": error.remedy}}
-        await asyncio.to_thread(_note, file, note)
+        await asyncio.to_thread(_note, folder, note)
         raise
     note = {"timeMs": now_ms, "file": file.name, "seconds": round(verified.seconds, 1)}
-    await asyncio.to_thread(_note, file, {**note, "failed": None})
+    await asyncio.to_thread(_note, folder, {**note, "failed": None})
     return verified
 
 
-def _note(file: Path, said: Mapping[str, object]) -> None:
+def _folder_of(file: Path) -> Path | None:
+    """The folder of backups that is meant by it, or holds it; None of one in a file of its own."""
+    if file.is_dir():
+        return file
+    return file.parent if is_piecewise(file) else None
+
+
+def _note(beside: Path | None, said: Mapping[str, object]) -> None:
     """Note beside the backups how the last verification went; what is not said stays."""
-    if is_piecewise(file):
-        folder = BackupFolder(file.parent)
+    if beside is not None:
+        folder = BackupFolder(beside)
         with suppress(OSError):
             note = {**folder.verified(), **said}
             folder.write(VERIFIED, json.dumps(note).encode() + b"\n")

@@ -26,7 +26,7 @@ from leafcast.backups.centre_files import is_same_disk, tree_of
 from leafcast.backups.centre_streams import CentreServer
 from leafcast.backups.operator_keys import MAKE_ONE
 from leafcast.backups.piecewise import WrittenBackup, write_piecewise
-from leafcast.backups.refusals import BackupUnusable
+from leafcast.backups.refusals import BackupUnusable, disk_remedy
 from leafcast.data_dir import DataDir
 from relay.ports import BusBroken, Clock, Dice
 from schemas.content.operator_box import KEY_BYTES
@@ -252,7 +252,7 @@ class BackupTimer:
             self._failed(str(error), "it is tried again")
         except OSError as error:
             reason = str(error.strerror or error)
-            self._failed(f"{settings.to}: {reason}", "make room there, or name another folder")
+            self._failed(f"{settings.to}: {reason}", disk_remedy(error))
         _keep_if_possible(self._place.folder, self.standing)
 
     def _failed(self, reason: str, remedy: str) -> None:

@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import tarfile
 from dataclasses import replace
 
 import pytest
@@ -10,11 +11,12 @@ import pytest
 from controllers.core.access.issued_tokens import IssuedToken
 from leafcast.backups import centre_files, piecewise, restoring, whole_file
 from leafcast.backups.backup_folder import BackupFolder
-from leafcast.backups.refusals import BackupUnusable
+from leafcast.backups.refusals import BackupDamaged, BackupUnusable
 from leafcast.backups.restoring import (
     PENDING,
     PLACING,
     end_placing,
+    newest_in,
     place_backup,
     restore_pending,
 )
@@ -320,6 +322,43 @@ async def test_another_key_an_altered_backup_and_another_tree_are_named(grove, t
         place_backup(file, DataDir(tmp_path / "theirs"), KEY)
     with pytest.raises(BackupUnusable, match="another tree"):
         folder.check("other")
+
+
+@pytest.mark.parametrize("damage", [b"", b"half", b'{"kind": "leafcast backup", "format": 2}\n'])
+async def test_an_older_backup_is_not_taken_in_silence_for_the_newest(grove, tmp_path, damage):
+    folder = BackupFolder(tmp_path / "backups")
+    async with grove:
+        centre = await BackedUpCentre(grove, tmp_path / "tree").start()
+        await centre.make_ledger(*RECORDS)
+        older = await centre.back_up(folder)
+        newest = await centre.back_up(folder)
+        assert newest_in(folder.folder) == newest
+        newest.write_bytes(damage)
+        with pytest.raises(BackupDamaged) as refused:
+            newest_in(folder.folder)
+        assert str(newest) in str(refused.value)
+        assert str(older) in refused.value.remedy
+        newest.unlink()
+        assert newest_in(folder.folder) == older
+
+
+async def test_each_bit_of_a_backup_in_one_file_counts(grove, tmp_path):
+    async with grove:
+        centre = await BackedUpCentre(grove, tmp_path / "tree").start()
+        await centre.make_ledger(b"a record" * 100, b"another")
+        file, _ = await written(centre, "whole", tmp_path)
+    data = file.read_bytes()
+    with tarfile.open(file) as tar:
+        members = tar.getmembers()
+    for member in members:
+        altered = bytearray(data)
+        altered[member.offset_data + member.size // 2] ^= 1
+        file.write_bytes(altered)
+        with pytest.raises(BackupUnusable):
+            place_backup(file, DataDir(tmp_path / "new"))
+    assert not (tmp_path / "new").exists()
+    file.write_bytes(data)
+    assert place_backup(file, DataDir(tmp_path / "new")).tree == TREE
 
 
 async def test_backups_for_another_key_share_nothing_with_former_ones(grove, tmp_path):

@@ -1,5 +1,6 @@
 """What backups are made of: segments, indexes, keys, folders, settings, each by itself."""
 
+import errno
 import json
 
 import pytest
@@ -29,7 +30,7 @@ from leafcast.backups.operator_keys import (
     read_operator_public,
     write_operator_key,
 )
-from leafcast.backups.refusals import BackupUnusable
+from leafcast.backups.refusals import BackupUnusable, disk_remedy
 from leafcast.backups.restoring import PENDING, end_placing, place_backup
 from leafcast.backups.segments import (
     SMALL_BYTES,
@@ -55,6 +56,21 @@ from schemas.content.sealing import NotOpened
 
 KEY = OperatorKey(b"k" * 32)
 PUBLIC, SECRET = public_half(KEY.private), b"s" * 32
+
+
+@pytest.mark.parametrize(
+    ("number", "remedy"),
+    [
+        (errno.ENOSPC, "make room"),
+        (errno.EDQUOT, "make room"),
+        (errno.EROFS, "have the centre write"),
+        (errno.EACCES, "have the centre write"),
+        (errno.EIO, "see whether"),
+        (errno.ENOENT, "see whether"),
+    ],
+)
+def test_what_a_disk_answers_has_a_remedy_of_its_own(number, remedy):
+    assert disk_remedy(OSError(number, "")).startswith(remedy)
 
 
 @given(st.frozensets(st.integers(0, 300)))

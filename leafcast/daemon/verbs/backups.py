@@ -9,7 +9,7 @@ from typing import Any
 from leafcast.ask.api import ApiError, verb
 from leafcast.backups.centre_files import is_same_disk
 from leafcast.backups.folder_thread import FolderThread
-from leafcast.backups.refusals import BackupUnusable
+from leafcast.backups.refusals import BackupUnusable, disk_remedy
 from leafcast.backups.whole_file import write_backup
 from leafcast.centre.centre import Centre
 from leafcast.daemon.backup_timer import BackupTimer
@@ -78,6 +78,6 @@ def _refusal(error: BackupUnusable | BusBroken | OSError) -> ApiError:
     if isinstance(error, OSError):
         where = error.filename or "the folder of backups"
         message = f"{where}: {error.strerror or error}"
-        return ApiError("BackupUnusable", message, "make room there, or name another folder")
+        return ApiError("BackupUnusable", message, disk_remedy(error))
     remedy = MEND if isinstance(error, StreamDamaged) else "try again"
     return ApiError("BackupFailed", str(error), remedy)
