@@ -1,10 +1,6 @@
 """deploy/helm/leafcast: Helm and a real API server take what it makes, and say what they refuse."""
 
 import json
-import os
-import shutil
-import subprocess
-from pathlib import Path
 
 import click
 import pytest
@@ -13,15 +9,13 @@ import yaml
 from leafcast.cli.install_manifests import InstallOptions, manifests
 from leafcast.cli.main import cli
 from leafcast.cli.options.proxy import PROXY_VARIABLE
-from leafcast.local.kube_servers.binaries import cache_folder, named_folders
 from tests.kube.build import HELM3, HELM4
+from tests.kube.helm_program import CHART, DEPLOY, SYSTEM, Helm, pod
 
 pytestmark = [pytest.mark.kube, pytest.mark.slow, pytest.mark.timeout(180)]
 
-DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
-CHART, RULES = DEPLOY / "helm" / "leafcast", DEPLOY / "monitoring" / "prometheus-rules.yaml"
+RULES = DEPLOY / "monitoring" / "prometheus-rules.yaml"
 ROLES = ("centre", "relay", "edge")
-SYSTEM = "leafcast-system"
 MONITORS = "monitoring.coreos.com/v1/ServiceMonitor"
 MONITOR_KIND = {
     "apiVersion": "apiextensions.k8s.io/v1",
@@ -48,45 +42,6 @@ MONITOR_KIND = {
 }
 
 
-class Helm:
-    """One version of Helm, with a home of its own."""
-
-    def __init__(self, program, folder):
-        places = os.pathsep.join(map(str, (*named_folders(), cache_folder())))
-        found = shutil.which(program, path=places)
-        if found is None:
-            if shutil.which("go"):
-                pytest.fail(f"run `make kube` first, once: it builds {program}", pytrace=False)
-            pytest.skip(f"NOT RUN: no {program} on this machine, and no Go to build it with")
-        own = {f"HELM_{name}_HOME": str(folder / name) for name in ("CACHE", "CONFIG", "DATA")}
-        self._program, self._environment = found, {**os.environ, **own}
-
-    def run(self, *words):
-        """Whether it succeeded, and what it said."""
-        done = subprocess.run(
-            [self._program, *map(str, words)],
-            env=self._environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        return done.returncode == 0, done.stdout if done.returncode == 0 else done.stderr
-
-    def __call__(self, *words):
-        fine, said = self.run(*words)
-        assert fine, f"helm {' '.join(map(str, words))}: {said}"
-        return said
-
-    def listed(self, role, *more):
-        """All objects that the chart makes of a role."""
-        words = ("template", "leafcast", CHART, "-n", SYSTEM, f"--set=role={role}", *more)
-        return [*filter(None, yaml.safe_load_all(self(*words)))]
-
-    def template(self, role, *more):
-        """The same, by kind and name."""
-        return {(one["kind"], one["metadata"]["name"]): one for one in self.listed(role, *more)}
-
-
 @pytest.fixture(scope="module", params=[HELM3, HELM4])
 def helm(request, tmp_path_factory):
     return Helm(request.param, tmp_path_factory.mktemp(request.param))
@@ -95,11 +50,6 @@ def helm(request, tmp_path_factory):
 @pytest.fixture(scope="module")
 def helm4(tmp_path_factory):
     return Helm(HELM4, tmp_path_factory.mktemp("helm"))
-
-
-def pod(made):
-    (one,) = (obj for (kind, _), obj in made.items() if kind == "StatefulSet")
-    return one["spec"]["template"]
 
 
 def parsed(args):
@@ -163,7 +113,11 @@ def test_a_values_file_with_a_typo_is_refused_by_its_name(helm, tmp_path, values
 @pytest.mark.parametrize(
     ("options", "namespace", "said"),
     [
-        ("role=relay,members=3", SYSTEM, "leave members at 1"),
+        ("role=edge,members=3", SYSTEM, "role: relay"),
+        ("role=relay,members=3,join.proxy=http://p:3128", SYSTEM, "no proxy"),
+        ("role=relay,members=3,listen.issuer.name=internal", SYSTEM, "tree's own authority"),
+        ("role=relay,members=3,listen.port=6222", SYSTEM, "listen.port"),
+        ("role=centre,members=3,serverResources.limits.cpu=1", SYSTEM, "say resources"),
         ("role=edge", "default", "--namespace leafcast-system"),
         ("role=edge,listen.host=a.example", SYSTEM, "role: relay"),
         ("role=centre,rbac.namespaces={shop}", SYSTEM, "role: edge"),

@@ -64,6 +64,10 @@ RUN_ELSEWHERE = {
         ),
         "tests/kube/test_chart.py",
     ),
+    (
+        "helm install centre deploy/helm/leafcast -n leafcast-system --create-namespace "
+        "--set role=centre,members=3"
+    ): "tests/docker/test_chart_trio.py",
     "kubectl --context hub -n leafcast-system get leases": "tests/kube/test_one_centre.py",
     "leafcast install --role edge --namespace shop | kubectl --context store apply -f -": (
         "tests/kube/test_install.py"

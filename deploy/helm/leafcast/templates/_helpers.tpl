@@ -36,7 +36,7 @@ leafcast.io/stays: "true"
 {{- end -}}
 {{- end -}}
 
-{{/* Where children dial in. */}}
+{{/* Where children dial in; of three members each has its Pod's name before it. */}}
 {{- define "leafcast.host" -}}
 {{- default (include "leafcast.ownHost" .) .Values.listen.host -}}
 {{- end -}}
@@ -64,6 +64,10 @@ limits: {memory: 384Mi}
 {{- else if eq .Values.role "relay" -}}
 requests: {cpu: 100m, memory: 256Mi}
 limits: {memory: 1Gi}
+{{- else if include "leafcast.isTrio" . -}}
+{{- /* Its nats-server runs there, too. */ -}}
+requests: {cpu: 300m, memory: 512Mi}
+limits: {memory: 4Gi}
 {{- else -}}
 requests: {cpu: 200m, memory: 256Mi}
 limits: {memory: 2Gi}
@@ -107,8 +111,28 @@ readinessProbe:
 {{- if and .Values.join.proxy .Values.join.proxySecret -}}
 {{- fail "join.proxy, join.proxySecret: both name a proxy; leave out one of them" -}}
 {{- end -}}
-{{- if ne (int .Values.members) 1 -}}
-{{- fail (printf "members: %d: a node of three members does not run in Pods yet, as each member needs a token and an address of its own; leave members at 1, or run the three on machines: docs/trios.md" (int .Values.members)) -}}
+{{- $policy := eq (int .Values.members) 3 | ternary "Parallel" "OrderedReady" -}}
+{{- with lookup "apps/v1" "StatefulSet" .Release.Namespace (include "leafcast.fullname" .) -}}
+{{- if ne .spec.podManagementPolicy $policy -}}
+{{- fail (printf "members: %d: release %s was installed with another number, and no StatefulSet changes that; leave it as it was, or install another release and let its node join anew" (int $.Values.members) $.Release.Name) -}}
+{{- end -}}
+{{- end -}}
+{{- if include "leafcast.isTrio" . -}}
+{{- if eq $role "edge" -}}
+{{- fail "members: 3: an edge runs once; leave members at 1, or say role: centre or role: relay" -}}
+{{- end -}}
+{{- if or .Values.join.proxy .Values.join.proxySecret -}}
+{{- fail "join.proxy, join.proxySecret: a member goes out through no proxy yet; leave them out, or leave members at 1" -}}
+{{- end -}}
+{{- if include "leafcast.certificateSecret" . -}}
+{{- fail "listen.certificateSecret, listen.issuer: the three members show one certificate of the tree's own authority; leave them out, or leave members at 1" -}}
+{{- end -}}
+{{- if eq (int .Values.listen.port) 6222 -}}
+{{- fail "listen.port: 6222: there the members reach each other; name another port" -}}
+{{- end -}}
+{{- if .Values.serverResources -}}
+{{- fail "serverResources: the nats-server of a member runs in the container of the program; say resources" -}}
+{{- end -}}
 {{- end -}}
 {{- if and (eq $role "edge") (ne .Release.Namespace "leafcast-system") -}}
 {{- fail (printf "namespace %s: an edge claims its cluster by a Lease in namespace leafcast-system; install it there: --namespace leafcast-system --create-namespace" .Release.Namespace) -}}

@@ -1,0 +1,226 @@
+"""What the Pods of the chart with `members: 3` run, as containers: each has a name and a volume."""
+
+import json
+import re
+import subprocess
+import time
+import uuid
+
+import pytest
+
+from tests.docker.daemon import PYTHON_IMAGE, ROOT, need_docker
+from tests.kube.build import HELM4
+from tests.kube.helm_program import SYSTEM, Helm, pod
+
+pytestmark = [pytest.mark.docker, pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(550)]
+
+WAIT_SECONDS = 120
+RELEASE = "leafcast"
+HOST = f"{RELEASE}.{SYSTEM}.svc"
+WHOLE = ["active", "standby", "standby"]
+SHOP = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s, namespace: default}\n"
+
+
+def docker(*words, stdin=""):
+    done = subprocess.run(
+        ["docker", *map(str, words)], input=stdin, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, f"{words}: {done.stdout[-2000:]}\n{done.stderr[-3000:]}"
+    return done.stdout
+
+
+def until(met, what):
+    """Ask again until it holds; a command that fails is a no."""
+    end, last = time.monotonic() + WAIT_SECONDS, None
+    while time.monotonic() < end:
+        try:
+            if met():
+                return
+        except AssertionError as error:
+            last = error
+        time.sleep(0.5)
+    raise AssertionError(f"{what() if callable(what) else what}: {last}")
+
+
+class Cluster:
+    """One network, in which containers stand for Pods; what its Secrets say lies in a folder."""
+
+    def __init__(self, image, folder):
+        self.name, self._image = f"leafcast-trio-{uuid.uuid4().hex[:8]}", image
+        self.secret, self._made = folder / "join", []
+        self.secret.mkdir()
+        self.secret.chmod(0o755)
+        docker("network", "create", self.name)
+
+    def run(self, name, host, *words, entry=()):
+        """A container under the name that its Pod has in a cluster."""
+        whole = f"{self.name}-{name}"
+        self._made.append(whole)
+        bounds = ("--read-only", "--tmpfs=/tmp", "--cap-drop=ALL", "--user=10001:10001")
+        volumes = ("--volume", f"{whole}:/tree", "--volume", f"{self.secret}:/join:ro")
+        place = ("--network", self.name, "--network-alias", host)
+        docker(
+            *("run", "-d", "--name", whole, *bounds, *volumes, *place),
+            *(*entry, self._image, *words),
+        )
+
+    def run_pods(self, spec):
+        """Three Pods of a template: first what each waits for, then what it runs."""
+        for number in range(3):
+            name = f"{RELEASE}-{number}"
+            scripts = []
+            for one in (*spec["initContainers"], *spec["containers"]):
+                assert one["command"] == ["sh", "-ec"]
+                scripts += one["args"]
+            waits, runs = scripts
+            (program,) = spec["containers"]
+            said = {it["name"]: it.get("value", name) for it in program["env"]}
+            env = [f"--env={key}={value}" for key, value in said.items()]
+            # Two containers of a Pod, one after the other.
+            script = f"( {waits}\n)\n{runs}"
+            self.run(name, f"{name}.{HOST}", "-ec", script, entry=("--entrypoint", "sh", *env))
+
+    def exec(self, name, *words, stdin=""):
+        return docker("exec", "-i", f"{self.name}-{name}", *words, stdin=stdin)
+
+    def logs(self, name):
+        found = subprocess.run(
+            ["docker", "logs", f"{self.name}-{name}"], capture_output=True, text=True, check=False
+        )
+        return found.stdout + found.stderr
+
+    def until_said(self, name, words):
+        until(lambda: words in self.logs(name), lambda: self.logs(name)[-3000:])
+
+    def give(self, name, key, *words):
+        """Put a token that a node hands out into the Secret."""
+        script = 'leafcast node add "$@" -o /tmp/token >&2; cat /tmp/token; rm /tmp/token'
+        said = self.exec(name, "sh", "-ec", script, "sh", *words)
+        # Whole at once, as a kubelet writes it.
+        draft = self.secret.parent / "draft"
+        draft.write_text(said)
+        draft.chmod(0o644)
+        draft.rename(self.secret / key)
+
+    def remove(self):
+        for name in self._made:
+            subprocess.run(["docker", "rm", "-f", name], capture_output=True, check=False)
+            subprocess.run(["docker", "volume", "rm", name], capture_output=True, check=False)
+        subprocess.run(["docker", "network", "rm", self.name], capture_output=True, check=False)
+
+
+@pytest.fixture(scope="module")
+def image():
+    need_docker(PYTHON_IMAGE)
+    name = f"leafcast-trio-{uuid.uuid4().hex[:8]}"
+    build = ("--build-arg", f"PYTHON_IMAGE={PYTHON_IMAGE}", "-f", ROOT / "deploy/Dockerfile")
+    docker("build", "-q", "-t", name, *build, ROOT)
+    yield name
+    subprocess.run(["docker", "rmi", name], capture_output=True, check=False)
+
+
+@pytest.fixture
+def cluster(image, tmp_path):
+    made = Cluster(image, tmp_path)
+    try:
+        yield made
+    finally:
+        made.remove()
+
+
+@pytest.fixture(scope="module")
+def helm(tmp_path_factory):
+    return Helm(HELM4, tmp_path_factory.mktemp("helm"))
+
+
+def roles(cluster, at, path):
+    """Which member of a node is what, as one of its centre's Pods says."""
+    listed = cluster.exec(at, "leafcast", "tree", "--members", "-o", "json")
+    (node,) = [it for it in json.loads(listed)["nodes"] if it["path"] == path]
+    return {it["name"]: it["role"] for it in node["members"] or ()}
+
+
+def lose(cluster, names, lost, applied):
+    """End a Pod of a centre at once, have a change acknowledged without it, and start it again."""
+    docker("kill", f"{cluster.name}-{lost}")
+    left = [it for it in names if it != lost]
+    of = {f"m{number}": name for number, name in enumerate(names, 1)}
+
+    def is_led():
+        found = roles(cluster, left[0], "/").items()
+        return [it for it, role in found if role == "active" and of[it] in left]
+
+    def is_applied():
+        shop = SHOP % applied
+        return cluster.exec(left[1], "leafcast", "apply", "-f", "-", stdin=shop)
+
+    def is_whole():
+        return sorted(roles(cluster, lost, "/").values()) == WHOLE
+
+    until(is_led, lambda: cluster.logs(left[0])[-3000:])
+    until(is_applied, "not applied")
+    docker("start", f"{cluster.name}-{lost}")
+    until(is_whole, lambda: cluster.logs(lost)[-3000:])
+
+
+def health(cluster, name):
+    at = "http://127.0.0.1:8086/readyz"
+    ask = f"from urllib.request import urlopen; print(urlopen({at!r}).read().decode())"
+    return cluster.exec(name, "python3", "-c", ask)
+
+
+def test_a_centre_of_three_pods_takes_changes_without_any_one_of_them(helm, cluster):
+    cluster.run_pods(pod(helm.template("centre", "--set=members=3,hub.secret="))["spec"])
+    first, *others = names = [f"{RELEASE}-{number}" for number in range(3)]
+    until(lambda: "ready" in health(cluster, first), lambda: cluster.logs(first))
+    for name in others:
+        cluster.until_said(name, f"Pod {name} waits for key {name} of Secret leafcast-join")
+        cluster.give(first, name, "/", "--member")
+        cluster.until_said(name, "leafcast node grow /")
+    cluster.exec(first, "leafcast", "node", "grow", "/", "--host", f"{first}.{HOST}")
+    until(lambda: sorted(roles(cluster, first, "/").values()) == WHOLE, lambda: cluster.logs(first))
+    # Its log is that of its container.
+    cluster.until_said(first, "member m1 of /")
+    for name in names:
+        until(lambda name=name: "ready" in health(cluster, name), lambda n=name: cluster.logs(n))
+
+    # Whoever is active, each Pod is lost once.
+    for number, name in enumerate(names):
+        lose(cluster, names, name, f"o{number}")
+    listed = cluster.exec(first, "leafcast", "get", "configmaps", "-n", "default", "-o", "json")
+    assert {it["metadata"]["name"] for it in json.loads(listed)["items"]} >= {"o0", "o1", "o2"}
+
+
+def test_a_relay_of_three_pods_begins_alone_and_goes_on_without_its_active_one(helm, cluster):
+    up = ("up", "--foreground", "--regions=0", "--listen=centre.example:7422")
+    cluster.run("centre", "centre.example", *up)
+    until(lambda: cluster.exec("centre", "leafcast", "tree"), lambda: cluster.logs("centre"))
+    cluster.run_pods(pod(helm.template("relay", "--set=members=3"))["spec"])
+    first, *_ = names = [f"{RELEASE}-{number}" for number in range(3)]
+    cluster.until_said(first, f"Pod {first} waits for key join of Secret leafcast-join")
+    cluster.give("centre", "join", "/emea", "--relay", "--approved")
+    cluster.until_said(first, "is in session")
+    for name in names:
+        cluster.give("centre", name, "/emea", "--member")
+    docker("restart", f"{cluster.name}-{first}")
+    for name in names:
+        cluster.until_said(name, "leafcast node grow /emea")
+    cluster.exec("centre", "leafcast", "node", "grow", "/emea")
+    until(
+        lambda: sorted(roles(cluster, "centre", "/emea").values()) == WHOLE,
+        lambda: "\n".join(cluster.logs(name)[-1500:] for name in names),
+    )
+    (active,) = [it for it, role in roles(cluster, "centre", "/emea").items() if role == "active"]
+    lost = names[int(re.sub(r"\D", "", active)) - 1]
+    docker("kill", f"{cluster.name}-{lost}")
+
+    def another_is_active():
+        now = roles(cluster, "centre", "/emea")
+        return now.get(active) == "silent" and "active" in now.values()
+
+    until(another_is_active, lambda: str(roles(cluster, "centre", "/emea")))
+    docker("start", f"{cluster.name}-{lost}")
+    until(
+        lambda: sorted(roles(cluster, "centre", "/emea").values()) == WHOLE,
+        lambda: cluster.logs(lost)[-3000:],
+    )
