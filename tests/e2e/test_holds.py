@@ -278,6 +278,7 @@ def test_what_was_aborted_stays_back_until_the_centre_agrees_again(scene, apply)
 
 def test_an_undo_may_write_the_former_content_at_the_centre(scene):
     tree, name = scene.tree, scene.name
+    scene.until_held("AwaitingApproval")
     did(tree, "rollout", "promote", name, "--all")
     did(tree, "wait", "--for", "synced", scene.title)
     done = did(tree, "rollout", "undo", name, "--to", "1", "--now", "--restore").stdout
