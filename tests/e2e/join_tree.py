@@ -13,7 +13,6 @@ from pathlib import Path
 
 from leafcast.join.folder import GRANT_FILE
 from tests.awaiting import until
-from tests.e2e.forked_commands import run_command
 from tests.processes import alive
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -85,8 +84,15 @@ class Tree:
         self.sites: list[Site] = []
 
     def run(self, *arguments: object, code: int = 0, stdin: str | None = None) -> str:
-        words = [*map(str, arguments)]
-        done = run_command(words, self.environment, said=stdin, seconds=WAIT_SECONDS)
+        done = subprocess.run(
+            [sys.executable, "-m", "leafcast", *map(str, arguments)],
+            env=self.environment,
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=WAIT_SECONDS,
+            check=False,
+        )
         assert done.returncode == code, done.stdout + done.stderr
         return done.stdout + done.stderr
 

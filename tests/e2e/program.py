@@ -10,7 +10,6 @@ from subprocess import PIPE
 from typing import IO
 
 from leafcast.data_dir import DataDir
-from tests.e2e.forked_commands import run_command
 
 ROOT = Path(__file__).resolve().parents[2]
 SMALL = ("--regions", "1", "--sites", "2")
@@ -31,7 +30,13 @@ class Program:
         }
 
     def run(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        return run_command(arguments, {**self.environment, **environment})
+        return subprocess.run(
+            [sys.executable, "-m", "leafcast", *arguments],
+            env={**self.environment, **environment},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
 
     def start(
         self, *arguments: str, stdout: int | IO[str] = PIPE, stderr: int | IO[str] = PIPE
