@@ -157,6 +157,8 @@ def lose(cluster, names, lost, applied):
     def is_whole():
         return sorted(roles(cluster, lost, "/").values()) == WHOLE
 
+    # As a Pod it comes back at another address, under its name.
+    cluster.run(f"at-its-address-{applied}", "nobody", "600", entry=("--entrypoint", "sleep"))
     until(is_led, lambda: cluster.logs(left[0])[-3000:])
     until(is_applied, "not applied")
     docker("start", f"{cluster.name}-{lost}")
