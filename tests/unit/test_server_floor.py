@@ -5,9 +5,13 @@ import json
 
 import pytest
 
+from relay.adapters.clock import SystemClock
 from relay.adapters.jetstream.connection import Connection
+from relay.adapters.jetstream.entrance import Entrance, EntranceKeys
 from relay.adapters.jetstream.server_floor import ServerTooOld, is_too_old
 from relay.adapters.server.nkey_pairs import new_user_nkey
+from relay.ports import BusBroken
+from schemas.values.identity import NodePath
 
 
 @pytest.mark.parametrize(
@@ -22,6 +26,8 @@ from relay.adapters.server.nkey_pairs import new_user_nkey
         ("2.15.1", False),
         ("3.0.0", False),
         ("2.12.5-preview.1", True),
+        ("2.12.6-RC.1", True),
+        ("v2.12.5", True),
         ("2.13.0-dev", False),
         ("", False),
         ("built by hand", False),
@@ -37,6 +43,7 @@ class Greeter:
     def __init__(self, version: str) -> None:
         self.version = version
         self.writers: list[asyncio.StreamWriter] = []
+        self.heard: list[bytes] = []
         self._server: asyncio.Server | None = None
 
     async def __aenter__(self):
@@ -57,6 +64,7 @@ class Greeter:
         info = {"version": self.version, "max_payload": 1_000_000, "headers": True, "nonce": "n"}
         writer.write(f"INFO {json.dumps(info)}\r\n".encode())
         while line := await reader.readline():
+            self.heard.append(line)
             if line.startswith(b"PING"):
                 writer.write(b"PONG\r\n")
         writer.close()
@@ -70,6 +78,29 @@ async def test_a_server_that_is_too_old_is_refused_as_it_greets():
     async with Greeter("2.12.5") as (_, url):
         with pytest.raises(ServerTooOld, match=r"is 2\.12\.5: .*older than 2\.12\.6; install"):
             await connection(url).open()
+
+
+async def test_people_are_told_where_it_is_and_not_by_whom_it_is_believed():
+    async with Greeter("2.12.5") as (_, url):
+        with pytest.raises(ServerTooOld, match=f"at {url} is"):
+            await connection(f"{url}#/a/node/authorities.pem").open()
+
+
+async def test_a_node_learns_that_an_older_server_took_the_place_where_it_takes_requests():
+    async def decide(_request: bytes) -> bytes:
+        return b""
+
+    async with Greeter("2.12.6") as (greeter, url):
+        keys = EntranceKeys(new_user_nkey(b"s" * 32)[0])
+        entrance = Entrance(NodePath(), url, keys, SystemClock(), decide)
+        task = asyncio.create_task(entrance.run())
+        while sum(line.startswith(b"SUB") for line in greeter.heard) < 2:
+            await asyncio.sleep(0)
+        greeter.version = "2.12.5"
+        greeter.drop_all()
+        with pytest.raises(ExceptionGroup) as ended:
+            await task
+        assert ended.value.split(BusBroken)[1] is None
 
 
 async def test_a_server_that_is_new_enough_is_used_until_an_older_one_takes_its_place():

@@ -19,7 +19,7 @@ from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
 
 from relay.adapters.jetstream.connection import Connection
-from relay.ports import Clock
+from relay.ports import BusBroken, Clock
 from schemas.enrolment.enrolment import (
     NO_WAY_UP,
     REQUEST_MAX_BYTES,
@@ -63,7 +63,7 @@ class Entrance:
         self._decide = decide
 
     async def run(self) -> None:
-        """Take requests until cancelled."""
+        """Take requests until cancelled; raises BusBroken where the server is there no more."""
         async with AsyncExitStack() as stack:
             relay = await stack.enter_async_context(self._client(self._keys.relay))
             decide = self._decide
@@ -103,13 +103,17 @@ class Entrance:
     async def _take(self, client: Client, subject: str, decide: Decide) -> None:
         async with asyncio.TaskGroup() as group:
             while True:
-                subscription = await client.subscribe(subject)
-                await subscription.unsubscribe(limit=REQUESTS_AT_ONCE)
                 over = 0.0
-                for _ in range(REQUESTS_AT_ONCE):
-                    message = await subscription.next_msg(timeout=None)
-                    over = over or self._clock.now().seconds + WINDOW_SECONDS
-                    group.create_task(self._answer(message, decide))
+                try:
+                    subscription = await client.subscribe(subject)
+                    await subscription.unsubscribe(limit=REQUESTS_AT_ONCE)
+                    for _ in range(REQUESTS_AT_ONCE):
+                        message = await subscription.next_msg(timeout=None)
+                        over = over or self._clock.now().seconds + WINDOW_SECONDS
+                        group.create_task(self._answer(message, decide))
+                except NatsError as error:
+                    # It was closed, as another server stands where this one was: see Connection.
+                    raise BusBroken(f"{self._path} takes no requests: {error}") from error
                 await self._clock.sleep(max(0.0, over - self._clock.now().seconds))
 
     async def _answer(self, message: Msg, decide: Decide) -> None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from relay.adapters.jetstream.server_url import address
+
 if TYPE_CHECKING:
     from nats.aio.client import Client
 
 OLDEST = (2, 12, 6)
 """Older ones can be crashed or misused through their leaf, WebSocket and service ports."""
-_NUMBERS = re.compile(r"(\d+)\.(\d+)\.(\d+)")
+_NUMBERS = re.compile(r"v?(\d+)\.(\d+)\.(\d+)(-?)")
 
 
 class ServerTooOld(Exception):
@@ -21,8 +23,8 @@ class ServerTooOld(Exception):
 
     def __init__(self, url: str, version: str) -> None:
         super().__init__(
-            f"the nats-server at {url} is {version}: strangers can crash or misuse one older than "
-            f"{floor_text()}; install that or a newer one, and start the node again"
+            f"the nats-server at {address(url)} is {version}: strangers can crash or misuse one "
+            f"older than {floor_text()}; install that or a newer one, and start the node again"
         )
         self.version = version
 
@@ -39,8 +41,13 @@ def server_id(client: Client) -> str:
 
 def is_too_old(version: str) -> bool:
     """Whether a server of this version must not be used; of one without numbers nobody knows."""
-    numbers = _NUMBERS.match(version)
-    return numbers is not None and tuple(map(int, numbers.groups())) < OLDEST
+    found = _NUMBERS.match(version)
+    if found is None:
+        return False
+    *numbers, dash = found.groups()
+    said = tuple(map(int, numbers))
+    # What came before a release, such as 2.12.6-RC.1, may lack what that mends.
+    return said < OLDEST or (said == OLDEST and bool(dash))
 
 
 def refuse_old_server(client: Client, url: str) -> str:

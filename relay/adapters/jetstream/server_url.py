@@ -20,6 +20,11 @@ def with_authorities(url: str, file: Path | None) -> str:
     return url if file is None else f"{url}{_MARK}{file}"
 
 
+def address(url: str) -> str:
+    """Where the server is, for people: without whom it is believed by."""
+    return url.partition(_MARK)[0]
+
+
 def connect_options(url: str) -> dict[str, Any]:
     """What `Client.connect` needs to know; raises OSError for a file that cannot be read."""
     text, _, file = url.partition(_MARK)
