@@ -152,11 +152,21 @@ class BackupFolder:
             return {}
 
     def keep_newest(self, keep: int) -> None:
-        """Remove all but so many backups, the oldest first, then pieces that none of them needs."""
-        readable = [it for it in self.backups() if it.line is not None]
-        for old in reversed(readable[keep:]):
-            old.file.unlink()
-        if len(readable) > keep:
+        """Remove all but so many backups, the oldest first, then pieces that none of them needs.
+
+        One that cannot be read goes, too, once so many newer ones can: as long as it is there no
+        piece goes.
+        """
+        backups = self.backups()
+        readable = [it.file for it in backups if it.line is not None]
+        old = readable[keep:]
+        if len(readable) >= keep:
+            oldest = readable[keep - 1].name
+            damaged = (it.file for it in backups if it.line is None)
+            old += [it for it in damaged if it.name.startswith(PREFIX) and it.name < oldest]
+        for file in reversed(old):
+            file.unlink()
+        if old:
             sync_folder(self.folder)
         self.sweep()
 

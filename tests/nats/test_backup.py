@@ -342,6 +342,25 @@ async def test_an_older_backup_is_not_taken_in_silence_for_the_newest(grove, tmp
         assert newest_in(folder.folder) == older
 
 
+async def test_a_damaged_backup_goes_as_it_grows_old_and_with_it_what_it_may_have_needed(
+    grove, tmp_path
+):
+    folder = BackupFolder(tmp_path / "backups")
+    async with grove:
+        centre = await BackedUpCentre(grove, tmp_path / "tree").start()
+        await centre.make_ledger(*RECORDS)
+        damaged = await centre.back_up(folder, keep=2)
+        before = set(folder.sizes())
+        for at, record in enumerate(RECORDS):
+            await centre.put(at, record[::-1] + b"another")
+        second = await centre.back_up(folder, keep=2)
+        damaged.write_bytes(b"")
+        third = await centre.back_up(folder, keep=2)
+        assert [it.file for it in folder.backups()] == [third, second]
+        assert not before & set(folder.sizes())
+        await centre.restore(third)
+
+
 async def test_each_bit_of_a_backup_in_one_file_counts(grove, tmp_path):
     async with grove:
         centre = await BackedUpCentre(grove, tmp_path / "tree").start()
