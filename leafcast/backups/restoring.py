@@ -133,9 +133,11 @@ def newest_in(file: Path) -> Path:
     readable = [it.file for it in kept if it.line is not None]
     # A number stands in each name, too: an older one is not taken in silence for the newest.
     newest = max((it for it in kept if it.file.name.startswith(PREFIX)), default=None, key=_name)
-    if newest is not None and newest.fault is not None:
-        older = f"the newest that can be read is {readable[0]}: name that" if readable else ""
-        raise BackupDamaged(newest.file, newest.fault.reason, older or newest.fault.remedy)
+    if newest is not None and (fault := newest.fault) is not None:
+        older = [f"name {readable[0]}, the newest that can be read"] if readable else []
+        if fault.remedy != NO_BACKUP:
+            raise BackupUnusable(fault.what, fault.reason, "; or ".join([fault.remedy, *older]))
+        raise BackupDamaged(fault.what, fault.reason, *(older or [fault.remedy]))
     if not readable:
         raise BackupUnusable(file, "it holds no backup", NO_BACKUP)
     return readable[0]

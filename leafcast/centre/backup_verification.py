@@ -17,18 +17,21 @@ from pathlib import Path
 from leafcast.backups.backup_folder import VERIFIED, BackupFolder
 from leafcast.backups.backup_settings import FILE as SETTINGS
 from leafcast.backups.operator_keys import OperatorKey
-from leafcast.backups.refusals import BackupDamaged
+from leafcast.backups.refusals import BackupDamaged, BackupUnusable
 from leafcast.backups.restoring import RestoredStream, is_piecewise, newest_in, place_backup
 from leafcast.centre.centre import Centre, CentreOptions, running
 from leafcast.data_dir import DataDir
 from leafcast.node.listen_settings import FILE as LISTENING
 from relay.adapters.clock import SystemClock
 from relay.adapters.server.guard import ProcessGuard
+from relay.adapters.server.store_space import is_full
 from relay.waiting import work_group
 from schemas.values.faults import Unusable
 
 START_SECONDS = 600.0
 """A start of which nothing is heard for so long has failed."""
+ROOM_LOOK_SECONDS = 5.0
+"""A server whose disk is full waits for room; here it is the scratch folder that has none."""
 SPACES = "spaces.json"
 log = logging.getLogger("leafcast")
 
@@ -115,7 +118,7 @@ async def _verify(
     progress("starting what was restored")
     patience = StartPatience()
     centre = Centre(place, CentreOptions(temporary=True), patience.went_on)
-    records, objects, held = await _run(file, centre, patience)
+    records, objects, held = await _run(file, scratch, centre, patience)
     return VerifiedBackup(
         file,
         found.tree,
@@ -141,15 +144,17 @@ class StartPatience:
 
 
 async def _run(
-    file: Path, centre: Centre, patience: StartPatience
+    file: Path, scratch: Path, centre: Centre, patience: StartPatience
 ) -> tuple[int, int, Mapping[str, str]]:
     """Run the centre until it knows what it has: records, objects, and what it holds.
 
-    Raises NotVerified, also if it lists what it lacks, and what ends it.
+    Raises NotVerified, also if it lists what it lacks, BackupUnusable without room for it, and what
+    ends it.
     """
     try:
         async with patience.limit, work_group() as group:
             task = group.create_task(centre.run())
+            room = group.create_task(_until_full(scratch))
             await centre.started.wait()
             controllers = running(centre.controllers)
             await controllers.caught_up()
@@ -158,6 +163,7 @@ async def _run(
             records, lost = len(controllers.issuer.records), len(controllers.issuer.lost)
             held = dict(controllers.translator.placements.held)
             task.cancel()
+            room.cancel()
     except TimeoutError as error:
         reason = f"what was restored is not heard of for {START_SECONDS:g} s, and does not start"
         raise NotVerified(file, reason, "verify another one") from error
@@ -165,3 +171,13 @@ async def _run(
         reason = f"{lost} of the records that it lists are not in it"
         raise NotVerified(file, reason, "verify another one, and write a new one")
     return records, sum(objects), held
+
+
+async def _until_full(scratch: Path) -> None:
+    """Raises BackupUnusable once no room is left; that says nothing of the backup."""
+    clock = SystemClock()
+    while True:
+        await clock.sleep(ROOM_LOOK_SECONDS)
+        if is_full(scratch):
+            remedy = "name a folder with room for all that the centre holds, by --scratch"
+            raise BackupUnusable(scratch.parent, "its disk is full", remedy)

@@ -161,9 +161,13 @@ class BackupTimer:
             target = self._target(wanted.to)
             # A folder that was in use and is gone is on a disk that is not mounted.
             makes = bool(to) or not self.standing.made_ms
-            await self._begin(target.folder, makes=makes)
-            async with target.writing:
-                written = await self._write(target.folder, wanted)
+            try:
+                await self._begin(target.folder, makes=makes)
+                async with target.writing:
+                    written = await self._write(target.folder, wanted)
+            except OSError as error:
+                where, why = error.filename or wanted.to, str(error.strerror or error)
+                raise BackupUnusable(Path(where), why, disk_remedy(error)) from error
         keep_settings(self._place.folder, wanted)
         self.settings, self._trouble = wanted, ""
         # One before may hang for ever.

@@ -1,6 +1,7 @@
 """Backups on a timer: made when they are due, told of when they fail, never two at once."""
 
 import asyncio
+import errno
 import json
 import os
 import tempfile
@@ -132,17 +133,28 @@ async def test_it_is_known_of_each_backup_whether_it_lies_on_the_centres_own_dis
         assert centre.timer().standing == timer.standing
 
 
-async def test_a_setting_that_does_not_work_is_refused_and_changes_nothing(grove, tmp_path, to):
+async def test_a_setting_that_does_not_work_is_refused_and_changes_nothing(
+    grove, tmp_path, to, monkeypatch
+):
     async with grove:
         centre = await Timed(grove, tmp_path / "tree").start()
+        await centre.make_ledger(b"a record")
         timer = centre.timer()
         with pytest.raises(BackupUnusable, match="no folder is named"):
             await timer.change(900, None, "", PUBLIC)
         with pytest.raises(BackupUnusable, match="there is no key of yours"):
             await timer.change(900, None, str(to), b"")
         (tmp_path / "a file").touch()
-        with pytest.raises(OSError, match="a file"):
+        with pytest.raises(BackupUnusable, match=r"a file.*see whether"):
             await timer.change(900, None, str(tmp_path / "a file" / "to"), PUBLIC)
+
+        def full(*_):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(BackupFolder, "put_piece", full)
+            with pytest.raises(BackupUnusable, match=f"{to}: No space left on device; make room"):
+                await timer.change(900, None, str(to), PUBLIC)
         with pytest.raises(BusBroken):
             await centre.timer(reached=False).change(900, None, str(to), PUBLIC)
         assert not timer.settings.seconds

@@ -83,6 +83,22 @@ async def test_a_piece_that_rotted_is_noted_until_one_that_was_written_anew_is_g
         place_backup(folder.backups()[0].file, DataDir(tmp_path / "new"), KEY)
 
 
+async def test_a_scratch_folder_without_room_is_named_and_says_nothing_of_the_backup(
+    grove, tmp_path, monkeypatch
+):
+    folder, scratch = BackupFolder(tmp_path / "backups"), tmp_path / "room" / "scratch"
+    scratch.mkdir(parents=True)
+    async with grove:
+        centre = await BackedUpCentre(grove, tmp_path / "tree").start()
+        await centre.make_ledger(*(bytes([at]) * 1_000 for at in range(20)))
+        await centre.back_up(folder)
+    monkeypatch.setattr(backup_verification, "ROOM_LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(backup_verification, "is_full", scratch.__eq__)
+    with pytest.raises(BackupUnusable, match=f"{scratch.parent}: its disk is full; .*--scratch"):
+        await verify_backup(folder.folder, KEY, scratch, lambda _: None)
+    assert folder.verified() == {}
+
+
 async def test_a_verification_that_is_killed_leaves_no_keys_behind(grove, tmp_path):
     scratch = tmp_path / "scratch"
     scratch.mkdir()

@@ -27,7 +27,7 @@ from nats.js.api import (
     StorageType,
     StreamConfig,
 )
-from nats.js.errors import APIError, NotFoundError
+from nats.js.errors import APIError, NotFoundError, ServiceUnavailableError
 from nats.js.errors import Error as JetStreamError
 
 from relay.adapters.jetstream.backpressure_client import PAUSE_SECONDS, patient_jetstream
@@ -583,5 +583,8 @@ def _bus_errors() -> Iterator[None]:
     except nats.errors.MaxPayloadError as error:
         raise SpaceError("RequestEntityTooLarge", str(error)) from error
     except (nats.errors.Error, JetStreamError, BusBroken, TimeoutError, OSError) as error:
-        said = f"the bucket's server did not answer as it should: {error!r}"
+        # Of several servers: they have no leader. The library says no more than its own name.
+        is_unavailable = isinstance(error, ServiceUnavailableError)
+        why = "nobody answers for the bucket now" if is_unavailable else repr(error)
+        said = f"the bucket's server did not answer as it should: {why}"
         raise SpaceError("ServiceUnavailable", said) from error
