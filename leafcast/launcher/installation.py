@@ -236,6 +236,8 @@ def main() -> None:
     refused, is_passing = "", False
     try:
         wish = read_wanted(wanted.encode())
+        # What was cut off, and what is wanted no more, takes no room.
+        folder.tidy({running, folder.note().former, wish.version})
         put_there(folder, wish, running, HostFit.here(folder.folder))
     except ReleaseRefused as error:
         refused, is_passing = str(error), isinstance(error, RefusedNow)

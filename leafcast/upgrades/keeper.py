@@ -25,7 +25,6 @@ from relay.shell.driver import Driver
 from schemas.content.blobs import Reference
 from schemas.records.records import ReleaseRecord
 from schemas.records.release_body import ReleaseBody
-from schemas.releases.release_folder import LaunchNote
 from schemas.reports.running import ReleaseState, running_here
 
 LOOK_SECONDS = 1.0
@@ -90,7 +89,7 @@ class ReleaseKeeper:
             fetching.rest()
         elif fetching is not None and fetching.refused:
             standing = ReleaseStanding(ReleaseState.REFUSED, fetching.refused, fetches=True)
-        await self._say(driver, choice, launcher, standing)
+        await self._say(driver, choice, standing)
         if standing.fetches and fetching is not None and record is not None:
             await fetching.fetch(record.release, partial(self._load, driver, record.release))
         return launcher is not None
@@ -101,21 +100,15 @@ class ReleaseKeeper:
             return False
         return await self._fetching.lacks(record.release)
 
-    async def _say(
-        self,
-        driver: Driver,
-        choice: Choice | None,
-        launcher: LaunchNote | None,
-        standing: ReleaseStanding,
-    ) -> None:
-        version = launcher.running if launcher is not None and launcher.running else self._version
+    async def _say(self, driver: Driver, choice: Choice | None, standing: ReleaseStanding) -> None:
+        # The version is the own one: a launcher writes down first what it is about to run.
         wanted, wave = (choice.wanted.version, choice.wave) if choice is not None else ("", 0)
         path = str(driver.config.path)
         why = standing.why or why_held_back(standing.state, driver.node.lacks_wire)
         if why and why != self._told_why:
             log.warning("%s: %s", path, why)
         self._told_why = why
-        said = running_here(path, version, wanted, wave, standing.state, why)
+        said = running_here(path, self._version, wanted, wave, standing.state, why)
         await driver.observe(RunningStated(said))
 
     async def _load(self, driver: Driver, body: ReleaseBody, reference: Reference) -> bytes:

@@ -66,12 +66,17 @@ class Places:
         self.folder = folder
         self.keepers = {}
         self.locks = {}
+        self._tree = self._group = None
+        self._programs = {}
 
     def of(self, path):
         return self.folder / NodePath.parse(path).domain
 
-    def launcher(self, path, running="1.0.0", state="healthy", **more):
-        """Say what a launcher says there; the publisher is pinned."""
+    def launcher(self, path, running="1.0.0", state="healthy", program="", **more):
+        """Say what a launcher says there; the publisher is pinned.
+
+        It runs that, unless the program that runs still is another one.
+        """
         folder = self.of(path)
         folder.mkdir(parents=True, exist_ok=True)
         (folder / PINNED).write_text("{}")
@@ -81,6 +86,11 @@ class Places:
         draft.replace(folder / LAUNCHER)
         if path not in self.locks:
             self.locks[path] = LauncherLock(folder)
+        node, former = NodePath.parse(path), self._programs.get(path, "1.0.0")
+        self._programs[path] = program or running
+        if node in self.keepers and self._programs[path] != former:
+            self.keepers[node].cancel()
+            self._keep(node)
 
     def end_launcher(self, path):
         """It runs no more; what it said lies there still."""
@@ -101,16 +111,21 @@ class Places:
 
     async def start(self, tree, group, paths):
         """Run keepers beside these nodes."""
+        self._tree, self._group = tree, group
         for path in map(NodePath.parse, paths):
-            keeper = ReleaseKeeper(
-                self.folder / path.domain,
-                "1.0.0",
-                tree.clock,
-                platform=PLATFORM,
-                look_seconds=0.05,
-                of_centre=path.is_root,
-            )
-            self.keepers[path] = group.create_task(keeper.run(tree.drivers[path]))
+            self._keep(path)
+
+    def _keep(self, path):
+        """Run the keeper of the program that runs there."""
+        keeper = ReleaseKeeper(
+            self.folder / path.domain,
+            self._programs.get(str(path), "1.0.0"),
+            self._tree.clock,
+            platform=PLATFORM,
+            look_seconds=0.05,
+            of_centre=path.is_root,
+        )
+        self.keepers[path] = self._group.create_task(keeper.run(self._tree.drivers[path]))
 
 
 @asynccontextmanager

@@ -54,9 +54,10 @@ async def test_a_rollout_alone_is_not_said_to_go_nowhere():
     assert await said_of(*rollout, dry=False, spec={}) == []
 
 
-async def test_a_health_rule_alone_is_not_said_to_stay_at_the_centre():
-    rule = "leafcast.io/v1alpha1", "HealthRule", Centre(nowhere=False)
-    assert await said_of(*rule, dry=False, spec={}) == []
+@pytest.mark.parametrize("kind", ["HealthRule", "LeafcastRelease"])
+async def test_what_says_how_others_are_run_alone_is_not_said_to_stay_at_the_centre(kind):
+    of_ours = "leafcast.io/v1alpha1", kind, Centre(nowhere=False)
+    assert await said_of(*of_ours, dry=False, spec={}) == []
 
 
 class Tree:

@@ -1,12 +1,14 @@
 """What the launcher puts beside a node: whole, signed by the pinned publisher, or not at all."""
 
+import json
 import shutil
 import subprocess
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
-from leafcast.launcher.installation import pinned_at, put_there
+from leafcast.launcher.installation import main, pinned_at, put_there
 from leafcast.launcher.launch_folder import SITE, LaunchFolder
 from schemas.releases.release_folder import (
     PIECES,
@@ -126,6 +128,26 @@ def test_what_was_begun_is_never_taken_for_whole(place):
     assert not draft.exists()
     (place.folder.python_of("0.3.0")).unlink()
     assert place.folder.startable() == {BASE}
+
+
+def test_what_was_cut_off_or_is_wanted_no_more_takes_no_room(place, monkeypatch, capsys):
+    for former in ("0.2.0", "0.2.1", "0.2.2"):
+        put(place, place.release(former))
+    place.folder.keep(LaunchNote("0.2.1", former="0.2.0"))
+    left = [place.folder.installed / name for name in ("0.2.9.new", "0.2.8.gone", "0.2.2")]
+    for it in left[:2]:
+        (it / "lib").mkdir(parents=True)
+    wanted = place.release("0.3.0")
+
+    def usage(_folder):
+        return SimpleNamespace(free=0 if any(it.exists() for it in left) else 10**9)
+
+    monkeypatch.setattr(shutil, "disk_usage", usage)
+    words = [str(place.folder.folder), BASE, "0.2.1", wanted.text]
+    monkeypatch.setattr("sys.argv", ["installation", *words])
+    main()
+    assert json.loads(capsys.readouterr().out)["refused"] == ""
+    assert place.folder.startable() == {BASE, "0.2.0", "0.2.1", "0.3.0"}
 
 
 def test_what_was_damaged_since_is_put_there_anew(place):

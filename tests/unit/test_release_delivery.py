@@ -76,6 +76,19 @@ async def test_what_launchers_say_is_counted_at_the_centre_and_faults_are_named(
         assert (fault.path, fault.why) == ("/emea/s2", "it never joined")
 
 
+async def test_a_node_says_what_it_runs_and_not_what_its_launcher_is_about_to_run(tmp_path):
+    async with asyncio.timeout(SECONDS), upgraded_tree(tmp_path, ["/s1"]) as (tree, places):
+        places.launcher("/s1")
+        await issue(tree, *release("9.0.0", ReleaseWave(1)))
+        await places.until_wanted("/s1", "9.0.0")
+        about = {"manifest": sha256(MANIFEST), "program": "1.0.0"}
+        places.launcher("/s1", "9.0.0", "starting", **about)
+        said = await until_told(tree, lambda said: any(it[3] == "starting" for it in said))
+        assert said[("1.0.0", "9.0.0", 1, "starting")] == 1
+        places.launcher("/s1", "9.0.0", "starting", manifest=sha256(MANIFEST))
+        await until_told(tree, lambda said: said.get(("9.0.0", "9.0.0", 1, "starting")))
+
+
 async def test_who_has_no_launcher_or_pins_no_publisher_takes_nothing_and_is_counted_so(tmp_path):
     async with asyncio.timeout(SECONDS), upgraded_tree(tmp_path, NODES) as (tree, places):
         places.launcher("/emea/s1")

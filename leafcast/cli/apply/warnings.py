@@ -21,13 +21,13 @@ from relay.objects.merge import wish_of
 from schemas.objects.annotations import meant_by
 from schemas.objects.objects import BUILT_IN_KINDS, DEFINITIONS, ObjectKey
 from schemas.records.placements import placement_at
-from schemas.values.groups import CONTROL_GROUPS, DENATURED_GROUP, GROUP, ROLLOUTS
+from schemas.values.groups import CONTROL_GROUPS, DENATURED_GROUP, GROUP, RELEASES, ROLLOUTS
 from schemas.values.wording import some_of
 
 _CUSTOMIZERS = (GROUP, "customizers")
 _SYNC_TARGETS = (GROUP, "synctargets")
 # It holds others, or says what becomes of them: who applies them alone has not forgotten anything.
-_OF_CONTROL = frozenset({("", "namespaces"), ROLLOUTS, (DENATURED_GROUP, "healthrules")})
+_OF_CONTROL = frozenset({("", "namespaces"), ROLLOUTS, RELEASES, (DENATURED_GROUP, "healthrules")})
 _PLACES = frozenset({(GROUP, "synctargets"), (GROUP, "locations")})
 _SECRETS = ("", "secrets")
 UNSELECTED = (
