@@ -49,7 +49,9 @@ class LaunchedNode:
             preexec_fn=partial(as_child, signal.SIGTERM),  # noqa: PLW1509 - there is one thread
         )
         os.ftruncate(lock, 0)
-        os.pwrite(lock, str(self._process.pid).encode(), 0)
+        # It is for who ends a node that outlived its launcher: a full disk keeps none from running.
+        with suppress(OSError):
+            os.pwrite(lock, str(self._process.pid).encode(), 0)
 
     @property
     def ended(self) -> str:

@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -94,6 +95,8 @@ class Launcher:
         self._install_again_seconds = INSTALL_AGAIN_SECONDS
         self._install_again_at = monotonic() + INSTALL_AGAIN_SECONDS
         self._child_lock = -1
+        # Why the note could not be written last; "" if it was.
+        self._unwritten = ""
 
     def run(self) -> None:
         """Go on until it is told to end; raises LauncherRuns."""
@@ -107,7 +110,7 @@ class Launcher:
         self._child_lock = hold_child_lock(self._folder.folder)
         # Where it lies, the node knows that a launcher looks after it.
         self._note = replace(self._note, since=self._note.since or _now())
-        self._folder.keep(self._note)
+        self._write(self._note)
         manager().tell("READY=1")
         try:
             while True:
@@ -128,9 +131,9 @@ class Launcher:
         self._look_at_worker()
         self._look_at_node()
         note, steps = decide(self._note, self._seen(), self._limits)
-        self._keep(note)
-        for step in steps:
-            self._perform(step)
+        if self._keep(note):
+            for step in steps:
+                self._perform(step)
 
     def _wait_seconds(self) -> float:
         """Where nothing is going on it looks less often."""
@@ -144,7 +147,7 @@ class Launcher:
             startable=self._folder.startable(),
             base=self._folder.base,
             wish=wish,
-            turn_waits=self._folder.waits(wish) if wish is not None else "",
+            turn_waits=self._unwritten or (self._folder.waits(wish) if wish is not None else ""),
             child=node.version if node else "",
             child_since=health.since,
             ended=self._ended,
@@ -210,21 +213,34 @@ class Launcher:
         self._installed = InstallResult(wish, refused, is_passing)
         self._worker = self._worker_wish = None
 
-    def _keep(self, note: LaunchNote) -> None:
-        """Write it down, unless it says nothing new; then have `current` lead there."""
-        if replace(note, since=self._note.since) != self._note:
-            if (note.running, note.state, note.why) != (
-                self._note.running,
-                self._note.state,
-                self._note.why,
-            ):
-                note = replace(note, since=_now())
-                self._say(f"{note.running}: {note.state}{f': {note.why}' if note.why else ''}")
-            else:
-                note = replace(note, since=self._note.since)
+    def _keep(self, note: LaunchNote) -> bool:
+        """Go on by it, and write it down if it is new.
+
+        What cannot be written holds back only a release that would be tried: a node that ended is
+        started, and one that does not work is taken back, whatever the disk does.
+        """
+        before, is_new = self._note, _told(note) != _told(self._note)
+        note = replace(note, since=_now() if is_new else before.since)
+        is_written = (note == before and not self._unwritten) or self._write(note)
+        if not is_written and note.is_on_trial and not before.is_on_trial:
+            return False
+        if is_new:
+            self._say(f"{note.running}: {note.state}{f': {note.why}' if note.why else ''}")
+        self._note = note
+        return True
+
+    def _write(self, note: LaunchNote) -> bool:
+        """Have the disk say it, and then `current` lead there; whether it does."""
+        before, self._unwritten = self._unwritten, ""
+        try:
             self._folder.keep(note)
-            self._note = note
-        self._folder.point(self._note.running)
+            self._folder.point(note.running)
+        except OSError as error:
+            self._unwritten = f"{self._folder.folder}: {error.strerror}"
+            if self._unwritten != before:
+                goes_on = "what runs goes on, and no release is tried before that"
+                self._say(f"{self._unwritten}; make room, or mend it: {goes_on}")
+        return not self._unwritten
 
     def _perform(self, step: Step) -> None:
         match step:
@@ -265,8 +281,10 @@ class Launcher:
     def _start(self, version: str) -> None:
         now = monotonic()
         self._ended, self._health = "", _Health(now, unready_since=now)
-        try:
+        # Where nothing can be written no release is tried, whatever the turn says.
+        with suppress(OSError):
             self._folder.forget_turn()
+        try:
             self._node = LaunchedNode(
                 version, self._folder.python_of(version), self._words, self._child_lock
             )
@@ -275,6 +293,11 @@ class Launcher:
 
     def _say(self, text: str) -> None:
         print(f"leafcast-launcher: {text}", file=self._log, flush=True)
+
+
+def _told(note: LaunchNote) -> tuple[str, LaunchState, str]:
+    """What of a note people are told."""
+    return note.running, note.state, note.why
 
 
 def _now() -> str:

@@ -7,13 +7,15 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
 from leafcast.launcher.installation import put_there
-from schemas.releases.release_folder import LaunchNote, LaunchState
+from relay.atomic_file import DRAFT
+from schemas.releases.release_folder import LAUNCHER, LaunchNote, LaunchState
 from tests.awaiting import eventually
 from tests.launched import BASE, STRANGER, Arrived
 
@@ -48,18 +50,30 @@ class Launched:
         words = Path("/proc", str(pid), "cmdline").read_bytes().decode().split("\0")
         return pid, "".join(Path(words[0]).parts[-3:-2])
 
+    def is_run(self, version: str) -> bool:
+        """Whether that version is what really runs."""
+        try:
+            return self.child()[1] == version
+        except (OSError, ValueError):
+            return False
+
     async def runs(self, version: str, state: LaunchState) -> LaunchNote:
-        """What is written once it stands so, and that version is what really runs."""
+        """What is written once it stands so, and that version runs."""
 
         def holds() -> bool:
             note = self.note
-            try:
-                return (note.running, note.state, self.child()[1]) == (version, state, version)
-            except (OSError, ValueError):
-                return False
+            return (note.running, note.state) == (version, state) and self.is_run(version)
 
         await eventually(holds, lambda: f"{self.note}")
         return self.note
+
+    @contextmanager
+    def unwritable(self) -> Iterator[None]:
+        """Nothing of what it notes can be written meanwhile, as on a full disk."""
+        inside = self.place.folder.folder / f"{LAUNCHER}{DRAFT}"
+        inside.mkdir()
+        yield
+        inside.rmdir()
 
     def end(self) -> None:
         self.process.terminate()
@@ -112,6 +126,28 @@ async def test_a_release_that_never_joins_is_taken_back_with_what_it_said(launch
     # A busy machine may not have let it answer at all.
     said = r"(\[-\]session: no parent|it does not answer at its health port)"
     assert re.fullmatch(r"0\.3\.0 was not in session with its parent in 2 s: " + said, note.why)
+
+
+async def test_where_nothing_can_be_written_a_node_runs_and_no_release_is_tried(launched):
+    one = launched()
+    await one.runs(FIRST, LaunchState.HEALTHY)
+    one.end()
+    with one.unwritable():
+        one.start()
+        await one.runs(FIRST, LaunchState.HEALTHY)
+        one.place.choose(one.place.release("0.3.0", "apart"))
+        await eventually(lambda: "0.3.0" in one.place.folder.startable())
+        os.kill(one.child()[0], signal.SIGKILL)
+        await one.runs(FIRST, LaunchState.HEALTHY)
+        assert one.process.poll() is None
+    await one.runs("0.3.0", LaunchState.STARTING)
+    # Nor is one that is tried kept.
+    with one.unwritable():
+        os.kill(one.child()[0], signal.SIGKILL)
+        await eventually(lambda: one.is_run(FIRST))
+        assert one.note.running == "0.3.0"
+    note = await one.runs(FIRST, LaunchState.ROLLED_BACK)
+    assert note.why == "0.3.0 ended before it was in session: signal 9"
 
 
 async def test_wherever_launcher_and_node_are_killed_one_of_the_two_runs(launched):
