@@ -139,6 +139,9 @@ def decide(note: LaunchNote, seen: Seen, limits: LaunchLimits) -> tuple[LaunchNo
 def _about_what_is_there(note: LaunchNote, seen: Seen) -> LaunchNote:
     if note.running in seen.startable:
         return note
+    if note == LaunchNote(note.running, since=note.since):
+        # Nothing came for it yet: what came with the launcher was changed by hand.
+        return replace(note, running=seen.base)
     former = _former(note, seen)
     why = f"what was installed of {note.running} is gone, or its Python is"
     back = _back(note, former, why)

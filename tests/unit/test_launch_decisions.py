@@ -190,6 +190,11 @@ def test_what_was_good_and_is_gone_is_installed_anew():
     assert (note.running, steps) == (OLD, [Install(WISH), Start(OLD)])
 
 
+def test_what_is_changed_by_hand_below_the_launcher_runs_and_is_no_fault():
+    by_hand = seen(base="0.2.0", startable=frozenset({"0.2.0"}), wish=None)
+    assert decide(RUNNING, by_hand, LIMITS) == (LaunchNote("0.2.0"), [Start("0.2.0")])
+
+
 def test_a_node_that_ends_by_itself_is_started_again_after_a_while():
     settled = seen(wish=None, ended="code 1", again_at=1005.0)
     assert decide(RUNNING, settled, LIMITS) == (RUNNING, [])
