@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import AsyncGenerator, Collection, Iterable, Mapping
-from contextlib import AbstractContextManager, aclosing, suppress
+from collections.abc import AsyncGenerator, Collection, Iterable, Iterator, Mapping
+from contextlib import aclosing, contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import blake2b
 
@@ -27,15 +27,17 @@ from nats.js.api import (
     StorageType,
     StreamConfig,
 )
-from nats.js.errors import APIError, NotFoundError
+from nats.js.errors import APIError, NotFoundError, ServiceUnavailableError
 from nats.js.errors import Error as JetStreamError
 
 from relay.adapters.jetstream.backpressure_client import PAUSE_SECONDS, patient_jetstream
-from relay.adapters.jetstream.fence import FencedPublisher, Unconfirmed
+from relay.adapters.jetstream.connection import JetStreamRefused
+from relay.adapters.jetstream.fence import FencedPublisher
 from relay.adapters.jetstream.publish import (
     EXPECTED_SEQUENCE,
     REPLACED_MAX,
     REPLACES,
+    WRONG_SEQUENCES,
     Outgoing,
     header_lines,
 )
@@ -50,13 +52,7 @@ from relay.adapters.spaces.bucket_values import (
     split,
     unpack,
 )
-from relay.adapters.spaces.entry_writes import (
-    UNKNOWN,
-    answered_once,
-    put_fenced,
-    told_of,
-    written_surely,
-)
+from relay.ports import BusBroken
 from relay.space_errors import SpaceError
 
 DELETIONS_KEPT_SECONDS = 2 * 3600
@@ -111,17 +107,14 @@ class Bucket:
         self._replicas, self._fenced = kept.replicas, kept.fenced
         self._connection = connection
         self.name = name
-        self._jetstream = patient_jetstream(connection, domain, in_cluster=kept.replicas > 1)
+        self._jetstream = patient_jetstream(connection, domain)
         self._api = f"$JS.{domain}.API" if domain else "$JS.API"
         self._stream = stream_of(name)
         self._prefix = f"$KV.{name}."
 
-    def _told(self) -> AbstractContextManager[None]:
-        return told_of(self.name)
-
     async def open(self) -> None:
         """Make the bucket, or give the one that is there today's settings."""
-        with self._told():
+        with _bus_errors():
             await self._make(await self._settings_noted())
 
     async def _make(self, noted: Mapping[str, str]) -> None:
@@ -156,19 +149,19 @@ class Bucket:
 
     async def noted(self, name: str) -> str:
         """What was noted of the bucket in its settings, which lie in a file of their own."""
-        with self._told():
+        with _bus_errors():
             return (await self._settings_noted()).get(name, "")
 
     async def note(self, name: str, value: str) -> None:
         """Note something of the bucket beside its entries, unless it stands there already."""
-        with self._told():
+        with _bus_errors():
             noted = await self._settings_noted()
             if noted.get(name) != value:
                 await self._make({**noted, name: value})
 
     async def last_revision(self) -> int:
         """The revision of the last write, 0 if there was none."""
-        with self._told():
+        with _bus_errors():
             info = await self._jetstream.stream_info(self._stream)
         return info.state.last_seq
 
@@ -189,7 +182,7 @@ class Bucket:
 
         Revision 0 is the bucket's making.
         """
-        with self._told():
+        with _bus_errors():
             if not revision:
                 return await self._made_at()
             try:
@@ -206,7 +199,7 @@ class Bucket:
         """What lies at the key, be it deleted or broken; None if nothing does."""
         read = 0
         for _ in range(READS_MAX):
-            with self._told():
+            with _bus_errors():
                 message = await self._last(key)
                 if message is None:
                     return None
@@ -244,7 +237,7 @@ class Bucket:
         """
         pieces = split(packed)
         parts = Parts(key, token, len(pieces)) if pieces else None
-        with self._told():
+        with _bus_errors():
             if parts:
                 await self._write_parts(parts, pieces, deleted=deleted)
             # The parts lie there before the entry that names them does.
@@ -262,13 +255,13 @@ class Bucket:
 
     async def mended_at(self) -> int:
         """The revision at which what could not be read was left out, of late; 0 if nothing was."""
-        with self._told():
+        with _bus_errors():
             message = await self._last(LOSS)
         return message.seq or 0 if message is not None else 0
 
     async def mark_loss(self) -> None:
         """Say for a while that it lost some, as of one that was made whole."""
-        with self._told():
+        with _bus_errors():
             lasting = {"Nats-TTL": f"{MARKED_SECONDS}s"}
             await self._put(LOSS, b"", await self._last_matching(LOSS), lasting)
 
@@ -278,7 +271,7 @@ class Bucket:
 
     async def sweep(self, now_ms: int) -> None:
         """Remove parts that no entry came to name, as when a writer ended between the two."""
-        with self._told():
+        with _bus_errors():
             found = await self._jetstream.stream_info(self._stream, self._prefix + EVERY_PART)
             subjects = found.state.subjects or {}
             first = {part_of(subject.removeprefix(self._prefix)): subject for subject in subjects}
@@ -305,39 +298,30 @@ class Bucket:
     ) -> int | None:
         headers = {EXPECTED_SEQUENCE: str(expected), CHECKSUM: _checksum(key, stored)} | REPLACES
         headers |= more
-        entry = Outgoing(self._prefix + key, stored, header_lines(headers))
-        fenced = self._fenced
-        if fenced is not None:
-            return await written_surely(
-                lambda: put_fenced(fenced, self._prefix + GUARD, entry),
-                lambda: self._lies_at(key, stored, expected, is_deletion="KV-Operation" in more),
-            )
+        if self._fenced is not None:
+            return await self._put_fenced(self._fenced, self._prefix + key, stored, headers)
         try:
-            with answered_once():
-                kept = await self._jetstream.publish(entry.subject, stored, headers=headers)
+            kept = await self._jetstream.publish(self._prefix + key, stored, headers=headers)
         except APIError as error:
             if error.err_code == _WRONG_LAST:
                 return None
             raise
         return kept.seq
 
-    async def _lies_at(
-        self, key: str, stored: bytes, expected: int, *, is_deletion: bool
+    async def _put_fenced(
+        self, fenced: FencedPublisher, subject: str, stored: bytes, headers: Mapping[str, str]
     ) -> int | None:
-        """Where the very same lies that was not answered; as `written_surely` takes it."""
-        last = await self._last(key)
-        revision = (last.seq or 0) if last is not None else 0
-        if revision == expected:
-            raise Unconfirmed(f"the entry at {key} was not confirmed in time")
-        headers = (last.headers or {}) if last is not None else {}
-        is_same = last is not None and (last.data or b"") == stored
-        if is_same and ("KV-Operation" in headers) == is_deletion:
-            return revision
-        if is_deletion:
-            # Made anew since, and perhaps by who saw that it was gone: that one is not deleted.
-            said = f"another wrote there since; {UNKNOWN}"
-            raise SpaceError("ServiceUnavailable", said)
-        return None
+        """A message has one expectation: that of the fence goes with one before the entry."""
+        guard = Outgoing(self._prefix + GUARD, b"", header_lines(REPLACES))
+        try:
+            *_, sequence = await fenced.publish(
+                [guard, Outgoing(subject, stored, header_lines(headers))]
+            )
+        except JetStreamRefused as error:
+            if error.code in WRONG_SEQUENCES:
+                return None
+            raise
+        return sequence
 
     async def _write_parts(self, parts: Parts, pieces: Iterable[bytes], *, deleted: bool) -> None:
         headers = {"Nats-TTL": f"{PARTS_OF_DELETIONS_KEPT_SECONDS}s"} if deleted else None
@@ -400,7 +384,7 @@ class Bucket:
             async for message in pulled:
                 if message:
                     key, position = self._place(message)
-                    with self._told():
+                    with _bus_errors():
                         entry = await self._opened(key, message, position)
                     # Its parts are gone if it was written anew meanwhile.
                     entry = entry or await self.read(key)
@@ -432,7 +416,7 @@ class Bucket:
 
     async def _last_matching(self, pattern: str) -> int:
         """The highest revision that a key that matches has now, 0 if there is none."""
-        with self._told():
+        with _bus_errors():
             try:
                 message = await self._jetstream.get_last_msg(self._stream, self._prefix + pattern)
             except NotFoundError:
@@ -440,7 +424,7 @@ class Bucket:
         return message.seq or 0
 
     async def _keys(self, pattern: str) -> tuple[str, ...]:
-        with self._told():
+        with _bus_errors():
             found = await self._jetstream.stream_info(self._stream, self._prefix + pattern)
         subjects = found.state.subjects or {}
         return tuple(subject.removeprefix(self._prefix) for subject in subjects)
@@ -456,7 +440,7 @@ class Bucket:
                     yield None
                     continue
                 key, revision = self._place(message)
-                with self._told():
+                with _bus_errors():
                     entry = await self._opened(key, message, revision)
                     last = None if entry else await self._last(key)
                 if entry:
@@ -491,7 +475,7 @@ class Bucket:
             inactive_threshold=CONSUMER_KEPT_SECONDS,
         )
         before = losses(self._connection)
-        with self._told():
+        with _bus_errors():
             consumer = await self._jetstream.add_consumer(self._stream, config)
         try:
             yield None
@@ -590,3 +574,17 @@ def mark_of_loss(bucket: str) -> str:
 def _checksum(key: str, stored: bytes) -> str:
     """The sum over an entry as it is stored: no damage makes one of it that lay elsewhere."""
     return blake2b(stored, digest_size=_CHECKSUM_BYTES, key=key.encode()[:64]).hexdigest()
+
+
+@contextmanager
+def _bus_errors() -> Iterator[None]:
+    try:
+        yield
+    except nats.errors.MaxPayloadError as error:
+        raise SpaceError("RequestEntityTooLarge", str(error)) from error
+    except (nats.errors.Error, JetStreamError, BusBroken, TimeoutError, OSError) as error:
+        # Of several servers: they have no leader. The library says no more than its own name.
+        is_unavailable = isinstance(error, ServiceUnavailableError)
+        why = "nobody answers for the bucket now" if is_unavailable else repr(error)
+        said = f"the bucket's server did not answer as it should: {why}"
+        raise SpaceError("ServiceUnavailable", said) from error
