@@ -22,6 +22,8 @@ ENVIRONMENT = "LEAFCAST_DATA_DIR"
 LOCK_FILE = "lock"
 JOINED_FILE = "joined.json"
 """What the folder of a node that joined a tree is."""
+TREE_FILE = "tree.json"
+"""What the tree of a folder is; without it there is none."""
 MEMBER_FILE = "member.json"
 """It lies in the data directory of one member of a node."""
 RESTORING, PLACING, DRAFTS = "restoring-members", "restore-begun.tar", "restore-files"
@@ -115,7 +117,7 @@ class DataDir:
 
         Raises DataDirUnusable if it is damaged, or of a newer version.
         """
-        form = self._read("tree.json")
+        form = self._read(TREE_FILE)
         if form is not None and form.get("format") != FORMAT:
             reason = f"it has format {form.get('format')!r}, and this program writes {FORMAT}"
             remedy = "use the version of leafcast that made it, or another --data-dir"
@@ -136,14 +138,14 @@ class DataDir:
     def is_half_restored(self) -> bool:
         """Whether a restore into a new folder was cut off: nothing has run on what it left."""
         begun = any((self.folder / it).exists() for it in (RESTORING, PLACING, DRAFTS))
-        return begun and not (self.folder / "tree.json").exists()
+        return begun and not (self.folder / TREE_FILE).exists()
 
     def asks_members(self) -> bool:
         """Whether commands here ask a centre that has several members."""
         return self.has_members() and not self.is_of_node_below()
 
     def write_tree(self, form: Mapping[str, Any]) -> None:
-        self._write("tree.json", {"format": FORMAT, **form})
+        self._write(TREE_FILE, {"format": FORMAT, **form})
 
     def daemon(self) -> dict[str, Any] | None:
         """`pid`, `url` of the centre, and `ready` of the daemon that runs, or of the last one."""

@@ -49,7 +49,7 @@ from schemas.records.records import (
 )
 from schemas.records.release_body import ReleaseBody, ReleaseWave
 from schemas.records.signing import WIRE_VERSION
-from schemas.releases.release_manifest import digest_of, read_manifest
+from schemas.releases.release_manifest import ReleaseManifest, digest_of, read_manifest
 from schemas.reports.running import Running
 from schemas.values.groups import RELEASES
 
@@ -150,7 +150,7 @@ class ReleaseController(QueueReconciler[str]):
         Without a manifest it is the release of that version, if there is one; else nothing is said.
         Raises ReleaseRefused.
         """
-        listed, own = self._translator.workloads.releases, self._relay.running_here()
+        listed = self._translator.workloads.releases
         if manifest:
             release = read_manifest(manifest.encode())
         else:
@@ -158,20 +158,20 @@ class ReleaseController(QueueReconciler[str]):
             if not named:
                 return {}
             release = listed.manifest(named[0])
-        refused = listed.why_no_order(release, path, self._centre_runs())
-        turn = CentreTurn(release.centre, listed.order(release), refused, own, is_over=False)
-        return {"goes": turn.goes(release.version), "why": turn.order.why, "refused": refused}
+        turn = self._turn(release, path, is_over=False)
+        return {"goes": turn.goes(release.version), "why": turn.order.why, "refused": turn.why_none}
 
     def _centre_turn(self, name: str) -> CentreTurn:
-        listed, own = self._translator.workloads.releases, self._relay.running_here()
-        release = listed.manifest(name)
-        why_none = listed.why_no_order(release, listed.values[name].spec.path, self._centre_runs())
-        order, is_over = listed.order(release), listed.has_ended(name)
-        return CentreTurn(release.centre, order, why_none, own, is_over)
+        listed = self._translator.workloads.releases
+        path, is_over = listed.values[name].spec.path, listed.has_ended(name)
+        return self._turn(listed.manifest(name), path, is_over=is_over)
 
-    def _centre_runs(self) -> str:
-        """The centre's version; "" before it said one."""
-        return next((it.version for it in self._relay.running_here().counts), "")
+    def _turn(self, release: ReleaseManifest, path: str, *, is_over: bool) -> CentreTurn:
+        listed, own = self._translator.workloads.releases, self._relay.running_here()
+        # "" before the centre said what it runs.
+        runs = next((it.version for it in own.counts), "")
+        why_none = listed.why_no_order(release, path, runs)
+        return CentreTurn(release.centre, listed.order(release), why_none, own, is_over)
 
     async def _issue(
         self, spec: LeafcastReleaseSpec, step: ReleaseStep, record: ReleaseRecord | None

@@ -10,16 +10,15 @@ from pathlib import Path
 
 from leafcast.backups.backup_settings import FILE as SETTINGS
 from leafcast.backups.refusals import BackupUnusable
-from leafcast.data_dir import AROUND, DRAFTS, DataDir, make_private
+from leafcast.data_dir import AROUND, DRAFTS, TREE_FILE, DataDir, make_private
 from leafcast.node.credentials.authorities import AUTHORITY_FILES
 from relay.atomic_file import atomic_write_bytes, make_folder, move_file
 
 KEYS, TLS, TOKENS = "keys", "tls", "tokens"
 KEYS_FILE = f"{KEYS}/keys.json"
 # Nodes that joined believe the authority: another one would let none of them in.
-TREE = "tree.json"
 TREE_FILES = (
-    TREE,
+    TREE_FILE,
     "spaces.json",
     "listen.json",
     SETTINGS,
@@ -80,7 +79,7 @@ def putting_files(file: Path, place: DataDir, files: Mapping[str, bytes]) -> Ite
             is_token = name.startswith(f"{TOKENS}/") and not target.exists()
             if is_token or name.startswith(f"{KEYS}/") or name in TREE_FILES:
                 drafts[target] = place.folder / DRAFTS / str(len(drafts))
-                atomic_write_bytes(drafts[target], whole_tree(data) if name == TREE else data)
+                atomic_write_bytes(drafts[target], whole_tree(data) if name == TREE_FILE else data)
         yield
         for folder in (place.keys, place.folder / TLS, place.folder / TOKENS):
             make_folder(folder)

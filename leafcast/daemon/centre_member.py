@@ -17,7 +17,7 @@ from leafcast.backups.centre_files import KEYS_FILE
 from leafcast.centre.copying import FILE as COPYING_FILE
 from leafcast.centre.copying import RunsAlone, bring_home, kept_copying
 from leafcast.centre.planned_nodes import FILE as PLANNED_FILE
-from leafcast.data_dir import DataDir, DataDirUnusable
+from leafcast.data_dir import TREE_FILE, DataDir, DataDirUnusable
 from leafcast.members.member_node import Standing
 from leafcast.members.membership import FILE as MEMBERSHIP_FILE
 from leafcast.members.seats import FILE as SEATS_FILE
@@ -47,7 +47,7 @@ CENTRE_STATE = (
     "keys/*.json",
     "tokens/*.json",
     *(f"tls/{name}" for name in (*AUTHORITY_FILES, "issued.json")),
-    "tree.json",
+    TREE_FILE,
     "spaces.json",
     "listen.json",
     PLANNED_FILE,

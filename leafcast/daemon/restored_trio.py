@@ -19,7 +19,7 @@ from leafcast.backups.whole_file import Backup
 from leafcast.centre.copying import Copying, keep_copying
 from leafcast.daemon.process import prepare_folder
 from leafcast.daemon.trios import TrioPlaces
-from leafcast.data_dir import RESTORING, DataDir, DataDirUnusable, make_private
+from leafcast.data_dir import RESTORING, TREE_FILE, DataDir, DataDirUnusable, make_private
 from leafcast.local.tree_kube import hub
 from leafcast.local.views import CENTRE_ALONE, SERVERS_MAX, TreeShape
 from leafcast.node.credentials.kept_store import keep_store, kept_store
@@ -30,7 +30,6 @@ from relay.atomic_file import make_folder, move_file
 from relay.ports import Dice
 from schemas.values.identity import NodePath
 
-_TREE = "tree.json"
 _ONCE = "restore it without --members: its centre runs once"
 
 
@@ -65,7 +64,7 @@ def restore_trio(file: Path, place: DataDir, key: OperatorKey | None, dice: Dice
             found = _lay_out(file, place, scratch, key, dice)
             moved = {it.name: it for it in scratch.folder.iterdir()}
             # Last: without it no start takes the others for whole.
-            last = moved.pop(_TREE)
+            last = moved.pop(TREE_FILE)
             for it in (*moved.values(), last):
                 move_file(it, place.folder / it.name)
         finally:
@@ -78,7 +77,7 @@ def _clear(place: DataDir) -> None:
     scratch = place.folder / RESTORING
     if not scratch.exists():
         return
-    if not (place.folder / _TREE).exists():
+    if not (place.folder / TREE_FILE).exists():
         for name in ("members", "lc_*", "spaces.json"):
             for it in place.folder.glob(name):
                 shutil.rmtree(it) if it.is_dir() else it.unlink()
@@ -118,7 +117,7 @@ def _shape(file: Path, place: DataDir) -> tuple[TreeShape, str]:
         form = place.tree() or CENTRE_ALONE.form()
         shape, kube = TreeShape.of(form), str(form.get("kube") or "")
     except (DataDirUnusable, ValueError, KeyError, TypeError) as error:
-        raise BackupUnusable(file, f"its {_TREE} is damaged", NO_BACKUP) from error
+        raise BackupUnusable(file, f"its {TREE_FILE} is damaged", NO_BACKUP) from error
     if (servers := shape.servers(MEMBERS)) > SERVERS_MAX:
         reason = (
             f"its tree would have {servers} nats-servers with --members {MEMBERS}, and one machine "

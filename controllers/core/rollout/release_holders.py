@@ -8,11 +8,10 @@ from collections.abc import Mapping, Sequence
 from controllers.core.rollout.release_opening import ReleaseMembers
 from controllers.core.rollout.release_steps import ReleaseStep, tally
 from schemas.records.release_body import ReleaseWave
-from schemas.reports.running import FAILED, UNMANAGED, ReleaseState, Running
+from schemas.reports.running import SETTLED, Running
 from schemas.values.wording import some_of
 
 NAMED_MAX = 3
-_DONE = FAILED | UNMANAGED | {ReleaseState.HEALTHY}
 
 
 def with_holders(
@@ -40,7 +39,7 @@ def _under_way(said: Running, version: str, waves: Sequence[ReleaseWave]) -> str
     numbers = {wave.number for wave in waves}
     states = Counter[str]()
     for each in said.counts:
-        if each.wanted == version and each.wave in numbers and each.state not in _DONE:
+        if each.wanted == version and each.wave in numbers and each.state not in SETTLED:
             states[each.state] += each.count
     return ", ".join(f"{count} {state}" for state, count in sorted(states.items()))
 
