@@ -68,6 +68,10 @@ class Copying:
     alone: bool = False
     restored: bool = False
 
+    def is_waited_for(self, member: str) -> bool:
+        """Whether a member may be active once the copy has ended, and not before."""
+        return member != self.member and not self.alone
+
     def why_not(self, member: str) -> str:
         """Why a member may not be active, "" if it may."""
         if member == self.member:

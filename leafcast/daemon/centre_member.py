@@ -44,6 +44,8 @@ from relay.ports import Clock, Dice
 from schemas.values.identity import NodePath
 
 CENTRE_STATE = (
+    # First, as all else is written after it: whoever knows any of it knows who copies, too.
+    COPYING_FILE,
     "keys/*.json",
     "tokens/*.json",
     *(f"tls/{name}" for name in (*AUTHORITY_FILES, "issued.json")),
@@ -53,7 +55,6 @@ CENTRE_STATE = (
     PLANNED_FILE,
     BACKUP_FILE,
     STANDING_FILE,
-    COPYING_FILE,
     SEATS_FILE,
     MEMBERSHIP_FILE,
     f"centre/{SEEDS_FILE}",
@@ -121,6 +122,11 @@ class CentreMember:
         why = copying.why_not(self._settings.name) if copying is not None else ""
         self._unfit = self._space_fault()
         return why or self._unfit
+
+    def kept_back_by(self) -> str:
+        copying = kept_copying(self.folder)
+        waits = copying is not None and copying.is_waited_for(self._settings.name)
+        return COPYING_FILE if waits else ""
 
     def _space_fault(self) -> str:
         """Why its centre's spaces cannot be opened on this machine; "" if they can."""

@@ -150,6 +150,9 @@ class RelayMember:
         finally:
             await asking.close()
 
+    def kept_back_by(self) -> str:
+        return ""
+
     def facts(self) -> Mapping[str, Any]:
         now = self._clock.now().seconds
         return {REACHES: self._reach.seconds(now), **self._releases.facts()}

@@ -15,6 +15,7 @@ from functools import partial
 from importlib.metadata import version
 from typing import Any
 
+from leafcast.members.admission import Admission
 from leafcast.members.former_runs import FormerRuns
 from leafcast.members.member_node import LONE_SECONDS, MemberNode, Standing
 from leafcast.members.membership import (
@@ -71,8 +72,6 @@ AGAIN_SECONDS, AGAIN_SECONDS_MAX = 0.25, 5.0
 """After a turn: what ended it at once may do so again and again."""
 PROBE_SECONDS, WIDEN_SECONDS = 30.0, 3.0
 DOOR_LOOK_SECONDS = 1.0
-ADMIT_LOOK_SECONDS, ADMIT_LOOK_SECONDS_MAX = 1.0, 10.0
-"""How often a member looks whether it may be active, first and after it looked in vain."""
 
 _SPACE = "SPACE"
 """The account of spaces, as nats/node.conf has it; all other streams are of RELAY."""
@@ -114,7 +113,6 @@ class Member:
         self._settings, self._node, self._health = settings, node, health
         self._clock, self._dice = clock, dice
         self._settling = asyncio.Lock()
-        self._laid = asyncio.Event()
         self._lease: MemberLease | None = None
         self._runs = FormerRuns(node.folder)
         self._active_since: float | None = None
@@ -317,38 +315,26 @@ class Member:
 
     async def _stand_by(self, server: EmbeddedServer, keeper: LeaseKeeper, state: _State) -> None:
         """Wait for the lease; meanwhile the files follow the state, and the server follows them."""
-        log.info("member %s of %s stands by", self._settings.name, self._settings.path)
-
+        who = f"member {self._settings.name} of {self._settings.path}"
+        log.info("%s stands by", who)
+        admission = Admission(who, self._node, self._why_not, state.stream, state.files)
         changes: asyncio.Queue[tuple[str, bytes | None]] = asyncio.Queue()
 
         async def changed(name: str, data: bytes | None) -> None:
             changes.put_nowait((name, data))
 
+        laying = self._lay_changes(server, state.files, changes, admission.laid)
         async with asyncio.TaskGroup() as group:
             following = (
                 group.create_task(state.stream.follow(changed), name="state"),
-                group.create_task(self._lay_changes(server, state.files, changes), name="files"),
+                group.create_task(laying, name="files"),
             )
-            await self._until_admitted()
+            await admission.wait()
             while server.store_failed:
                 await self._clock.sleep(STORE_LOOK_SECONDS)
             await keeper.take()
             for task in following:
                 task.cancel()
-
-    async def _until_admitted(self) -> None:
-        """Wait for files by which this member may be active; why not is said once."""
-        told, pause = "", ADMIT_LOOK_SECONDS
-        while why := self._why_not():
-            if why != told:
-                log.info("member %s of %s: %s", self._settings.name, self._settings.path, why)
-            told = why
-            self._laid.clear()
-            # A file that is not of the node's state may come to lie there, too.
-            with suppress(TimeoutError):
-                async with asyncio.timeout(pause):
-                    await self._laid.wait()
-            pause = min(2 * pause, ADMIT_LOOK_SECONDS_MAX)
 
     def _why_not(self) -> str:
         change = kept_membership(self._node.folder)
@@ -361,13 +347,14 @@ class Member:
         server: EmbeddedServer,
         files: StateFiles,
         changes: asyncio.Queue[tuple[str, bytes | None]],
+        laid: asyncio.Event,
     ) -> None:
         """Have the files and the server be as the state says; what fails ends the turn."""
         while True:
             name, data = await changes.get()
             if files.lay(name, None if data is None else self._opened(name, data)):
                 self._unread.add(name)
-            self._laid.set()
+            laid.set()
             if changes.empty():
                 await self._follow_files(server)
 

@@ -60,6 +60,13 @@ class MemberNode(Protocol):
         """Why this member may not be active, by the files as they are now; "" if it may."""
         ...
 
+    def kept_back_by(self) -> str:
+        """The file of the state that another member erases before this one may be active.
+
+        "" if none is waited for.
+        """
+        ...
+
     def facts(self) -> Mapping[str, Any]:
         """What this member says to the others of it, beside how it stands."""
         ...

@@ -6,6 +6,7 @@ import signal
 
 import pytest
 
+from leafcast.centre.copying import FILE as COPYING
 from leafcast.join.folder import GRANT_FILE
 from leafcast.join.kept_grant import read_grant
 from leafcast.members.membership import LEFT
@@ -159,6 +160,33 @@ def test_a_centre_grows_to_three_and_back_and_all_that_was_acknowledged_stays(tr
     stores = [file for name in ("centre", "m2", "m3") for file in (tmp_path / name).rglob("*.blk")]
     assert stores
     assert not [file for file in stores if b"$KV.workloads." in file.read_bytes()]
+
+
+@pytest.mark.long
+def test_members_that_were_not_told_that_the_copy_ended_go_on_without_the_first(tree):
+    """Their servers took part in it, and their processes were stopped before it was over."""
+    others = ("m2", "m3")
+    tree.invite(*others)
+    before = until(tree.uids, "the edge does not answer")
+    did(tree.centre, "node", "grow", "/")
+    for name in others:
+        until((tree.folder / name / COPYING).exists, lambda name=name: tree.told(name))
+        tree.processes[name].send_signal(signal.SIGSTOP)
+    until(lambda: not (tree.centre.place.folder / COPYING).exists(), "the copy does not end")
+    until(lambda: "active" in (tree.roles() or ()), lambda: str(tree.roles()))
+    tree.until_learnt()
+    for name in others:
+        tree.kill(name)
+        assert (tree.folder / name / COPYING).exists()
+    tree.kill_centre()
+    for name in others:
+        tree.join(name, tree.folder / f"{name}.token")
+    left = Program(tree.folder / "m2")
+    lost = ["active", "silent", "standby"]
+    until(lambda: tree.roles(left) == lost, lambda: f"{tree.roles(left)}: {tree.told('m2')}")
+    did(left, "wait", "shop", "--for", "synced")
+    until(lambda: uids_at(left, EDGE) == before, lambda: f"{uids_at(left, EDGE)}, not {before}")
+    assert not [name for name in others if (tree.folder / name / COPYING).exists()]
 
 
 @pytest.mark.long

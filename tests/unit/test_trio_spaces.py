@@ -6,15 +6,19 @@ from types import SimpleNamespace
 import pytest
 from click.testing import CliRunner
 
+from leafcast.centre.copying import FILE as COPYING_FILE
+from leafcast.centre.copying import Copying, end_copying, keep_copying
 from leafcast.cli.commands.up import up
 from leafcast.daemon import local_daemon
 from leafcast.daemon.centre_member import CENTRE_STATE, CentreMember
 from leafcast.daemon.trios import TrioPlaces
 from leafcast.data_dir import MEMBER_FILE, DataDir
 from leafcast.local.views import TreeShape
+from leafcast.members.state_files import StateFiles
 from leafcast.node.member_forms import UNFIT
 from leafcast.space_settings import EMBEDDED, CentreSpaces, SpaceSetting
 from relay.adapters.clock import SystemDice
+from relay.adapters.jetstream.publish import WINDOW_MESSAGES
 from schemas.values.identity import NodePath
 
 KUBECONFIG = {
@@ -60,6 +64,38 @@ def test_a_member_without_the_kubeconfig_of_a_space_is_not_active_and_names_the_
     assert why == member.facts()[UNFIT] == f"{file} cannot be opened on this machine: {lacks}"
     (tmp_path / "hub.yaml").write_text(json.dumps(KUBECONFIG))
     assert member.why_not() == member.facts()[UNFIT] == ""
+
+
+def test_who_waits_for_a_copy_waits_no_more_once_that_has_ended(tmp_path):
+    place = DataDir(tmp_path / "m2")
+    member = member_at(place)
+    member._settings = SimpleNamespace(name="m2")
+    keep_copying(place.folder, Copying("m1"))
+    assert member.why_not().startswith("member m1 copies what")
+    assert member.kept_back_by() == COPYING_FILE
+    end_copying(place.folder)
+    assert member.why_not() == member.kept_back_by() == ""
+
+
+def test_who_copies_or_may_never_be_active_again_waits_for_nobody_to_end_it(tmp_path):
+    place = DataDir(tmp_path / "m1")
+    member = member_at(place)
+    for copying in (Copying("m1"), Copying("m2", alone=True)):
+        keep_copying(place.folder, copying)
+        assert member.kept_back_by() == ""
+
+
+def test_who_knows_any_of_a_centres_state_knows_who_copies_it(tmp_path):
+    """It is written in batches, of which each is there whole or not at all."""
+    place = DataDir(tmp_path / "m1")
+    member_at(place)
+    (place.folder / "tokens").mkdir()
+    for number in range(WINDOW_MESSAGES):
+        (place.folder / "tokens" / f"{number}.json").touch()
+    keep_copying(place.folder, Copying("m1"))
+    changes = StateFiles(place.folder, CENTRE_STATE).changes()
+    assert len(changes) > WINDOW_MESSAGES
+    assert next(iter(changes)) == COPYING_FILE
 
 
 def test_a_hub_of_another_tree_is_taken_in_the_first_tenure_alone(tmp_path, monkeypatch):

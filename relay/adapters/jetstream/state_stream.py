@@ -74,6 +74,16 @@ class StateStream:
         kept = [Outgoing(self._subject(_token(name)), values[name], _REPLACES) for name in values]
         await self._fenced.erase([self._subject(_token(name)) for name in erased], kept)
 
+    async def has_erased(self, name: str) -> bool:
+        """Whether it holds some of the state, and nothing of this name; raises BusBroken.
+
+        Who was away as that was erased hears nothing of it: what says so is purged, too.
+        """
+        asked = self._subject("*")
+        info = await self._connection.api(f"STREAM.INFO.{STREAM}", subjects_filter=asked)
+        held = set(info["state"].get("subjects") or {}) - {subjects.fence(self._path, STREAM)}
+        return bool(held) and self._subject(_token(name)) not in held
+
     async def follow(self, changed: Changed) -> None:
         """Tell of what is kept and of what is written from now on, without end."""
         fence = subjects.fence(self._path, STREAM)
