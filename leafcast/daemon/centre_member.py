@@ -15,7 +15,7 @@ from leafcast.backups.backup_settings import FILE as BACKUP_FILE
 from leafcast.backups.backup_settings import STANDING_FILE
 from leafcast.backups.centre_files import KEYS_FILE
 from leafcast.centre.copying import FILE as COPYING_FILE
-from leafcast.centre.copying import RunsAlone, bring_home, kept_copying
+from leafcast.centre.copying import CopyingUnusable, RunsAlone, bring_home, kept_copying
 from leafcast.centre.planned_nodes import FILE as PLANNED_FILE
 from leafcast.data_dir import TREE_FILE, DataDir, DataDirUnusable
 from leafcast.members.member_node import Standing
@@ -118,10 +118,13 @@ class CentreMember:
     def why_not(self) -> str:
         if not (self.folder / KEYS_FILE).exists():
             return "it waits for the state of its node"
-        copying = kept_copying(self.folder)
-        why = copying.why_not(self._settings.name) if copying is not None else ""
         self._unfit = self._space_fault()
-        return why or self._unfit
+        return self._waits() or self._unfit
+
+    def _waits(self) -> str:
+        """For whose copy it waits, "" if for none."""
+        copying = kept_copying(self.folder)
+        return copying.why_not(self._settings.name) if copying is not None else ""
 
     def kept_back_by(self) -> str:
         copying = kept_copying(self.folder)
@@ -143,7 +146,12 @@ class CentreMember:
         return ""
 
     def facts(self) -> Mapping[str, Any]:
-        return {UNFIT: self._unfit, **self._releases.facts()}
+        try:
+            # One that hears of no other member has not even looked whether it may be active.
+            unfit = self._waits() or self._unfit
+        except CopyingUnusable as error:
+            unfit = str(error)
+        return {UNFIT: unfit, **self._releases.facts()}
 
     def why_others(self) -> str:
         return ""

@@ -13,11 +13,14 @@ from leafcast.daemon import local_daemon
 from leafcast.daemon.centre_member import CENTRE_STATE, CentreMember
 from leafcast.daemon.trios import TrioPlaces
 from leafcast.data_dir import MEMBER_FILE, DataDir
+from leafcast.doctor.findings import DoctorFacts, NodeFacts
+from leafcast.doctor.member_checks import member_checks
 from leafcast.local.views import TreeShape
 from leafcast.members.state_files import StateFiles
-from leafcast.node.member_forms import UNFIT
+from leafcast.node.member_forms import UNFIT, member_forms
 from leafcast.space_settings import EMBEDDED, CentreSpaces, SpaceSetting
 from relay.adapters.clock import SystemDice
+from relay.adapters.jetstream.member_servers import MemberServer
 from relay.adapters.jetstream.publish import WINDOW_MESSAGES
 from schemas.values.identity import NodePath
 
@@ -40,6 +43,11 @@ def member_at(place):
     (place.keys).mkdir(parents=True, exist_ok=True)
     (place.keys / "keys.json").touch()
     return CentreMember(place, settings, None, SystemDice(), None)
+
+
+def doctor_facts(members):
+    nodes = [NodeFacts("/", "centre", "up", members=members)]
+    return DoctorFacts(now_ms=0, folder="x", free_bytes=1, nodes=nodes)
 
 
 def test_all_members_of_a_tree_here_are_laid_out_with_the_spaces_that_were_named(tmp_path, hub):
@@ -66,15 +74,24 @@ def test_a_member_without_the_kubeconfig_of_a_space_is_not_active_and_names_the_
     assert member.why_not() == member.facts()[UNFIT] == ""
 
 
-def test_who_waits_for_a_copy_waits_no_more_once_that_has_ended(tmp_path):
+@pytest.mark.parametrize("restored", [False, True])
+def test_a_member_that_waits_for_a_copy_says_so_and_what_to_do_until_that_has_ended(
+    tmp_path, restored
+):
     place = DataDir(tmp_path / "m2")
     member = member_at(place)
     member._settings = SimpleNamespace(name="m2")
-    keep_copying(place.folder, Copying("m1"))
-    assert member.why_not().startswith("member m1 copies what")
+    keep_copying(place.folder, Copying("m1", restored=restored))
+    what = "restores the backup of" if restored else "copies what"
+    assert member.why_not() == member.facts()[UNFIT]
+    said = {"m1": {"role": "active"}, "m2": {"role": "standby", **member.facts()}}
+    members = member_forms(said, [MemberServer("m2")])
+    failed = next(it for it in member_checks(doctor_facts(members)) if "m2" in it.said)
+    assert failed.said.startswith(f"member m2 of / does not become active: member m1 {what}")
+    assert failed.remedy.startswith("start it; if it is lost for good, ")
     assert member.kept_back_by() == COPYING_FILE
     end_copying(place.folder)
-    assert member.why_not() == member.kept_back_by() == ""
+    assert member.why_not() == member.facts()[UNFIT] == member.kept_back_by() == ""
 
 
 def test_who_copies_or_may_never_be_active_again_waits_for_nobody_to_end_it(tmp_path):
