@@ -23,10 +23,10 @@ def stop_at(file: Path) -> None:
 
     publish, sweep, reload = FencedPublisher._publish, FencedPublisher.sweep, EmbeddedServer.reload
 
-    async def publish_later(publisher, window):
+    async def publish_later(publisher, *its):
         # All that it is made of is read, and the lease was looked at.
         reached(BATCH)
-        return await publish(publisher, window)
+        return await publish(publisher, *its)
 
     async def sweep_later(publisher, erased):
         # What says that it is erased lies behind the fence.

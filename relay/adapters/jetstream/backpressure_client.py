@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from functools import partial
 from typing import Any, TypeVar, cast
 
 from nats.aio.client import Client
@@ -15,6 +17,12 @@ T = TypeVar("T")
 
 PATIENCE_SECONDS = 5.0
 PAUSE_SECONDS = 0.1
+READ_SECONDS = (2.0, 4.0)
+"""For so long a read in a cluster is waited for before it is asked again, and then its own time.
+
+Nobody answers what was asked before the servers agreed on a leader.
+"""
+_READS = (".API.STREAM.INFO.", ".API.STREAM.MSG.GET.")
 
 
 async def patiently(ask: Callable[[], Awaitable[T]], seconds: float = PATIENCE_SECONDS) -> T:
@@ -32,22 +40,33 @@ async def patiently(ask: Callable[[], Awaitable[T]], seconds: float = PATIENCE_S
 class _PatientClient:
     """A client whose requests wait out the moments in which no one listens.
 
-    Asking again is safe: that there are no responders says that nobody took the request.
+    Asking again is safe: that there are no responders says that nobody took the request; and of a
+    read `in_cluster`, which is asked again where it is not answered, too, nothing stays.
     """
 
-    def __init__(self, client: Client) -> None:
-        self._client = client
+    def __init__(self, client: Client, *, in_cluster: bool) -> None:
+        self._client, self._in_cluster = client, in_cluster
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._client, name)
 
-    async def request(self, *arguments: Any, **named: Any) -> Msg:
-        return await patiently(lambda: self._client.request(*arguments, **named))
+    async def request(self, subject: str, *arguments: Any, **named: Any) -> Msg:
+        async def ask(**more: Any) -> Msg:
+            request = partial(self._client.request, subject, *arguments, **{**named, **more})
+            return await patiently(request)
+
+        is_read = self._in_cluster and any(word in subject for word in _READS)
+        for seconds in READ_SECONDS if is_read else ():
+            with suppress(TimeoutError):
+                return await ask(timeout=seconds)
+        return await ask()
 
 
-def patient_jetstream(client: Client, domain: str = "") -> JetStreamContext:
+def patient_jetstream(
+    client: Client, domain: str = "", *, in_cluster: bool = False
+) -> JetStreamContext:
     """JetStream on a connection, for one who would rather wait than be told to come again."""
-    patient = cast("Client", _PatientClient(client))
+    patient = cast("Client", _PatientClient(client, in_cluster=in_cluster))
     if domain:
         return JetStreamContext(patient, domain=domain)
     return JetStreamContext(patient)

@@ -51,6 +51,10 @@ class Deposed(BusBroken):
         super().__init__(f"another member of this node is active, and {stream} takes nothing more")
 
 
+class Unconfirmed(BusBroken):
+    """What was sent was not answered in time: whether it is kept is not known."""
+
+
 @dataclass(frozen=True, slots=True)
 class Tenure:
     """One time in which this member is the active one.
@@ -157,17 +161,19 @@ class FencedPublisher:
     async def leader(self) -> str:
         return await leader_of(self._connection, self._fence.stream)
 
-    async def publish(self, messages: Sequence[Outgoing]) -> list[int]:
+    async def publish(
+        self, messages: Sequence[Outgoing], answer_seconds: float | None = None
+    ) -> list[int]:
         """The sequences at which the stream keeps them, in order.
 
-        Raises Deposed if another member is active, BusBroken if a window was refused or not
-        answered in time: then it is not known whether it is kept.
+        Raises Deposed if another member is active, Unconfirmed if a window was not answered in
+        time, which is `answer_seconds` if that is said, and BusBroken if it was refused.
         """
         await self._tenure.settled()
         sequences: list[int] = []
         for window in windows(messages, WINDOW_BYTES):
             async with self._one_at_a_time:
-                last = await self._publish(window)
+                last = await self._publish(window, answer_seconds)
             sequences += range(last - len(window) + 1, last + 1)
         return sequences
 
@@ -188,7 +194,9 @@ class FencedPublisher:
         """Have what says that something is erased go, too, by its sequences; raises BusBroken."""
         await purge_through(self._connection, self._fence.stream, erased)
 
-    async def _publish(self, window: Sequence[Outgoing]) -> int:
+    async def _publish(
+        self, window: Sequence[Outgoing], answer_seconds: float | None = None
+    ) -> int:
         """The sequence of the last message."""
         self._count += 1
         identity = f"{self._tenure.token}-{self._fence.sequence}-{self._count}"
@@ -199,18 +207,19 @@ class FencedPublisher:
             subscription = await client.subscribe(inbox, max_msgs=1)
             try:
                 await client.publish_all(list(self._commands(window, identity, inbox)))
-                answer = await subscription.next_msg(timeout=ANSWER_SECONDS)
+                answer = await subscription.next_msg(timeout=answer_seconds or ANSWER_SECONDS)
             finally:
                 await subscription.unsubscribe()
         except (NatsError, OSError, TimeoutError) as error:
-            raise BusBroken(f"{window[0].subject}: no stream has confirmed it in time") from error
+            said = f"{window[0].subject}: no stream has confirmed it in time"
+            raise Unconfirmed(said) from error
         if status_of(answer) == "503":
             raise BusBroken(f"{window[0].subject}: no stream takes it")
         try:
             (last,) = counts_in(identity, checked(window[0].subject, answer), "seq")
         except JetStreamRefused as error:
             if error.code in WRONG_SEQUENCES and await self._follows_fence():
-                return await self._publish(window)
+                return await self._publish(window, answer_seconds)
             raise
         return last
 

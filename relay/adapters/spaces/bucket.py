@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import AsyncGenerator, Collection, Iterable, Iterator, Mapping
-from contextlib import aclosing, contextmanager, suppress
+from collections.abc import AsyncGenerator, Collection, Iterable, Mapping
+from contextlib import AbstractContextManager, aclosing, suppress
 from dataclasses import dataclass
 from hashlib import blake2b
 
@@ -27,17 +27,15 @@ from nats.js.api import (
     StorageType,
     StreamConfig,
 )
-from nats.js.errors import APIError, NotFoundError, ServiceUnavailableError
+from nats.js.errors import APIError, NotFoundError
 from nats.js.errors import Error as JetStreamError
 
 from relay.adapters.jetstream.backpressure_client import PAUSE_SECONDS, patient_jetstream
-from relay.adapters.jetstream.connection import JetStreamRefused
-from relay.adapters.jetstream.fence import FencedPublisher
+from relay.adapters.jetstream.fence import FencedPublisher, Unconfirmed
 from relay.adapters.jetstream.publish import (
     EXPECTED_SEQUENCE,
     REPLACED_MAX,
     REPLACES,
-    WRONG_SEQUENCES,
     Outgoing,
     header_lines,
 )
@@ -52,7 +50,13 @@ from relay.adapters.spaces.bucket_values import (
     split,
     unpack,
 )
-from relay.ports import BusBroken
+from relay.adapters.spaces.entry_writes import (
+    UNKNOWN,
+    answered_once,
+    put_fenced,
+    told_of,
+    written_surely,
+)
 from relay.space_errors import SpaceError
 
 DELETIONS_KEPT_SECONDS = 2 * 3600
@@ -107,14 +111,17 @@ class Bucket:
         self._replicas, self._fenced = kept.replicas, kept.fenced
         self._connection = connection
         self.name = name
-        self._jetstream = patient_jetstream(connection, domain)
+        self._jetstream = patient_jetstream(connection, domain, in_cluster=kept.replicas > 1)
         self._api = f"$JS.{domain}.API" if domain else "$JS.API"
         self._stream = stream_of(name)
         self._prefix = f"$KV.{name}."
 
+    def _told(self) -> AbstractContextManager[None]:
+        return told_of(self.name)
+
     async def open(self) -> None:
         """Make the bucket, or give the one that is there today's settings."""
-        with _bus_errors():
+        with self._told():
             await self._make(await self._settings_noted())
 
     async def _make(self, noted: Mapping[str, str]) -> None:
@@ -149,19 +156,19 @@ class Bucket:
 
     async def noted(self, name: str) -> str:
         """What was noted of the bucket in its settings, which lie in a file of their own."""
-        with _bus_errors():
+        with self._told():
             return (await self._settings_noted()).get(name, "")
 
     async def note(self, name: str, value: str) -> None:
         """Note something of the bucket beside its entries, unless it stands there already."""
-        with _bus_errors():
+        with self._told():
             noted = await self._settings_noted()
             if noted.get(name) != value:
                 await self._make({**noted, name: value})
 
     async def last_revision(self) -> int:
         """The revision of the last write, 0 if there was none."""
-        with _bus_errors():
+        with self._told():
             info = await self._jetstream.stream_info(self._stream)
         return info.state.last_seq
 
@@ -182,7 +189,7 @@ class Bucket:
 
         Revision 0 is the bucket's making.
         """
-        with _bus_errors():
+        with self._told():
             if not revision:
                 return await self._made_at()
             try:
@@ -199,7 +206,7 @@ class Bucket:
         """What lies at the key, be it deleted or broken; None if nothing does."""
         read = 0
         for _ in range(READS_MAX):
-            with _bus_errors():
+            with self._told():
                 message = await self._last(key)
                 if message is None:
                     return None
@@ -237,7 +244,7 @@ class Bucket:
         """
         pieces = split(packed)
         parts = Parts(key, token, len(pieces)) if pieces else None
-        with _bus_errors():
+        with self._told():
             if parts:
                 await self._write_parts(parts, pieces, deleted=deleted)
             # The parts lie there before the entry that names them does.
@@ -255,13 +262,13 @@ class Bucket:
 
     async def mended_at(self) -> int:
         """The revision at which what could not be read was left out, of late; 0 if nothing was."""
-        with _bus_errors():
+        with self._told():
             message = await self._last(LOSS)
         return message.seq or 0 if message is not None else 0
 
     async def mark_loss(self) -> None:
         """Say for a while that it lost some, as of one that was made whole."""
-        with _bus_errors():
+        with self._told():
             lasting = {"Nats-TTL": f"{MARKED_SECONDS}s"}
             await self._put(LOSS, b"", await self._last_matching(LOSS), lasting)
 
@@ -271,7 +278,7 @@ class Bucket:
 
     async def sweep(self, now_ms: int) -> None:
         """Remove parts that no entry came to name, as when a writer ended between the two."""
-        with _bus_errors():
+        with self._told():
             found = await self._jetstream.stream_info(self._stream, self._prefix + EVERY_PART)
             subjects = found.state.subjects or {}
             first = {part_of(subject.removeprefix(self._prefix)): subject for subject in subjects}
@@ -298,30 +305,39 @@ class Bucket:
     ) -> int | None:
         headers = {EXPECTED_SEQUENCE: str(expected), CHECKSUM: _checksum(key, stored)} | REPLACES
         headers |= more
-        if self._fenced is not None:
-            return await self._put_fenced(self._fenced, self._prefix + key, stored, headers)
+        entry = Outgoing(self._prefix + key, stored, header_lines(headers))
+        fenced = self._fenced
+        if fenced is not None:
+            return await written_surely(
+                lambda: put_fenced(fenced, self._prefix + GUARD, entry),
+                lambda: self._lies_at(key, stored, expected, is_deletion="KV-Operation" in more),
+            )
         try:
-            kept = await self._jetstream.publish(self._prefix + key, stored, headers=headers)
+            with answered_once():
+                kept = await self._jetstream.publish(entry.subject, stored, headers=headers)
         except APIError as error:
             if error.err_code == _WRONG_LAST:
                 return None
             raise
         return kept.seq
 
-    async def _put_fenced(
-        self, fenced: FencedPublisher, subject: str, stored: bytes, headers: Mapping[str, str]
+    async def _lies_at(
+        self, key: str, stored: bytes, expected: int, *, is_deletion: bool
     ) -> int | None:
-        """A message has one expectation: that of the fence goes with one before the entry."""
-        guard = Outgoing(self._prefix + GUARD, b"", header_lines(REPLACES))
-        try:
-            *_, sequence = await fenced.publish(
-                [guard, Outgoing(subject, stored, header_lines(headers))]
-            )
-        except JetStreamRefused as error:
-            if error.code in WRONG_SEQUENCES:
-                return None
-            raise
-        return sequence
+        """Where the very same lies that was not answered; as `written_surely` takes it."""
+        last = await self._last(key)
+        revision = (last.seq or 0) if last is not None else 0
+        if revision == expected:
+            raise Unconfirmed(f"the entry at {key} was not confirmed in time")
+        headers = (last.headers or {}) if last is not None else {}
+        is_same = last is not None and (last.data or b"") == stored
+        if is_same and ("KV-Operation" in headers) == is_deletion:
+            return revision
+        if is_deletion:
+            # Made anew since, and perhaps by who saw that it was gone: that one is not deleted.
+            said = f"another wrote there since; {UNKNOWN}"
+            raise SpaceError("ServiceUnavailable", said)
+        return None
 
     async def _write_parts(self, parts: Parts, pieces: Iterable[bytes], *, deleted: bool) -> None:
         headers = {"Nats-TTL": f"{PARTS_OF_DELETIONS_KEPT_SECONDS}s"} if deleted else None
@@ -384,7 +400,7 @@ class Bucket:
             async for message in pulled:
                 if message:
                     key, position = self._place(message)
-                    with _bus_errors():
+                    with self._told():
                         entry = await self._opened(key, message, position)
                     # Its parts are gone if it was written anew meanwhile.
                     entry = entry or await self.read(key)
@@ -416,7 +432,7 @@ class Bucket:
 
     async def _last_matching(self, pattern: str) -> int:
         """The highest revision that a key that matches has now, 0 if there is none."""
-        with _bus_errors():
+        with self._told():
             try:
                 message = await self._jetstream.get_last_msg(self._stream, self._prefix + pattern)
             except NotFoundError:
@@ -424,7 +440,7 @@ class Bucket:
         return message.seq or 0
 
     async def _keys(self, pattern: str) -> tuple[str, ...]:
-        with _bus_errors():
+        with self._told():
             found = await self._jetstream.stream_info(self._stream, self._prefix + pattern)
         subjects = found.state.subjects or {}
         return tuple(subject.removeprefix(self._prefix) for subject in subjects)
@@ -440,7 +456,7 @@ class Bucket:
                     yield None
                     continue
                 key, revision = self._place(message)
-                with _bus_errors():
+                with self._told():
                     entry = await self._opened(key, message, revision)
                     last = None if entry else await self._last(key)
                 if entry:
@@ -475,7 +491,7 @@ class Bucket:
             inactive_threshold=CONSUMER_KEPT_SECONDS,
         )
         before = losses(self._connection)
-        with _bus_errors():
+        with self._told():
             consumer = await self._jetstream.add_consumer(self._stream, config)
         try:
             yield None
@@ -574,17 +590,3 @@ def mark_of_loss(bucket: str) -> str:
 def _checksum(key: str, stored: bytes) -> str:
     """The sum over an entry as it is stored: no damage makes one of it that lay elsewhere."""
     return blake2b(stored, digest_size=_CHECKSUM_BYTES, key=key.encode()[:64]).hexdigest()
-
-
-@contextmanager
-def _bus_errors() -> Iterator[None]:
-    try:
-        yield
-    except nats.errors.MaxPayloadError as error:
-        raise SpaceError("RequestEntityTooLarge", str(error)) from error
-    except (nats.errors.Error, JetStreamError, BusBroken, TimeoutError, OSError) as error:
-        # Of several servers: they have no leader. The library says no more than its own name.
-        is_unavailable = isinstance(error, ServiceUnavailableError)
-        why = "nobody answers for the bucket now" if is_unavailable else repr(error)
-        said = f"the bucket's server did not answer as it should: {why}"
-        raise SpaceError("ServiceUnavailable", said) from error

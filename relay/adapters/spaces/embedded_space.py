@@ -8,8 +8,8 @@ based on, so it may be based on what was last seen: if that was outdated, it is 
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Collection
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Callable, Collection, Iterator
+from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
 from functools import partial
 
@@ -24,7 +24,7 @@ from relay.objects import stored_object as rules
 from relay.objects.serving import Serving, needs_namespace, no_namespace
 from relay.objects.stored_object import CreationTracker, StoredObject
 from relay.ports import Clock, Dice
-from relay.space_errors import NOT_FOUND, Conflict, ResumeTooOld, SpaceError
+from relay.space_errors import NOT_FOUND, UNAVAILABLE, Conflict, ResumeTooOld, SpaceError
 from relay.space_port import Absence, Interests, Kind, Labels, Listing, Object, ObjectChange, Tell
 from schemas.content import blobs
 from schemas.kind_check import parse_own_kind
@@ -266,7 +266,7 @@ class EmbeddedSpace:
             rules.check_uid(key, found.stored, uid)
             if await self._write(key, found, rules.encode(found.stored), deleted=True):
                 if key.group_resource == DEFINITIONS:
-                    await self._learn_kinds()
+                    await self._learn_kinds_after(key)
                 return True
         raise self._contended(key)
 
@@ -278,7 +278,8 @@ class EmbeddedSpace:
         seen = None if fresh else self._seen.at(path)
         if seen is not None:
             return _Found(rules.decode(seen.value), seen.revision, fresh=False)
-        entry = await self._bucket.read(path)
+        with _of(key):
+            entry = await self._bucket.read(path)
         if entry is None:
             return _Found(None, 0)
         stored = None if entry.deleted or entry.broken else _decoded(entry)
@@ -334,14 +335,15 @@ class EmbeddedSpace:
         """Replace what was found; None if someone else did meanwhile."""
         path = path_of(key)
         self._seen.forget(path)
-        revision = await self._bucket.write(
-            path,
-            blobs.compress(encoded),
-            found.revision,
-            token=random_id(self._dice.entropy(16)),
-            former=found.parts,
-            deleted=deleted,
-        )
+        with _of(key):
+            revision = await self._bucket.write(
+                path,
+                blobs.compress(encoded),
+                found.revision,
+                token=random_id(self._dice.entropy(16)),
+                former=found.parts,
+                deleted=deleted,
+            )
         if revision and not deleted:
             self._seen.keep(path, encoded, revision)
         return revision
@@ -366,6 +368,13 @@ class EmbeddedSpace:
         definitions = await self.list(*DEFINITIONS)
         self._serving = Serving().extended_by(definitions.objects)
 
+    async def _learn_kinds_after(self, deleted: ObjectKey) -> None:
+        try:
+            await self._learn_kinds()
+        except SpaceError as error:
+            said = f"{deleted}: it is deleted, and what is defined still could not be read"
+            raise SpaceError(error.reason, said) from error
+
     def _position(self, revision: int) -> str:
         return f"{revision}.{self._clock.now().wall_ms}"
 
@@ -388,6 +397,17 @@ class EmbeddedSpace:
     def _contended(self, key: ObjectKey) -> Conflict:
         said = f"{key}: changed by others at each of {ATTEMPTS_MAX} attempts: try again"
         return Conflict(rules.CONFLICT, said)
+
+
+@contextmanager
+def _of(key: ObjectKey) -> Iterator[None]:
+    """Name the object of which a server does not say what became."""
+    try:
+        yield
+    except SpaceError as error:
+        if error.reason != UNAVAILABLE:
+            raise
+        raise SpaceError(error.reason, f"{key}: {error.message}") from error
 
 
 def _change(entry: BucketEntry, births: CreationTracker, revision: str) -> ObjectChange:
