@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from leafcast.ask.long_questions import VERB as PART
 from leafcast.ask.long_questions import LongQuestions, PartsLost, TooManyQuestions
 from leafcast.ask.session import API_PREFIX
+from leafcast.ask.unanswered import AGAIN, accepted, is_unanswered
 from relay.ports import BusBroken
 from relay.space_errors import SpaceError
 from schemas.values.codec import from_json
@@ -95,7 +96,7 @@ class Api:
         except SpaceError as error:
             return _refusal(error.reason, error.message, "")
         except BusBroken as error:
-            return _refusal("Restarting", str(error), "try again in a moment")
+            return _refusal("Restarting", f"{error}; {accepted(verb)}", AGAIN)
         except TooManyQuestions:
             message = "too many long questions are being asked"
             return _refusal("Busy", message, "try again in a moment")
@@ -105,6 +106,9 @@ class Api:
             return _refusal("Invalid", str(error), "")
         except Exception as error:
             log.exception("the verb %s failed", verb)
+            if is_unanswered(error):
+                message = f"a server that it needs did not answer in time; {accepted(verb)}"
+                return _refusal("Restarting", message, AGAIN)
             remedy = "this is a defect of Leafcast; the daemon's log shows where"
             return _refusal("Internal", f"{type(error).__name__}: {error}", remedy)
 

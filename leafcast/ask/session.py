@@ -20,7 +20,17 @@ from leafcast.ask.failures import CallFailed as CallFailed
 from leafcast.ask.failures import NotRunning as NotRunning
 from leafcast.ask.long_questions import QUESTION_CHARACTERS_MAX, parts_of
 from leafcast.ask.long_questions import VERB as PART
-from leafcast.ask.unanswered import CUT, cut_before, lost, none_active, none_says, stuck
+from leafcast.ask.unanswered import (
+    AGAIN,
+    CUT,
+    cut_before,
+    late,
+    lost,
+    none_active,
+    none_says,
+    not_yet,
+    stuck,
+)
 from leafcast.data_dir import MEMBER_FILE, DataDir, check_owner
 from relay.adapters.asking import (
     PAUSE_SECONDS,
@@ -145,6 +155,8 @@ class Session:
 
         if folder.is_dir() and is_full(folder):
             return f"the disk of {folder} is full, so nothing was changed: make room there"
+        if self.has_members:
+            return f"{error.message}; {AGAIN}; see: leafcast doctor, leafcast tree --members"
         return f"{error.message}; try again, and see: leafcast doctor"
 
     async def call(self, verb: str, /, *, seconds: float = CALL_SECONDS, **args: Any) -> Any:
@@ -167,17 +179,15 @@ class Session:
             if not self.data_dir.in_use():
                 raise NotRunning(self.data_dir.folder, "the tree was stopped") from error
             if error.cut:
-                raise lost(verb, CUT) from error
+                raise lost(verb, CUT, has_members=self.has_members) from error
             standing = await self._standing()
             if silent := standing.get("silentSeconds"):
                 raise none_active(verb, silent, is_taken=not error.nobody) from error
             if streams := standing.get("stuck"):
                 raise stuck(verb, streams) from error
             if error.nobody:
-                remedy = f"wait a moment; if it stays so, see {self.data_dir.log}"
-                raise CallFailed(verb, "NotServed", "the tree is not up yet", remedy) from error
-            message = f"the tree did not answer {verb} within {seconds:g} s"
-            raise CallFailed(verb, "Timeout", message, f"see {self.data_dir.log}") from error
+                raise not_yet(verb, self.data_dir.log) from error
+            raise late(verb, seconds, self.data_dir.log) from error
         if "error" in answer:
             said = answer["error"]
             raise CallFailed(verb, said["code"], said["message"], said.get("remedy", ""))

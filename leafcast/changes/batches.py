@@ -18,10 +18,11 @@ from typing import Any
 from controllers.centre import Controllers
 from leafcast.ask.api import ApiError
 from leafcast.ask.asked_space import refusal_form
+from leafcast.ask.unanswered import is_unanswered
 from leafcast.changes.forms import NOBODY_KNOWS
 from relay.ports import BusBroken, Clock, Dice
 from relay.shell.centre_watch import AppliedBatch
-from relay.space_errors import SpaceError
+from relay.space_errors import UNAVAILABLE, SpaceError
 from relay.space_port import Object
 from relay.waiting import some_at_once, work_group
 from schemas.objects.objects import ObjectKey
@@ -39,6 +40,7 @@ FORGOTTEN_SECONDS = 1800.0
 PART_SECONDS, PART_BYTES = 2.0, 1_000_000
 """After so long, or so many bytes of objects, a part of a batch is answered for."""
 HOLD_AGAIN_SECONDS = 2.0
+_UNKNOWN = "the server of the space did not answer: whether it was written is not known"
 
 log = logging.getLogger("leafcast.changes")
 
@@ -234,6 +236,9 @@ async def _written(steps: Sequence[WriteStep], batch: Batch) -> list[Json | None
             refused = not batch.goes_on
             return {"refused": refusal_form(error)}
         except Exception as error:
+            if isinstance(error, BusBroken) or is_unanswered(error):
+                refused = not batch.goes_on
+                return {"refused": refusal_form(SpaceError(UNAVAILABLE, _UNKNOWN))}
             # What was written beside it is answered for all the same.
             log.exception("a change could not be written")
             refused = not batch.goes_on

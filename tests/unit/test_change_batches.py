@@ -7,6 +7,7 @@ import threading
 import zlib
 from contextlib import AsyncExitStack
 
+import nats.errors
 import pytest
 
 from leafcast.ask.api import ApiError
@@ -208,6 +209,15 @@ async def test_a_defect_in_a_step_loses_nothing_of_what_was_written_beside_it(ke
     (first, second, third), _ = await whole(kept, name)
     assert (first, third) == ({"after": {"a": 1}}, {"after": {"b": 2}})
     assert "RuntimeError: no such thing" in second["refused"]["message"]
+
+
+@pytest.mark.parametrize("error", [TimeoutError(), BusBroken("x"), nats.errors.TimeoutError()])
+async def test_of_a_step_that_no_server_answered_it_is_said_that_nobody_knows(kept, error):
+    name = kept.keep(one_by_one(step({"n": 1}), step(error=error)))
+    *_, unknown = (await kept.write(name, {}))["results"]
+    said = "the server of the space did not answer: whether it was written is not known"
+    assert unknown["refused"]["reason"] == "ServiceUnavailable"
+    assert unknown["refused"]["message"] == said
 
 
 async def test_a_batch_for_which_idle_ones_make_no_room_ends_none(kept, clock):

@@ -6,6 +6,7 @@ import json
 from itertools import pairwise
 
 import click
+import nats.errors
 import pytest
 
 from leafcast.ask.api import ANSWER_BYTES_MAX, Api, ApiError
@@ -17,6 +18,7 @@ from relay.adapters.clock import SystemClock, SystemDice
 from relay.adapters.jetstream.request_reply import QuestionUnanswered
 from relay.core.effects import Noted
 from relay.objects.stored_object import timestamp
+from relay.ports import BusBroken
 from relay.space_errors import SpaceError
 from schemas.objects.objects import ObjectKey
 from schemas.values.identity import NodePath
@@ -74,6 +76,21 @@ async def test_whatever_goes_wrong_is_an_answer(api, verb, question, code):
     answer = await asked(api, verb, question)
     assert answer["error"]["code"] == code
     assert answer["error"]["message"]
+
+
+@pytest.mark.parametrize("error", [TimeoutError(), nats.errors.NoRespondersError(), BusBroken("x")])
+async def test_a_server_that_does_not_answer_is_no_defect_and_it_is_said_what_was_accepted(error):
+    async def wait():
+        raise error
+
+    api = Api()
+    for name in ("node-revoke", "status"):
+        api.register(name, wait)
+    changes, asks = [(await asked(api, name))["error"] for name in ("node-revoke", "status")]
+    assert changes["code"] == asks["code"] == "Restarting"
+    assert changes["message"].endswith("; whether node-revoke was carried out is not known")
+    assert asks["message"].endswith("; accepted: nothing")
+    assert changes["remedy"] == "ask again: every command may be repeated"
 
 
 def add(log, name, now_ms=0):
