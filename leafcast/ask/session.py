@@ -57,10 +57,12 @@ NODE_MANAGER = "leafcast-node"
 API_PREFIX = "leafcast.api."
 STANDING = "standing"
 """The verb that members of a centre answer, also while none is active: how they stand."""
+WITH_MEMBERS = b'{"members": true}'
+"""Asks for what each of them says of itself, too, where none is active."""
 NODE_HERE = "node-here"
 """The verb that a node below the centre answers at its own machine: how it stands."""
 CALL_SECONDS = 15.0
-STANDING_SECONDS = 1.0
+STANDING_SECONDS, MEMBERS_SECONDS = 1.0, 3.0
 LOOK_SECONDS = 2.0
 """How often who waits looks whether the member that was asked is still the active one."""
 ACTIVE_LOOK_SECONDS = 0.25
@@ -280,13 +282,28 @@ class Session:
             if put.seconds == put_at:
                 raise lost(verb, why)
 
-    async def _standing(self) -> Mapping[str, Any]:
+    async def unled(self) -> Mapping[str, Any]:
+        """The members of a centre of which none is active, as the verb `tree` has a node's.
+
+        `silentSeconds` says for how long none was. Empty if one is, or nobody says.
+        """
+        if not self.has_members:
+            return {}
+        told = await self._standing(WITH_MEMBERS, MEMBERS_SECONDS)
+        if "silentSeconds" not in told or not told.get("members"):
+            return {}
+        centre = {"path": "/", "is_edge": False, "members": told["members"]}
+        return {"nodes": [centre], "silentSeconds": told["silentSeconds"]}
+
+    async def _standing(
+        self, question: bytes = b"{}", seconds: float = STANDING_SECONDS
+    ) -> Mapping[str, Any]:
         """How the members of the centre stand; empty if it is alone, or none of them says.
 
         Then it is _SEVERED where nothing can be asked any more.
         """
         try:
-            said = await self.ask(API_PREFIX + STANDING, b"{}", STANDING_SECONDS)
+            said = await self.ask(API_PREFIX + STANDING, question, seconds)
             return dict(json.loads(said).get("result") or {})
         except QuestionUnanswered as error:
             return _SEVERED if error.cut else {}

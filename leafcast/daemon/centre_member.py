@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from leafcast.ask.session import API_PREFIX, STANDING
+from leafcast.ask.session import API_PREFIX, STANDING, WITH_MEMBERS
 from leafcast.backups.backup_settings import FILE as BACKUP_FILE
 from leafcast.backups.backup_settings import STANDING_FILE
 from leafcast.backups.centre_files import KEYS_FILE
@@ -29,7 +29,7 @@ from leafcast.node.credentials.node_certificate import CERTIFICATE_FILES
 from leafcast.node.known_children import FILE as CHILDREN_FILE
 from leafcast.node.known_children import KnownChildren
 from leafcast.node.listen_settings import keep_listen_settings, kept_listen_settings
-from leafcast.node.member_forms import UNFIT
+from leafcast.node.member_forms import MEMBERS_ASKED, NONE, UNFIT, unled_forms
 from leafcast.node.options import ActiveMember, RunBeside
 from leafcast.spaces import access_fault
 from leafcast.upgrades.member_keeper import MemberReleases
@@ -167,12 +167,18 @@ class CentreMember:
         presence: MemberPresence,
     ) -> None:
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._let_commands_in(server, seeds, standing), name="commands")
+            group.create_task(
+                self._let_commands_in(server, seeds, standing, presence), name="commands"
+            )
             keeping = self._releases.keep(server.url, seeds.relay, presence)
             group.create_task(keeping, name="releases")
 
     async def _let_commands_in(
-        self, server: EmbeddedServer, seeds: AccountSeeds, standing: Callable[[], Standing]
+        self,
+        server: EmbeddedServer,
+        seeds: AccountSeeds,
+        standing: Callable[[], Standing],
+        presence: MemberPresence,
     ) -> None:
         """Let commands in, and tell those of them that wait how this member stands.
 
@@ -181,12 +187,16 @@ class CentreMember:
         self._place.write_admin({"url": server.url, "seed": seeds.commands})
         self._say_up()
 
-        async def answer(_subject: str, _question: bytes) -> bytes | None:
+        async def answer(_subject: str, question: bytes) -> bytes | None:
             its = standing()
             # Where there is an active one, that answers.
             if its.role == STANDBY:
                 return None
-            return json.dumps({"result": its.facts()}).encode()
+            told = its.facts()
+            if question == WITH_MEMBERS and its.role == NONE:
+                names = self._settings.client_urls
+                told[MEMBERS_ASKED] = unled_forms(names, await presence.look())
+            return json.dumps({"result": told}).encode()
 
         async with space_connection(server.url, seeds.space, "leafcast standing") as client:
             await serve(client, f"{API_PREFIX}{STANDING}", answer, f"{ANSWERS}.")

@@ -41,6 +41,7 @@ from leafcast.node.member_forms import (
     ENCRYPTED,
     LISTENS,
     NONE,
+    SERVERS,
     STORE_FULL,
     VERSION,
 )
@@ -156,7 +157,7 @@ class Member:
             servers = ServerWatch(system, self._clock, MEMBERS)
             servers.when_ended.append(lambda _: connection.read_anew())
             await servers.start()
-            facts = partial(self._facts, server, version("leafcast"))
+            facts = partial(self._facts, server, servers, version("leafcast"))
             presence = MemberPresence(connection, settings.path, settings.name, self._clock, facts)
             await presence.start()
             async with asyncio.TaskGroup() as group:
@@ -234,13 +235,16 @@ class Member:
                 "%s %s its door to children: %s", who, "opens" if is_open else "closed", why
             )
 
-    def _facts(self, server: EmbeddedServer, release: str) -> Mapping[str, Any]:
+    def _facts(
+        self, server: EmbeddedServer, servers: ServerWatch, release: str
+    ) -> Mapping[str, Any]:
         """What it says of itself to the other members."""
         return {
             **self._node.facts(),
             **self._standing(server).facts(),
             HEARD: self._heard_seconds(),
             CHILDREN: server.served,
+            SERVERS: [name.rpartition(".")[2] for name in servers.running],
             LISTENS: self._settings.listens,
             APPLIED: self._applied(server),
             STORE_FULL: server.store_failed,

@@ -12,6 +12,8 @@ from relay.adapters.jetstream.member_servers import MemberServer
 NONE, SILENT = "none", "silent"
 """What a member is beside active and standby: it hears of nobody who is active, or it is silent."""
 LEADS, FOLLOWS, BEHIND, DOWN, FULL = "leads", "follows", "behind", "down", "full"
+ANSWERS = "answers"
+"""What a server is while no member is active, who would know whether it follows."""
 CHILDREN = "children"
 """The fact of a member that says which children its server lets in, by which keys."""
 VERSION = "version"
@@ -24,6 +26,8 @@ ENCRYPTED = "encrypted"
 """Whether what its server stores is encrypted."""
 APPLIED = "applied"
 """Number and step of the last change of the members that a member carried out."""
+SERVERS = "servers"
+"""Of which members the servers answered a member of late."""
 LISTENS = "listens"
 """Where children from elsewhere dial in at a member."""
 STUCK = "stuck"
@@ -77,6 +81,22 @@ def member_forms(
                 "change": change.said if change is not None and name in changing else "",
             }
         )
+    return forms
+
+
+def unled_forms(names: Iterable[str], facts: Mapping[str, Mapping[str, Any]]) -> list[Form]:
+    """How the members of these names stand while none is active: what each says of itself.
+
+    As `member_forms`; a server `answers` that one of those reached of late that answer now. Nothing
+    if one is active.
+    """
+    if any(said.get(ROLE) == ACTIVE for said in facts.values()):
+        return []
+    answering = {name for said in facts.values() for name in said.get(SERVERS) or ()}
+    forms = member_forms({name: facts.get(name, {}) for name in names}, ())
+    for form in forms:
+        if form["server"] == DOWN and form["name"] in answering:
+            form["server"] = ANSWERS
     return forms
 
 

@@ -38,4 +38,13 @@ def members_view(form: Mapping[str, Any], _now_ms: int) -> View:
     changing = [Text(f"  {path}: {change}") for path, change in changes]
     silent = [node["path"] for node in nodes if node["members"] is None and not node["is_edge"]]
     said = [Text(f"  {path} does not answer: who is active there is not known") for path in silent]
-    return Group(table if listed else Text(NONE_HAS), *changing, *said)
+    none = [Text(_none_active(form["silentSeconds"]))] if "silentSeconds" in form else []
+    return Group(*none, table if listed else Text(NONE_HAS), *changing, *said)
+
+
+def _none_active(seconds: Any) -> str:
+    since = f" since {seconds:.0f} s" if isinstance(seconds, (int, float)) else ""
+    return (
+        f"No member of the centre is active{since}; accepted: nothing. Two of them have to run and "
+        "reach each other: see who is silent, and whose server is down."
+    )

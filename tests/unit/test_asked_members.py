@@ -19,6 +19,7 @@ from leafcast.data_dir import MEMBER_FILE, DataDir
 from relay.adapters.asking import QuestionUnanswered
 from relay.adapters.clock import SystemClock
 from relay.core.instant import Instant
+from relay.space_errors import SpaceError
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -362,3 +363,33 @@ def test_who_asks_a_member_of_a_relay_waits_for_no_member_of_the_centre(place):
     assert place.asks_members()
     place.write_admin({"url": "nats://127.0.0.1:1", "seed": "s", "node": "/region-1"})
     assert not place.asks_members()
+
+
+async def test_the_members_are_shown_while_none_of_them_is_active(place):
+    members = [{"name": "m1", "role": "standby"}]
+    standing = {"role": "standby", "silentSeconds": 4.5, "members": members}
+    asked = of_members(opened(place, standing, must_not))
+    found = await asked.unled()
+    assert found["silentSeconds"] == 4.5
+    assert found["nodes"] == [{"path": "/", "is_edge": False, "members": members}]
+    for said in (None, {"activeSeconds": 3.0}, {"silentSeconds": 4.5}):
+        assert await of_members(opened(place, said, must_not)).unled() == {}
+    assert await opened(place, standing, must_not).unled() == {}
+
+
+async def test_a_question_that_is_late_says_what_was_accepted(place):
+    late = nobody(is_there=True)
+    said = "^the tree did not answer node-revoke within 15 s; whether node-revoke was carried out"
+    with pytest.raises(CallFailed, match=said):
+        await opened(place, None, late).call("node-revoke")
+    with pytest.raises(CallFailed, match="did not answer tree within 15 s; accepted: nothing; ask"):
+        await opened(place, None, late).call("tree")
+
+
+@pytest.mark.parametrize(
+    ("has_members", "remedy"),
+    [(True, "doctor, leafcast tree --members"), (False, "try again, and see: leafcast doctor")],
+)
+def test_what_a_space_does_not_do_now_comes_with_a_remedy(place, has_members, remedy):
+    asked = replace(opened(place, None, never), has_members=has_members)
+    assert asked.why(SpaceError("ServiceUnavailable", "it is silent")).endswith(remedy)

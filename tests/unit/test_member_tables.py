@@ -3,7 +3,7 @@
 import pytest
 
 from leafcast.ask.remote import checked_answer
-from leafcast.node.member_forms import member_forms
+from leafcast.node.member_forms import member_forms, unled_forms
 from leafcast.show.member_tables import NONE_HAS, members_view
 from relay.adapters.jetstream.cluster_peers import peer_id
 from relay.adapters.jetstream.member_servers import MemberServer, servers_in
@@ -112,3 +112,24 @@ def test_what_a_relay_says_of_its_members_is_bounded():
         "seconds": 0,
         **LACKS,
     }
+
+
+def test_while_no_member_is_active_it_is_told_what_each_says_of_itself_and_whose_server_answers():
+    facts = {
+        "m1": {"role": "standby", "silentSeconds": 12.3, "servers": ["m1", "m3"]},
+        "m4": {"role": "standby", "servers": []},
+    }
+    members = unled_forms(["m1", "m2", "m3"], facts)
+    nodes = [{"path": "/", "members": members, "is_edge": False}]
+    view = members_view({"nodes": nodes, "silentSeconds": 12.3}, 0)
+    none, _, *rows = "\n".join(view.lines(None, styled=False)).splitlines()
+    assert none.startswith("No member of the centre is active since 12 s; accepted: nothing.")
+    assert [row.split()[1:4] for row in rows] == [
+        ["m1", "standby", "answers"],
+        ["m2", "silent", "down"],
+        ["m3", "silent", "answers"],
+    ]
+
+
+def test_where_a_member_says_that_it_is_active_nobody_is_told_that_none_is():
+    assert unled_forms(["m1", "m2"], {"m2": {"role": "active"}, "m1": {"role": "standby"}}) == []

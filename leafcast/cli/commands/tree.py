@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from leafcast.ask.session import Session
+from leafcast.ask.session import CallFailed, Session
 from leafcast.cli.options.common import data_dir_option
 from leafcast.cli.options.output import Output, output_options
 from leafcast.cli.printing import Draw, show, watch
@@ -40,6 +40,9 @@ def tree(
     With --members, of each node that runs several times: which member is active and since when, who
     stands by, whose server leads the node's streams, and how many messages another one lacks.
 
+    While no member of the centre is active: what each of them says of itself, and whether its
+    server answers.
+
     With --versions, which release of Leafcast the centre runs, and how many nodes run which at and
     below each of its children; and what becomes of the one that is wanted there.
     """
@@ -47,7 +50,7 @@ def tree(
     async def ask(session: Session) -> Any:
         if versions:
             return await session.call("upgrades")
-        return await session.call("tree", **({"members": True} if members else {}))
+        return await (_with_members(session) if members else session.call("tree"))
 
     def paths(found: Any) -> list[str]:
         return [node["path"] for node in found.get("nodes", ())]
@@ -58,3 +61,16 @@ def tree(
     if versions:
         draw = versions_view
     (watch if stays else show)(data_dir, ask, draw, output, paths)
+
+
+async def _with_members(session: Session) -> Any:
+    """The tree with its members; those of the centre alone while none of them is active."""
+    if unled := await session.unled():
+        return unled
+    try:
+        return await session.call("tree", members=True)
+    except CallFailed:
+        # None may be so since.
+        if unled := await session.unled():
+            return unled
+        raise
