@@ -20,9 +20,11 @@ PAUSE_SECONDS = 0.1
 READ_SECONDS = (2.0, 4.0)
 """For so long a read in a cluster is waited for before it is asked again, and then its own time.
 
-Nobody answers what was asked before the servers agreed on a leader.
+Nobody answers what was asked before the servers agreed on a leader, nor for a consumer that was to
+be at a server that is frozen.
 """
-_READS = (".API.STREAM.INFO.", ".API.STREAM.MSG.GET.")
+_READS = (".API.STREAM.INFO.", ".API.STREAM.MSG.GET.", ".API.CONSUMER.CREATE.")
+"""What leaves nothing; a consumer that nobody heard of goes by itself."""
 
 
 async def patiently(ask: Callable[[], Awaitable[T]], seconds: float = PATIENCE_SECONDS) -> T:
@@ -40,8 +42,8 @@ async def patiently(ask: Callable[[], Awaitable[T]], seconds: float = PATIENCE_S
 class _PatientClient:
     """A client whose requests wait out the moments in which no one listens.
 
-    Asking again is safe: that there are no responders says that nobody took the request; and of a
-    read `in_cluster`, which is asked again where it is not answered, too, nothing stays.
+    Asking again is safe: that there are no responders says that nobody took the request; and what
+    reads `in_cluster` is asked again where it is not answered, too.
     """
 
     def __init__(self, client: Client, *, in_cluster: bool) -> None:
