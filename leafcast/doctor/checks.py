@@ -23,7 +23,7 @@ from leafcast.doctor.common import (
 from leafcast.doctor.expiry_checks import expiry_checks
 from leafcast.doctor.findings import RANK, Check, DoctorFacts, NodeFacts
 from leafcast.doctor.link_checks import link_checks
-from leafcast.doctor.member_checks import member_checks
+from leafcast.doctor.member_checks import member_checks, unled_checks
 from leafcast.doctor.placement_checks import ledger_checks, placement_checks, space_checks
 from leafcast.doctor.power_checks import power_checks
 from leafcast.doctor.release_checks import release_checks
@@ -48,7 +48,7 @@ EXPIRED, UNBELIEVED = "Expired", "Unbelieved"
 
 def checks(facts: DoctorFacts) -> list[Check]:
     """All checks, group by group, what is well first; those of a tree only if one answers."""
-    found = [*_machine(facts), *space_checks(facts.spaces)]
+    found = [*_machine(facts), *unled_checks(facts), *space_checks(facts.spaces)]
     if not facts.not_running:
         for group in (_servers, member_checks, cluster_checks, link_checks, _lag, _clock, _disk):
             found += group(facts)

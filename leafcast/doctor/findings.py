@@ -208,6 +208,8 @@ class DoctorFacts:
     hangs: bool = False
     # Whether the centre of that has several members.
     has_members: bool = False
+    # Those, while none of them is active, as leafcast.node.member_forms has them.
+    unled: Sequence[Mapping[str, Any]] = ()
     # How far the newest generation is ahead of the centre's clock.
     ahead_ms: int = 0
     nodes: Sequence[NodeFacts] = ()

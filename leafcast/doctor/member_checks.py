@@ -31,6 +31,12 @@ def member_checks(facts: DoctorFacts) -> Iterator[Check]:
     yield from (_whole(node) for node, found in judged if not any(found))
 
 
+def unled_checks(facts: DoctorFacts) -> Iterator[Check]:
+    """Of the centre, while none of its members is active: a failure for each that could not be."""
+    centre = NodeFacts("/", "centre", "", members=facts.unled)
+    yield from (check for it in centre.members if (check := _lost(centre, it, is_led=False)))
+
+
 def _whole(node: NodeFacts) -> Check:
     """One of each node: who restarts members one at a time waits for it."""
     members = many(len(node.members), "member")
@@ -108,11 +114,17 @@ def _partly_clear(node: NodeFacts) -> Check | None:
     )
 
 
-def _lost(node: NodeFacts, member: Mapping[str, Any]) -> Check | None:
-    """What is wrong with a member; None if it could take over now."""
+def _lost(node: NodeFacts, member: Mapping[str, Any], *, is_led: bool = True) -> Check | None:
+    """What is wrong with a member; None if it could take over now.
+
+    Another one takes the place of a lost one only while one of them is active.
+    """
     who = f"member {member['name']} of {node.path}"
-    cause = f"until it is back {node.path} stops when another member is lost"
-    lost = f"; if it is lost for good: leafcast node replace {node.path} --member {member['name']}"
+    cause, lost = f"one of the members of {node.path} is active only while two could be", ""
+    if is_led:
+        replace = f"leafcast node replace {node.path} --member {member['name']}"
+        cause = f"until it is back {node.path} stops when another member is lost"
+        lost = f"; if it is lost for good: {replace}"
     if member["server"] == "full":
         said = f"the disk of {who} is full, so its server keeps nothing"
         remedy = "make room there: the server is started again by itself then"

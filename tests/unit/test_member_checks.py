@@ -1,12 +1,13 @@
 """The doctor tells of each member that is lost, and of nothing where all are there."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 
 from leafcast.doctor.findings import DoctorFacts, NodeFacts
-from leafcast.doctor.member_checks import LAG_MESSAGES_MAX, member_checks
-from leafcast.node.member_forms import member_forms
+from leafcast.doctor.member_checks import LAG_MESSAGES_MAX, member_checks, unled_checks
+from leafcast.node.member_forms import member_forms, unled_forms
 from relay.adapters.jetstream.member_servers import MemberServer
 from relay.members.lease import clock_trouble
 
@@ -138,3 +139,22 @@ def test_a_lost_member_is_a_failure_with_its_remedy(roles, servers, said):
     assert said in check.said
     assert check.remedy
     assert check.about == "/emea"
+
+
+def test_while_none_is_active_it_is_said_of_each_member_why_it_is_not():
+    waits = "member m1 copies what the node had: start it"
+    roles = {
+        "m2": {"role": "standby", "unfit": waits, "servers": ["m2", "m3"]},
+        "m3": {"role": "standby", "servers": ["m2", "m3"]},
+    }
+    found = list(unled_checks(replace(facts(), unled=unled_forms(["m1", "m2", "m3"], roles))))
+    assert [it.said for it in found] == [
+        "the server of member m1 of / is not reached by the others",
+        "member m2 of / does not become active: member m1 copies what the node had",
+    ]
+    assert [it.state for it in found] == ["failure"] * 2
+    # Nobody is active who could let another machine take its place.
+    assert "node replace" not in found[0].remedy
+    assert found[1].remedy == "start it"
+    assert {it.about for it in found} == {"/"}
+    assert list(unled_checks(facts())) == []

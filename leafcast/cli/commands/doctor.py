@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, replace
 from itertools import groupby
 from pathlib import Path
@@ -110,14 +111,24 @@ def _facts(data_dir: Path | None) -> DoctorFacts:
         hangs, folder = place.in_use(), str(place.folder)
         # The checks have a remedy of their own.
         reason = error.reason if isinstance(error, NotRunning) else error.message
+        has_members = place.asks_members()
         return DoctorFacts(
             now_ms,
             folder,
             free_bytes(place),
             not_running=reason,
             hangs=hangs,
-            has_members=place.asks_members(),
+            has_members=has_members,
+            unled=_unled(data_dir) if hangs and has_members else (),
         )
+
+
+def _unled(data_dir: Path | None) -> Sequence[Mapping[str, Any]]:
+    """What the members of the centre say of themselves, if none of them is active."""
+    with suppress(NotRunning, CallFailed):
+        told = in_session(data_dir, lambda it: it.unled())
+        return [it for node in told.get("nodes", ()) for it in node["members"]]
+    return ()
 
 
 def _spaces(data_dir: Path | None) -> list[SpaceFact]:
