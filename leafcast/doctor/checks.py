@@ -28,7 +28,7 @@ from leafcast.doctor.placement_checks import ledger_checks, placement_checks, sp
 from leafcast.doctor.power_checks import power_checks
 from leafcast.doctor.release_checks import release_checks
 from leafcast.show.durations import span_text
-from relay.adapters.jetstream.server_floor import floor_text, is_too_old
+from relay.adapters.jetstream.server_floor import floor_text, is_too_old, is_unnumbered
 from schemas.values.identity import NodePath
 from schemas.values.wording import many
 
@@ -86,6 +86,8 @@ def _servers(facts: DoctorFacts) -> Iterator[Check]:
     def judge(node: NodeFacts) -> Check | None:
         if node.answers and is_too_old(node.server_version):
             return _too_old(node)
+        if node.answers and is_unnumbered(node.server_version):
+            return _unnumbered(node)
         if node.answers:
             return _restarted(facts, node)
         if node.state not in IN_SESSION or node.refusal_reason == EXPIRED:
@@ -104,6 +106,17 @@ def _too_old(node: NodeFacts) -> Check:
         f"the nats-server of {node.path} is {node.server_version}, older than {floor_text()}",
         "strangers can crash or misuse it through its leaf, WebSocket and service ports",
         f"install nats-server {floor_text()} or later there, and start the node again",
+        node.path,
+    )
+
+
+def _unnumbered(node: NodeFacts) -> Check:
+    return Check(
+        "Servers",
+        "warning",
+        f"the nats-server of {node.path} says that it is {node.server_version}",
+        f"whether that is as new as {floor_text()}, which strangers cannot misuse, is not known",
+        f"run a release of nats-server there, {floor_text()} or later",
         node.path,
     )
 

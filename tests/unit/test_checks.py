@@ -174,6 +174,12 @@ AWAY = {"state": "unreachable", "since_ms": NOW - 5 * MINUTE, "answers": False}
             "the nats-server of /emea is 2.12.5, older than 2.12.6",
         ),
         (
+            node("/emea", server_version="dev"),
+            "Servers",
+            "warning",
+            "the nats-server of /emea says that it is dev",
+        ),
+        (
             node("/emea", starts=2, removals=1, server_up_ms=9000),
             "Servers",
             "warning",

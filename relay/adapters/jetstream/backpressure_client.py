@@ -8,10 +8,12 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar, cast
 
-from nats.aio.client import Client
+from nats.aio.client import Client, ServerVersion
 from nats.aio.msg import Msg
 from nats.errors import NoRespondersError
 from nats.js import JetStreamContext
+
+from relay.adapters.jetstream.server_floor import floor_text
 
 T = TypeVar("T")
 
@@ -51,6 +53,19 @@ class _PatientClient:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._client, name)
+
+    @property
+    def connected_server_version(self) -> ServerVersion:
+        """What the library compares before it makes a consumer.
+
+        Of a server built by hand it would end with ValueError: that is taken for a new one.
+        """
+        version = self._client.connected_server_version
+        try:
+            version.parse_version()
+        except ValueError:
+            return ServerVersion(floor_text())
+        return version
 
     async def request(self, subject: str, *arguments: Any, **named: Any) -> Msg:
         async def ask(**more: Any) -> Msg:

@@ -50,6 +50,11 @@ def is_too_old(version: str) -> bool:
     return said < OLDEST or (said == OLDEST and bool(dash))
 
 
+def is_unnumbered(version: str) -> bool:
+    """Whether a server says a version that compares with none, as one built by hand does."""
+    return bool(version) and _NUMBERS.match(version) is None
+
+
 def refuse_old_server(client: Client, url: str) -> str:
     """The version of the server that a client is connected to; raises ServerTooOld."""
     version = server_version(client)
