@@ -148,25 +148,32 @@ def _name(kept: KeptBackup) -> str:
 
 
 def place_backup(
-    file: Path, place: DataDir, key: OperatorKey | None = None, *, force: bool = False
+    file: Path,
+    place: DataDir,
+    key: OperatorKey | None = None,
+    *,
+    force: bool = False,
+    other_goes: Callable[[str], None] = lambda _: None,
 ) -> Backup:
     """Put a backup into the data directory of a tree that is stopped.
 
-    A tree that is there is replaced only by `force`. All of the backup is read and checked before
-    anything is written there. Raises BackupUnusable or DataDirUnusable.
+    A tree that is there is replaced only by `force`; `other_goes` is told of another tree that it
+    is, and may raise. All of the backup is read and checked before anything is written there.
+    Raises BackupUnusable or DataDirUnusable.
     """
     if place.in_use():
         raise BackupUnusable(file, f"a tree runs on {place.folder}", "run `leafcast down` first")
     _check_alone(file, place)
+    check_free = partial(_check_free, file, place, force=force, other_goes=other_goes)
     if is_piecewise(file):
-        return _place_piecewise(file, place, key, force=force)
-    return _place_whole(file, place, force=force)
+        return _place_piecewise(file, place, key, check_free)
+    return _place_whole(file, place, check_free)
 
 
-def _place_whole(file: Path, place: DataDir, *, force: bool) -> Backup:
+def _place_whole(file: Path, place: DataDir, check_free: Callable[[str], None]) -> Backup:
     with opened(file) as tar:
         found = read_backup(file, tar)
-        _check_free(file, place, found.tree, force=force)
+        check_free(found.tree)
         check_digests(file, tar, found)
         files = _files_in(file, tar)
         for name in found.streams if found.form != SNAPSHOTS else ():
@@ -181,9 +188,11 @@ def _place_whole(file: Path, place: DataDir, *, force: bool) -> Backup:
     return found
 
 
-def _place_piecewise(file: Path, place: DataDir, key: OperatorKey | None, *, force: bool) -> Backup:
+def _place_piecewise(
+    file: Path, place: DataDir, key: OperatorKey | None, check_free: Callable[[str], None]
+) -> Backup:
     line, index, folder = open_piecewise(file, key)
-    _check_free(file, place, line.tree, force=force)
+    check_free(line.tree)
     with (
         _placing(file, place, index.files),
         replacing(place.folder / PLACING, key_there := _key(place)) as pending,
@@ -478,9 +487,11 @@ def _check_alone(file: Path, place: DataDir) -> None:
     raise BackupUnusable(file, reason, remedy)
 
 
-def _check_free(file: Path, place: DataDir, tree: str, *, force: bool) -> None:
+def _check_free(
+    file: Path, place: DataDir, tree: str, *, force: bool, other_goes: Callable[[str], None]
+) -> None:
     """Raises BackupUnusable if there is a tree that is not to be replaced."""
-    if not place.keys.exists() or place.is_half_restored() or force:
+    if not place.keys.exists() or place.is_half_restored():
         return
     try:
         there = tree_of(place)
@@ -489,6 +500,10 @@ def _check_free(file: Path, place: DataDir, tree: str, *, force: bool) -> None:
     what = f"there is a tree in {place.folder}"
     if there != tree:
         what = f"there is another tree in {place.folder}: {there}, and the backup is of {tree}"
+        if force:
+            other_goes(what)
+    if force:
+        return
     remedy = "say --force to replace what its centre holds, or name another --data-dir"
     raise BackupUnusable(file, what, remedy)
 

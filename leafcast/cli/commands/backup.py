@@ -247,6 +247,7 @@ def _handed_over(public: Path, data_dir: Path | None) -> bool:
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--force", is_flag=True, help="Replace what the data directory's centre holds.")
+@click.option("--yes", is_flag=True, help="Do not ask where another tree lies there.")
 @click.option(
     "--members",
     type=click.Choice(["1", "3"]),
@@ -263,12 +264,16 @@ def restore(
     data_dir: Path | None,
     *,
     force: bool,
+    yes: bool,
 ) -> None:
     """Put a backup into the data directory of a tree that is stopped; its next start uses it.
 
     FILE is one backup; of a folder of backups the newest is taken. What the centre issued after the
     backup stays in force at the nodes until somebody says it again, accepts the former state or
     withdraws it: see `leafcast accept` and `leafcast orphans`.
+
+    With --force over another tree its keys go, too: without a backup of it nobody has them any
+    more, and its nodes believe no other. So it asks.
 
     With --members 3 its centre is one of three members, and so is each relay that ran on its
     machine, as `leafcast up --members 3` makes them, whatever the backup is of. That wants an empty
@@ -285,12 +290,21 @@ def restore(
         trio = import_module(_TRIO).restore_trio(newest_in(file), place, opens, SystemDice())
         found, more = trio.backup, joining_anew(trio.elsewhere)
     else:
-        found = place_backup(newest_in(file), place, opens, force=force)
+        asks = partial(_other_goes, yes=yes)
+        found = place_backup(newest_in(file), place, opens, force=force, other_goes=asks)
     when = datetime.fromtimestamp(found.time_ms // 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     where = ", for a centre of three members" if is_trio else ""
     click.echo(f"The backup of {when} is in place{where}; start the tree: leafcast up")
     for line in more:
         click.echo(sanitize(line))
+
+
+def _other_goes(what: str, *, yes: bool) -> None:
+    """Say of another tree that it is replaced; ends the command unless that is meant."""
+    click.echo(sanitize(f"{what[0].upper()}{what[1:]}."), err=True)
+    click.echo("Its keys are replaced: without a backup of it nobody has them any more.", err=True)
+    if not yes and not click.confirm("Go on?", default=False, err=True):
+        raise click.exceptions.Exit(1)
 
 
 def joining_anew(paths: Sequence[NodePath]) -> list[str]:
