@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import shutil
 from collections.abc import Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -15,6 +16,9 @@ from leafcast.local.views import TreeShape
 from relay.adapters.clock import SystemDice
 from tests.nats.chaos_member import Member, until
 from tests.nats.chaos_tree import ChaosTree
+from tests.nats.trio import PORT_ATTEMPTS_MAX
+
+PORT_TAKEN = re.compile(r"ERROR port \d+ (or \d+ )?is in use")
 
 
 @dataclass
@@ -29,6 +33,16 @@ class TrioTree(ChaosTree):
 
     async def start(self, *, region: bool = False) -> None:
         """Start the centre's members, and a region's, and wait until one is active."""
+        for _ in range(PORT_ATTEMPTS_MAX):
+            self._lay_out(region=region)
+            if not await self._lack_ports():
+                break
+            await self.close()
+            shutil.rmtree(self.folder / "members")
+        self.members["/"] = self.centres[NAMES[0]]
+        await self.serving()
+
+    def _lay_out(self, *, region: bool) -> None:
         dice, grouped = SystemDice(), "/region-1" if region else "/"
         places = TrioPlaces(DataDir(self.folder), TreeShape(int(region), 0))
         places.lay_out(dice)
@@ -40,8 +54,23 @@ class TrioTree(ChaosTree):
             if grouped == str(place.path):
                 member.group = self.groups.get(place.name)
             member.start()
-        self.members["/"] = self.centres[NAMES[0]]
-        await self.serving()
+
+    async def _lack_ports(self) -> bool:
+        """Whether a member ended, as another tree of tests took its port meanwhile."""
+        members = [it for trio in self.trios.values() for it in trio.values()]
+
+        def lack() -> bool:
+            ended = (it for it in members if it.process.poll() is not None)
+            return any(PORT_TAKEN.search(daemon_log(it)) for it in ended)
+
+        def stand_by() -> bool:
+            return all("stands by" in daemon_log(it) for it in members)
+
+        await until(
+            lambda: lack() or stand_by(),
+            lambda: str([daemon_log(it)[-2000:] for it in members]),
+        )
+        return lack()
 
     @property
     def centres(self) -> dict[str, Member]:
