@@ -14,26 +14,23 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 from nacl import bindings
 from nacl.exceptions import CryptoError
 from nacl.public import Box, PrivateKey, PublicKey, SealedBox
 
 from schemas.content import blobs
+from schemas.content.aes_siv import KEY_BYTES as SIV_KEY_BYTES
+from schemas.content.aes_siv import TAG_BYTES, NotAuthentic, Siv, siv
 from schemas.content.blobs import StoredBlob
 from schemas.values.identity import ContentHash, MailKey, TreeId
 from schemas.values.refusals import BlobRefused, RecordRefused
-
-if TYPE_CHECKING:
-    from cryptography.hazmat.primitives.ciphers.aead import AESSIV
 
 KEY_BYTES, KEY_ID_BYTES, MARK_BYTES = 32, 6, 6
 PLACEMENT_KEY_BYTES = 16
 """Of what each delta carries: 128 bits, as many as the tag of AES-SIV has."""
 FLEET_KEYS_MAX, PLACEMENT_KEYS_MAX = 2, 16
 SIZES_MAX = {blobs.OBJECT: blobs.OBJECT_MAX_BYTES, blobs.TEMPLATE: blobs.OBJECT_MAX_BYTES}
-_TAG_BYTES = 16
 _WRAPPED = "key"
 
 
@@ -86,20 +83,18 @@ def key_id(key: bytes) -> bytes:
 
 def seal(key: bytes, kind: str, tree: TreeId, plain: bytes, bound: bytes = b"") -> bytes:
     """Close bytes as what they are in their tree; `bound` must be told again to open them."""
-    return _cipher(key).encrypt(blobs.compress(plain), _associated(kind, tree, bound))
+    return _cipher(key, kind, tree, bound).encrypt(blobs.compress(plain))
 
 
 def unseal(
     key: bytes, kind: str, tree: TreeId, sealed: bytes, size_max: int, bound: bytes = b""
 ) -> bytes:
     """The plain bytes, at most so many; raises NotOpened, or BlobRefused of what is too large."""
-    from cryptography.exceptions import InvalidTag  # noqa: PLC0415
-
-    if len(sealed) <= _TAG_BYTES:
+    if len(sealed) <= TAG_BYTES:
         raise NotOpened(f"a sealed {kind} of {len(sealed)} bytes")
     try:
-        value = _cipher(key).decrypt(sealed, _associated(kind, tree, bound))
-    except InvalidTag:
+        value = _cipher(key, kind, tree, bound).decrypt(sealed)
+    except NotAuthentic:
         raise NotOpened(f"this {kind} is sealed under another key, or altered") from None
     plain = blobs.decompress(value, size_max)
     if len(plain) > size_max:
@@ -241,16 +236,11 @@ def _derived(key: bytes, person: bytes, said: bytes = b"", size: int = KEY_BYTES
     return hashlib.blake2b(said, key=key, digest_size=size, person=person).digest()
 
 
-def _associated(kind: str, tree: TreeId, bound: bytes) -> list[bytes]:
-    return [b"leafcast/sealed/1", kind.encode(), tree.encode(), bound]
-
-
 @lru_cache(maxsize=256)
-def _cipher(key: bytes) -> AESSIV:
-    """A cipher for one of our keys; it costs its memory only who opens or closes something."""
-    from cryptography.hazmat.primitives.ciphers.aead import AESSIV  # noqa: PLC0415
-
-    return AESSIV(hashlib.blake2b(key=key, digest_size=64, person=b"lc siv").digest())
+def _cipher(key: bytes, kind: str, tree: TreeId, bound: bytes) -> Siv:
+    """A cipher for one of our keys, and for what else must be told to open what it closed."""
+    associated = (b"leafcast/sealed/1", kind.encode(), tree.encode(), bound)
+    return siv(_derived(key, b"lc siv", size=SIV_KEY_BYTES), associated)
 
 
 def _joined(keys: Iterable[bytes], size: int, count_max: int) -> bytes:
