@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from controllers.core.ledger.ledger import Draft
 from controllers.core.ledger.node_moves import move_fault, node_in, nodes_below
 from controllers.issuing.issuer import Issuer
+from controllers.issuing.node_credentials import NodeCredentials
 from schemas.records.records import API_NODE, NodeRecord, Source
 from schemas.values.faults import Unusable
 from schemas.values.identity import MailKey, NodePath, TreeId
@@ -20,15 +20,6 @@ class NodeRefused(Unusable, ValueError):
     """A node that cannot be added or removed; names its path and the remedy."""
 
     word = "node "
-
-
-@dataclass(frozen=True, slots=True)
-class NodeCredentials:
-    """What a new node proves itself with; the seed is secret, and kept by no one else."""
-
-    path: NodePath
-    seed: str
-    nkey: str
 
 
 async def add_node(

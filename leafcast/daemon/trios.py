@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from controllers.issuing.keys import CentreKeys, load_or_make_keys
-from controllers.issuing.nodes import NodeCredentials
+from controllers.issuing.node_credentials import NodeCredentials
 from leafcast.centre.planned_nodes import PlannedNode, plan_nodes
 from leafcast.daemon.centre_member import CENTRE_STATE
 from leafcast.data_dir import AROUND, DataDir

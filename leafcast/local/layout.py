@@ -11,7 +11,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from controllers.issuing.keys import CentreKeys, load_or_make_keys
-from controllers.issuing.nodes import NodeCredentials
+from controllers.issuing.node_credentials import NodeCredentials
 from leafcast.centre.planned_nodes import PlannedNode, plan_nodes
 from leafcast.data_dir import DataDir
 from leafcast.local.views import TreeShape

@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 
-from controllers.issuing.nodes import NodeCredentials, add_node, enrol_nodes, node_record
+from controllers.issuing.node_credentials import NodeCredentials
+from controllers.issuing.nodes import add_node, enrol_nodes, node_record
 from leafcast.ask.session import NODE_MANAGER
 from leafcast.centre.centre import Centre, CentreOptions
 from leafcast.centre.inventory import edge_objects

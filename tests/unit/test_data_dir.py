@@ -2,7 +2,7 @@
 
 import pytest
 
-from controllers.issuing.nodes import NodeCredentials
+from controllers.issuing.node_credentials import NodeCredentials
 from leafcast.daemon.process import (
     FREE_BYTES_MIN,
     check_room,

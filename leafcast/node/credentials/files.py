@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from controllers.issuing.nodes import NodeCredentials
+from controllers.issuing.node_credentials import NodeCredentials
 from relay.adapters.server.nkey_pairs import BadNkey, public_nkey
 from relay.atomic_file import atomic_write, make_folder
 from schemas.values.codec import from_json
