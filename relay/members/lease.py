@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from statistics import median_low
 
 RENEW_SECONDS = 1.0
 VALID_SECONDS = 20.0
@@ -315,7 +314,7 @@ def clock_trouble(mine: float, others: Collection[float]) -> str:
     offsets = [mine, *others]
     if len(offsets) < CLOCKS_COMPARED_MIN:
         return ""
-    apart = mine - median_low(offsets)
+    apart = mine - sorted(offsets)[(len(offsets) - 1) // 2]
     if abs(apart) <= CLOCK_SECONDS_MAX:
         return ""
     word = "ahead of" if apart > 0 else "behind"

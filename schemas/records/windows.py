@@ -3,6 +3,9 @@
 A cron line has five fields and is read as Debian's cron reads it: what falls into the hour that a
 change of clocks leaves out comes at once after it, what falls into the hour that comes twice comes
 once. The zones are those of the IANA, from the package tzdata where the system has none.
+
+What reads zones and cron lines is loaded for the first window: without one it would take half a
+megabyte of each edge.
 """
 
 from __future__ import annotations
@@ -10,11 +13,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
-
-from cronsim import CronSim, CronSimError
+from typing import TYPE_CHECKING
 
 from schemas.values.wire import Natural, WireRecord
+
+if TYPE_CHECKING:
+    from zoneinfo import ZoneInfo
+
+    from cronsim import CronSim
 
 CRON_MAX_CHARACTERS = 200
 FIRSTS_KNOWN = 32_768
@@ -23,6 +29,10 @@ WINDOW_MAX_SECONDS = 31 * 24 * 3600
 ZONE_LABEL = "zone"
 """The destination's label that names its zone. A `.` there is a `/`, which no label may hold."""
 _FIELDS = 5
+
+
+class _CronRefused(ValueError):
+    """A text that is no cron line."""
 
 
 class Window(WireRecord, frozen=True):
@@ -52,7 +62,7 @@ def window_fault(window: Window) -> str | None:
         return f'"{window.zone}" is no time zone; write one such as Europe/Berlin'
     try:
         first = next(_times(window.cron, datetime(2000, 1, 1, tzinfo=UTC)), None)
-    except CronSimError as error:
+    except _CronRefused as error:
         return f'"{window.cron}" is no cron line: {error}; write one such as "0 2 * * 2-5"'
     return None if first is not None else f'"{window.cron}" never comes'
 
@@ -144,14 +154,21 @@ def _zone_named(label: str) -> ZoneInfo | None:
 
 
 def _times(cron: str, after: datetime) -> CronSim:
-    """The times of a cron line after a moment; raises CronSimError."""
+    """The times of a cron line after a moment; raises _CronRefused."""
+    from cronsim import CronSim, CronSimError  # noqa: PLC0415
+
     if len(cron) > CRON_MAX_CHARACTERS or len(cron.split()) != _FIELDS:
-        raise CronSimError(f"it has {_FIELDS} fields, and at most {CRON_MAX_CHARACTERS} characters")
-    return CronSim(cron, after)
+        raise _CronRefused(f"it has {_FIELDS} fields, and at most {CRON_MAX_CHARACTERS} characters")
+    try:
+        return CronSim(cron, after)
+    except CronSimError as error:
+        raise _CronRefused(str(error)) from error
 
 
 @lru_cache(maxsize=1024)
 def _zone(name: str) -> ZoneInfo | None:
+    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError  # noqa: PLC0415
+
     try:
         return ZoneInfo(name)
     # The last is what a folder of zones is, such as Europe.
