@@ -9,10 +9,9 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Iterator, Mapping
 
-from pyroaring import BitMap
-
 from relay.core.audience.label_sets import LabelSets
 from relay.core.audience.numbering import Numbering, Range
+from relay.core.audience.numbers import Numbers, between, in_order, union, up_to
 from relay.core.audience.selection import Counts, Selection, changed_indices
 from relay.core.audience.selector_index import SelectorIndex, selectable
 from schemas.objects.selectors import LabelSelector
@@ -98,7 +97,7 @@ class Audience:
             if not relabelled and selector == self._instance_selectors[number]:
                 return
         affected = self._over_location_of(number)
-        before, after = self._members(key).copy(), BitMap()
+        before, after = self._members(key).copy(), self._targets.numbers()
         if location is not None and selector is not None:
             after = self._targets.select(location.source.space, selector).copy()
             affected |= self._selecting(location.source.space, location.labels)
@@ -136,7 +135,7 @@ class Audience:
             return 0
         if key in self._placements:
             return self._counted(self._placements[key]).count(held.index)
-        return self._members(key).range_cardinality(held.start, held.stop)
+        return between(self._members(key), held.start, held.stop)
 
     def concerned(self, key: MailKey) -> list[str]:
         """The children that a placement or Location concerns, without the node itself."""
@@ -183,8 +182,8 @@ class Audience:
         """The destinations at and below a child that a placement means, by their profiles."""
         selection, held = self._placements.get(placement), self._numbering.by_child.get(child)
         if selection is not None and held is not None:
-            below = BitMap(range(held.start, held.stop))
-            for number in self._select(selection.alternatives, below):
+            below = self._targets.numbers(range(held.start, held.stop))
+            for number in in_order(self._select(selection.alternatives, below)):
                 yield self._keys[number]
 
     def bears_on(self, record: Profile | LocationRecord, placement: MailKey) -> bool:
@@ -332,20 +331,20 @@ class Audience:
         """The selections that select a Location with these labels."""
         return {selection: None for selection, _ in self._over_location.matching(space, labels)}
 
-    def _start_change(self, touched: BitMap, affected: Mapping[Selection, None]) -> BitMap:
+    def _start_change(self, touched: Numbers, affected: Mapping[Selection, None]) -> Numbers:
         """Before a Location changes: the destinations to be judged, no longer counted.
 
         Where to judge them costs more than to count the selections anew, it is the latter.
         """
         if len(touched) > RECOUNT_COST * len(affected):
             self._stale.update(affected)
-            return BitMap()
+            return self._targets.numbers()
         self._add_each(touched, affected, -1)
         return touched
 
-    def _add_each(self, numbers: BitMap, affected: Mapping[Selection, None], by: int) -> None:
+    def _add_each(self, numbers: Numbers, affected: Mapping[Selection, None], by: int) -> None:
         """Count destinations more or less, as far as these selections are meant for them."""
-        for number in numbers:
+        for number in in_order(numbers):
             index = self._numbering.range_at(number).index
             self._add(self._selections_among(affected, number), index, by)
 
@@ -383,15 +382,15 @@ class Audience:
         self._instance_selectors[number] = LabelSelector()
         self._free_locations.append(number)
 
-    def _members(self, location: MailKey) -> BitMap:
+    def _members(self, location: MailKey) -> Numbers:
         """The destinations of a Location; not to be changed."""
         number = self._location_numbers.get(location)
         if number is None:
-            return BitMap()
+            return self._targets.numbers()
         selector = self._instance_selectors[number]
         return self._targets.select(self._locations.space(number), selector)
 
-    def _note_location(self, key: MailKey, members: BitMap, by: int) -> None:
+    def _note_location(self, key: MailKey, members: Numbers, by: int) -> None:
         for index, count in enumerate(self._count(members)):
             if count:
                 self._note_change(key, index, by * count)
@@ -428,8 +427,8 @@ class Audience:
         return selection
 
     def _select(
-        self, alternatives: tuple[Alternative, ...], within: BitMap | None = None
-    ) -> BitMap:
+        self, alternatives: tuple[Alternative, ...], within: Numbers | None = None
+    ) -> Numbers:
         """The destinations that match an alternative; not to be changed."""
         parts = []
         for alternative in alternatives:
@@ -442,11 +441,9 @@ class Audience:
                 parts.append(self._targets.select(self._locations.space(location), instances))
         if within is not None:
             parts = [part & within for part in parts]
-        if len(parts) <= 1:
-            return parts[0] if parts else BitMap()
-        return BitMap.union(*parts)
+        return union(parts) if parts else self._targets.numbers()
 
-    def _count(self, members: BitMap) -> Counts:
+    def _count(self, members: Numbers) -> Counts:
         """How many of these destinations each child has."""
         ranges = self._numbering.ordered
         counts = array("I", bytes(4 * self._numbering.indices))
@@ -457,7 +454,7 @@ class Audience:
         # The numbers between ranges are nobody's, so a rank tells all below a range's end.
         below = 0
         for held in ranges:
-            rank = members.rank(held.stop - 1)
+            rank = up_to(members, held.stop - 1)
             counts[held.index], below = rank - below, rank
         return counts
 

@@ -1,6 +1,6 @@
 """The label sets of very many numbered things, and which of them a selector selects.
 
-Per term (`selector_index.py`) the set of numbers that have it: one, or a roaring bitmap of several.
+Per term (`selector_index.py`) the set of numbers that have it: one, or several (`numbers.py`).
 """
 
 from __future__ import annotations
@@ -8,20 +8,19 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Mapping
 
-from pyroaring import BitMap
-
+from relay.core.audience.numbers import FEW_MAX, Numbers, few, many, union
 from relay.core.audience.selector_index import label_term, selectable, space_term
 from schemas.objects.selectors import LabelSelector
 
-_EMPTY = BitMap()
-
 
 class LabelSets:
-    """Label sets and inventory spaces by number. A bitmap it returns must not be changed."""
+    """Label sets and inventory spaces by number. Numbers it returns must not be changed."""
 
     def __init__(self) -> None:
+        # Makes sets of numbers, of the kind that all have here.
+        self.numbers = few
         # Every number that has a label set.
-        self._all = BitMap()
+        self._all = few()
         # Of each number its term ids, 4 bytes each: its space's, then its labels'.
         self._sets: list[bytes] = []
         # Term to term id.
@@ -29,7 +28,7 @@ class LabelSets:
         # Term id to term; "" if the id is free.
         self._terms: list[str] = []
         # Term id to the numbers that have the term: most terms are of one thing only.
-        self._members: list[int | BitMap] = []
+        self._members: list[int | Numbers] = []
         self._free_ids: list[int] = []
 
     def __len__(self) -> int:
@@ -50,6 +49,8 @@ class LabelSets:
             self._sets.extend([b""] * (number + 1 - len(self._sets)))
         self._sets[number] = ids.tobytes()
         self._all.add(number)
+        if len(self._all) > FEW_MAX and self.numbers is few:
+            self._become_many()
 
     def discard(self, number: int) -> None:
         """Take a number out, if it is there."""
@@ -81,7 +82,7 @@ class LabelSets:
             found[key] = value
         return found
 
-    def select(self, space: str, selector: LabelSelector) -> BitMap:
+    def select(self, space: str, selector: LabelSelector) -> Numbers:
         """The numbers in the space (`""`: any) that the selector selects."""
         demanded = [self._having((space_term(space),))] if space else []
         excluded = []
@@ -105,7 +106,7 @@ class LabelSets:
 
     def assert_invariants(self) -> None:
         """Assert that each set of numbers is what the label sets say."""
-        defined: dict[str, BitMap] = {}
+        defined: dict[str, Numbers] = {}
         for number, ids in enumerate(self._sets):
             assert bool(ids) == (number in self._all)
             if ids:
@@ -113,8 +114,8 @@ class LabelSets:
                 for key, value in self.labels(number).items():
                     terms |= {key, label_term(key, value)}
                 for term in terms:
-                    defined.setdefault(term, BitMap()).add(number)
-        assert not self._all or self._all.max() < len(self._sets)
+                    defined.setdefault(term, self.numbers()).add(number)
+        assert max(self._all, default=-1) < len(self._sets)
         assert defined == {term: self._having((term,)) for term in self._ids}
         for at, (term, members) in enumerate(zip(self._terms, self._members, strict=True)):
             assert self._ids.get(term) == at if term else at in self._free_ids
@@ -124,17 +125,19 @@ class LabelSets:
     def _terms_of(self, number: int) -> list[str]:
         return [self._terms[at] for at in array("I", self._sets[number])]
 
-    def _having(self, terms: Iterable[str]) -> BitMap:
+    def _become_many(self) -> None:
+        self.numbers, self._all = many, many(self._all)
+        self._members = [it if isinstance(it, int) else many(it) for it in self._members]
+
+    def _having(self, terms: Iterable[str]) -> Numbers:
         """The numbers that have one of the terms."""
         parts = []
         for term in terms:
             at = self._ids.get(term)
             if at is not None:
                 members = self._members[at]
-                parts.append(BitMap((members,)) if isinstance(members, int) else members)
-        if len(parts) <= 1:
-            return parts[0] if parts else _EMPTY
-        return BitMap.union(*parts)
+                parts.append(self.numbers((members,)) if isinstance(members, int) else members)
+        return union(parts) if parts else self.numbers()
 
     def _add(self, term: str, number: int) -> int:
         """Note that a number has a term; returns the term's id."""
@@ -142,7 +145,7 @@ class LabelSets:
         if at is not None:
             members = self._members[at]
             if isinstance(members, int):
-                self._members[at] = BitMap((members, number))
+                self._members[at] = self.numbers((members, number))
             else:
                 members.add(number)
             return at
@@ -166,4 +169,4 @@ class LabelSets:
             return
         members.discard(number)
         if len(members) == 1:
-            self._members[at] = members.min()
+            self._members[at] = next(iter(members))
