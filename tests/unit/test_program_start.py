@@ -63,3 +63,10 @@ def test_a_command_that_runs_a_node_or_prints_kinds_loads_what_it_needs(command,
 def test_an_edge_joins_without_what_makes_certificates_and_reads_backups():
     heavy = ("cryptography", "tarfile", "leafcast.backups", "leafcast.members.founding")
     assert loaded_by(("join",), heavy=heavy) == "loaded:"
+
+
+@pytest.mark.parametrize("command", ["join", "run"])
+def test_an_edge_loads_nothing_of_a_centre_and_nothing_for_many_destinations(command):
+    heavy = ("cryptography", "leafcast.centre", "controllers.issuing.issuer", "pyroaring")
+    rare = ("statistics", "cronsim", "aiohttp", "kubernetes")
+    assert loaded_by((command,), heavy=heavy + rare) == "loaded:"

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from leafcast.cli.commands import run
+from leafcast.cli import run_centre
 from leafcast.doctor import placement_checks, space_checks
 from leafcast.space_settings import CentreSpaces, SpaceSetting
 from relay.adapters.clock import SystemClock, SystemDice
@@ -53,7 +53,7 @@ async def test_a_centre_whose_objects_would_come_to_life_says_so_and_names_the_s
         setting = SpaceSetting("kubeconfig", str(write_kubeconfig(tmp_path, stub.url, {})))
         spaces = CentreSpaces((setting,), allow_live=allowed)
         place = SimpleNamespace(spaces=lambda: spaces, folder=tmp_path)
-        ran = group.create_task(run._looking(daemon, place, None))
+        ran = group.create_task(run_centre._looking(daemon, place, None))
         await eventually(lambda: daemon.runs, "it does not run")
         daemon.end.set()
         await ran

@@ -3,7 +3,7 @@
 import pytest
 from click.testing import CliRunner
 
-from leafcast.cli.commands import run
+from leafcast.cli import run_centre
 from leafcast.cli.main import cli
 from leafcast.join import external_node
 from leafcast.members.layout import PortPool, lay_out_members
@@ -52,7 +52,7 @@ def test_a_node_pins_the_publisher_and_shares_that_folder_with_its_launcher(
 
 
 def test_a_centre_pins_the_publisher_where_its_launcher_looks(laid_out, monkeypatch):
-    monkeypatch.setattr(run, "_run_centre", lambda *_rest, **_more: None)
+    monkeypatch.setattr(run_centre, "run_centre", lambda *_rest, **_more: None)
     file, root = laid_out / "centre" / "node.yaml", laid_out.parent / "root.json"
     done = leafcast("run", "center", "--config", file, "--publisher", root)
     assert done.exit_code == 0, done.output
@@ -71,7 +71,7 @@ def test_a_member_pins_the_publisher_and_is_told_to_take_over(
         told.append(take_over)
         raise Started
 
-    monkeypatch.setattr(run, "run_here", runs)
+    monkeypatch.setattr(run_centre, "run_here", runs)
     folders = {name: tmp_path / name for name in ("m1", "m2", "m3")}
     path = NodePath.parse(at)
     lay_out_members(folders, path.domain, TreeId("t" * 26), path, SystemDice(), PortPool())

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
-import logging
 import os
 from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import click
 
-from leafcast.centre.centre import CentreOptions
 from leafcast.cli.options.kubernetes import take_over_option
 from leafcast.cli.options.page import served_page_options
 from leafcast.cli.options.serving import health_options
-from leafcast.daemon.daemon import Daemon
-from leafcast.daemon.local_daemon import run_here
 from leafcast.daemon.logs import log_format_option, set_up_logs
 from leafcast.daemon.process import OTHERS
 from leafcast.data_dir import DataDir, make_private
-from leafcast.doctor.space_checks import look_at_spaces
 from leafcast.join.external_node import run_node
 from leafcast.members.settings import FILE as MEMBER_FILE
 from leafcast.members.settings import kept_member
@@ -28,15 +23,11 @@ from leafcast.node.credentials.own_certificate import read_pem
 from leafcast.node.health_endpoint import HealthAddress
 from leafcast.node.run_config import RunConfig, RunConfigRefused, read_run_config
 from leafcast.signals import EndedBySignal, run_until_signal
-from leafcast.space_settings import CentreSpaces
 from leafcast.ui.page_place import PagePlace
-from leafcast.ui.page_process import keep_page
-from relay.adapters.clock import SystemClock, SystemDice
-from relay.adapters.tls.certificate_checks import check_pair
+from relay.adapters.clock import SystemClock
 
-log = logging.getLogger("leafcast")
-NO_NODES_HERE = (0, 0, 3)
-"""The shape of a tree whose centre alone runs here: its regions, sites and depth."""
+_CENTRE = "leafcast.cli.run_centre"
+"""Loaded for a centre, and for members, only: a relay or an edge would take 25 MB more by it."""
 
 
 @click.command()
@@ -99,7 +90,7 @@ def run(
     asked = health or (config.health.address if config.health else None)
     try:
         if role == "center":
-            _run_centre(config, folder, asked, page, take_over=take_over)
+            import_module(_CENTRE).run_centre(config, folder, asked, page, take_over=take_over)
         else:
             with DataDir(folder).locked():
                 run_until_signal(run_node(config, folder, asked, take_over=take_over))
@@ -138,43 +129,7 @@ def _run_member(
     make_private(place.folder)
     with suppress(EndedBySignal), place.locked():
         _pin(place.folder, publisher)
-        run_until_signal(run_here(place, health, take_over=take_over))
-
-
-def _run_centre(
-    config: RunConfig,
-    folder: Path,
-    health: HealthAddress | None,
-    page: PagePlace | None,
-    *,
-    take_over: bool,
-) -> None:
-    place = DataDir(folder.parent)
-    with place.locked():
-        place.write_spaces(config.centre_spaces(folder))
-        if place.tree() is None:
-            place.write_tree({"shape": list(NO_NODES_HERE)})
-        options = CentreOptions(config.server_place(folder), take_over)
-        daemon = Daemon(place, options, health=health)
-        run_until_signal(_looking(daemon, place, page))
-
-
-async def _looking(daemon: Daemon, place: DataDir, page: PagePlace | None) -> None:
-    """Run the centre, and say in the log what is wrong with its spaces: they may be away now."""
-    async with asyncio.TaskGroup() as group:
-        group.create_task(_warn(place.spaces()), name="spaces")
-        serving = None
-        if page is not None:
-            serving = group.create_task(keep_page(page, place.folder, SystemClock()), name="page")
-        await daemon.run()
-        if serving is not None:
-            serving.cancel()
-
-
-async def _warn(spaces: CentreSpaces) -> None:
-    for fact in await look_at_spaces(spaces, SystemClock(), SystemDice()):
-        if fact.trouble:
-            log.warning("%s", fact)
+        import_module(_CENTRE).run_member(place, health, take_over=take_over)
 
 
 def _check_certificate(config: RunConfig, folder: Path) -> None:
@@ -182,6 +137,9 @@ def _check_certificate(config: RunConfig, folder: Path) -> None:
     place = config.server_place(folder)
     if place.tls is None:
         return
+    # Here, as it loads what reads certificates.
+    from relay.adapters.tls.certificate_checks import check_pair  # noqa: PLC0415
+
     host = urlsplit(place.leaf_url).hostname or ""
     file = str(place.tls.certificate)
     certificate, key = read_pem(file), read_pem(str(place.tls.key))
