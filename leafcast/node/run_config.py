@@ -7,7 +7,6 @@ Secrets are not in it but beside it: `accounts.json` (the server's accounts) and
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import urlsplit
@@ -40,6 +39,7 @@ from relay.adapters.server.store_key import is_variable
 from schemas.objects.yaml_documents import InvalidManifest, read_documents
 from schemas.objects.yaml_writing import write_yaml
 from schemas.records.roots import Roots
+from schemas.values.alike import most_alike
 from schemas.values.faults import Fault, Faulty
 from schemas.values.identity import NodePath, TreeId
 from schemas.values.refusals import BadIdentity
@@ -271,9 +271,9 @@ def _form_faults(error: ValidationError) -> Iterator[Fault]:
         elif item["type"] == "extra_forbidden":
             *above, word = item["loc"]
             fields = _FORMS[tuple(above)].model_fields
-            close = get_close_matches(str(word), fields, 1, ALIKE)
+            close = most_alike(str(word), fields, ALIKE)
             known = ", ".join(fields)
-            remedy = f'did you mean "{close[0]}"?' if close else f"the fields are {known}"
+            remedy = f'did you mean "{close}"?' if close else f"the fields are {known}"
             yield Fault(where, "unknown field", remedy)
         elif item["type"] == "missing":
             yield Fault(where, "missing", "it is required")

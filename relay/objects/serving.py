@@ -6,7 +6,6 @@ Built-in kinds are known by a table, custom ones by the definitions that lie in 
 from __future__ import annotations
 
 import base64
-import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -26,6 +25,7 @@ from schemas.objects.objects import (
     is_definition,
     served_versions,
 )
+from schemas.values.alike import most_alike
 from schemas.values.fields import Steps
 
 NO_KIND = "no matches for kind"
@@ -119,8 +119,8 @@ class Serving:
             for version in self.versions(known, kind):
                 return f"write {known}/{version}" if known else f"write {version}"
         names = [name for known, name in self._kinds() if known == group]
-        if close := difflib.get_close_matches(kind, names, n=1):
-            return f'did you mean "{close[0]}"?'
+        if close := most_alike(kind, names):
+            return f'did you mean "{close}"?'
         return "ensure its CustomResourceDefinition is applied first"
 
     def _kinds(self) -> Iterable[_GroupKind]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import cache, lru_cache
 from typing import Any
 
@@ -16,6 +15,7 @@ from schemas.objects.objects import group_kind
 from schemas.objects.order import WAVE
 from schemas.records.maintenance import MAINTENANCE, MAINTENANCE_REASON, time_fault
 from schemas.records.moves import MOVED_ANNOTATION
+from schemas.values.alike import most_alike
 from schemas.values.faults import Fault
 from schemas.values.groups import CONTROL_GROUPS, DENATURED_GROUP, PATH_ANNOTATION, SYSTEM_NAMESPACE
 
@@ -201,8 +201,7 @@ def meant_by(key: str) -> str:
     if "/" in key or "-" not in key:
         return ""
     by_name = {each.partition("/")[2]: each for each in _written() if "-" in each}
-    close = get_close_matches(key, by_name, 1, _ALIKE_PREFIX)
-    return by_name[close[0]] if close else ""
+    return by_name.get(most_alike(key, by_name, _ALIKE_PREFIX), "")
 
 
 def choices_of(key: str) -> tuple[str, ...]:
@@ -222,18 +221,18 @@ def _value_fault(known: Annotation, value: str) -> Fault | None:
 def _unknown(key: str, place: str) -> Fault | None:
     """The fault of a key that is none of ours, and looks as if it were meant to be one."""
     prefix, slash, name = key.partition("/")
-    if not slash or not get_close_matches(prefix, [PREFIX], 1, _ALIKE_PREFIX):
+    if not slash or not most_alike(prefix, [PREFIX], _ALIKE_PREFIX):
         return None
     here = [each.key for each in REGISTRY if each.by_people and place in each.places]
     names = [each.partition("/")[2] for each in here if each.startswith(f"{PREFIX}/")]
-    close = get_close_matches(name, names, 1, ALIKE) or get_close_matches(
-        name, [each.partition("/")[2] for each in _written()], 1, ALIKE
+    close = most_alike(name, names, ALIKE) or most_alike(
+        name, [each.partition("/")[2] for each in _written()], ALIKE
     )
     if prefix != PREFIX and not close:
         return None
     message = "there is no such annotation"
     if close:
-        return Fault("", message, f"did you mean {PREFIX}/{close[0]}?")
+        return Fault("", message, f"did you mean {PREFIX}/{close}?")
     listed = ", ".join(sorted(f"{PREFIX}/{each}" for each in names))
     return Fault("", message, f"on {place} there are {listed}" if listed else "leave it out")
 

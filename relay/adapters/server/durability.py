@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from difflib import get_close_matches
 from enum import StrEnum
 
 from relay.adapters.server.store_key import StoreKey
+from schemas.values.alike import most_alike
 from schemas.values.faults import Fault, Faulty
 
 SYNC_SECONDS = 120
@@ -40,6 +40,6 @@ def read_durability(text: object) -> Durability:
     words = [word.value for word in Durability]
     if isinstance(text, str) and text in words:
         return Durability(text)
-    close = get_close_matches(str(text).lower(), words, 1)
-    remedy = f'did you mean "{close[0]}"?' if close else f"write {' or '.join(words)}"
+    close = most_alike(str(text).lower(), words)
+    remedy = f'did you mean "{close}"?' if close else f"write {' or '.join(words)}"
     raise Faulty(Fault("", f"{text!r} is no durability", remedy))
