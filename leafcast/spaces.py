@@ -7,8 +7,6 @@ from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
 from leafcast.space_settings import IN_CLUSTER, SpaceSetting
-from relay.claims.centre_lease import Confirm
-from relay.claims.tenured_space import TenuredSpace
 from relay.ports import Clock, Dice
 from relay.space_errors import SpaceError
 from relay.space_port import Space
@@ -16,6 +14,7 @@ from relay.space_port import Space
 if TYPE_CHECKING:
     from relay.adapters.kubernetes.kubeconfig import InCluster, Kubeconfig
     from relay.adapters.kubernetes.space import KubernetesSpace
+    from relay.claims.centre_lease import Confirm
 
 
 async def open_space(
@@ -34,7 +33,12 @@ async def open_space(
     if not setting.is_kubernetes:
         return await embedded()
     space = open_kubernetes(setting, clock, dice, stack)
-    return TenuredSpace(space, confirm) if confirm is not None else space
+    if confirm is None:
+        return space
+    # Here, as only a node on several machines has it.
+    from relay.claims.tenured_space import TenuredSpace  # noqa: PLC0415
+
+    return TenuredSpace(space, confirm)
 
 
 def open_kubernetes(

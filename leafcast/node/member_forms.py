@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from leafcast.node.member_change import UnderWay
 from relay.adapters.jetstream.member_presence import ACTIVE, CLOCK_TROUBLE, ROLE
-from relay.adapters.jetstream.member_servers import MemberServer
+
+if TYPE_CHECKING:
+    from relay.adapters.jetstream.member_servers import MemberServer
 
 NONE, SILENT = "none", "silent"
 """What a member is beside active and standby: it hears of nobody who is active, or it is silent."""

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from leafcast.node.credentials.node_certificate import NodeCertificate
 from leafcast.node.member_change import MemberChange
 from leafcast.node.member_forms import CHILDREN
 from leafcast.space_settings import SpaceSetting
 from leafcast.telemetry.process_telemetry import Telemetry, process_telemetry
-from relay.adapters.jetstream.entrance import Decide
 from relay.adapters.jetstream.fence import Tenure
 from relay.adapters.jetstream.member_presence import MemberPresence
 from relay.adapters.jetstream.server_watch import ServerWatch
@@ -28,6 +27,9 @@ from relay.ports import Clock, Dice
 from relay.shell.driver import Driver
 from schemas.records.roots import Roots
 from schemas.values.identity import NodePath, TreeId
+
+if TYPE_CHECKING:
+    from relay.adapters.jetstream.entrance import Decide
 
 LET_IN_SECONDS = 5.0
 

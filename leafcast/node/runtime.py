@@ -35,7 +35,6 @@ from leafcast.node.options import (
 from leafcast.space_settings import SpaceSetting
 from leafcast.upgrades.keeper import ReleaseKeeper
 from relay.adapters.jetstream.bus import BusAddress, JetStreamBus
-from relay.adapters.jetstream.entrance import Entrance, EntranceKeys
 from relay.adapters.server.external_server import ExternalServer, ServerPlace
 from relay.adapters.server.logged_process import ServerFailed
 from relay.adapters.server.nats_config import ParentRemote
@@ -393,6 +392,9 @@ class NodeRuntime:
 
     async def _let_in(self) -> None:
         """Take the requests of those who ask to be let in below this node."""
+        # Here, as an edge lets nobody in.
+        from relay.adapters.jetstream.entrance import Entrance, EntranceKeys  # noqa: PLC0415
+
         keys = EntranceKeys(self.hosted.seeds.relay, self._uplink_seed)
         clock, decide = self._world.clock, self._hooks.decide
         await Entrance(self.path, self.server.url, keys, clock, decide).run()

@@ -11,7 +11,7 @@ import logging
 from base64 import b64decode
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from nats.errors import Error as NatsError
 
@@ -29,7 +29,6 @@ from relay.adapters.jetstream.fence import Tenure
 from relay.adapters.jetstream.fenced_streams import FencedStreams
 from relay.adapters.jetstream.jetstream_leader import until_led
 from relay.adapters.jetstream.mailboxes import Mailboxes
-from relay.adapters.jetstream.member_servers import MemberServer, member_servers
 from relay.adapters.jetstream.publish import Publisher
 from relay.adapters.jetstream.records import (
     mail_slot,
@@ -79,6 +78,9 @@ from schemas.reports.reports import Done
 from schemas.values import subjects
 from schemas.values.identity import ContentHash, NodePath
 from schemas.values.wire import decode
+
+if TYPE_CHECKING:
+    from relay.adapters.jetstream.member_servers import MemberServer
 
 logger = logging.getLogger(__name__)
 
@@ -177,7 +179,12 @@ class JetStreamBus:
 
     async def member_servers(self) -> tuple[MemberServer, ...]:
         """The servers of the node's members; none if it has but one. Raises BusBroken."""
-        return await member_servers(self._relay) if self._replicas > 1 else ()
+        if self._replicas <= 1:
+            return ()
+        # Here, as nearly all nodes have but one.
+        from relay.adapters.jetstream.member_servers import member_servers  # noqa: PLC0415
+
+        return await member_servers(self._relay)
 
     async def start(self) -> Remembered:
         try:
