@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Any, TypeVar
 
+from relay.core.collectors.ports import Evaluator
 from relay.core.config import NodeConfig
 from relay.core.effects import (
     AckMail,
@@ -46,7 +47,7 @@ from relay.shell.batch_news import BatchNews
 from relay.shell.centre_watch import CentreWatch
 from relay.shell.counters import Counters
 from relay.shell.edge_look import EdgeLook
-from relay.shell.evaluator import CelEvaluator
+from relay.shell.first_evaluator import FirstEvaluator
 from relay.shell.note_log import NoteLog
 from relay.shell.outbox import Outbox
 from relay.shell.propagation_times import PropagationTimes
@@ -79,7 +80,7 @@ class Driver:
         *,
         on_wants: Callable[[NodeView], None] | None = None,
         on_noted: Callable[[Noted], None] | None = None,
-        evaluator: CelEvaluator | None = None,
+        evaluator: Evaluator | None = None,
         used: Callable[[], float] = time.thread_time,
     ) -> None:
         """`evaluator` may be shared by nodes of one process; `used` is the processor's time."""
@@ -93,7 +94,7 @@ class Driver:
         self._clock = clock
         self._on_wants = on_wants
         self._on_noted = on_noted
-        self._evaluator = evaluator or CelEvaluator()
+        self._evaluator = evaluator or FirstEvaluator()
         self._machine: Node | None = None
         # What follows from effects, and goes before all that comes in: content, too, or what waits
         # for it would wait for all mail that came meanwhile.
