@@ -7,6 +7,7 @@ import json
 import sys
 from pathlib import Path
 
+from leafcast.node.freed_memory import give_back_freed
 from leafcast.node.options import EdgeCluster, NodeEnvironment, NodeIdentity, ParentAccess
 from leafcast.node.runtime import NodeRuntime
 from relay.adapters.clock import SystemClock, SystemDice
@@ -30,11 +31,14 @@ async def run_edge(file: Path) -> None:
         identity, cluster = NodeIdentity(EDGE, folder), EdgeCluster(Settings())
         edge = NodeRuntime(world, identity, ParentAccess(link), cluster)
         task = group.create_task(edge.run())
+        # As each node does that joined.
+        giving = group.create_task(give_back_freed(world.clock))
         driver = await edge.running()
         await driver.until(lambda node: node.ready)
         print("ready", flush=True)
         await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
         task.cancel()
+        giving.cancel()
 
 
 if __name__ == "__main__":

@@ -26,8 +26,8 @@ async def give_back_freed(clock: Clock) -> None:
     search_rarely()
     trim = _trim()
     while trim is not None:
-        await clock.sleep(TRIM_EVERY_SECONDS)
         trim(0)
+        await clock.sleep(TRIM_EVERY_SECONDS)
 
 
 def search_rarely() -> None:

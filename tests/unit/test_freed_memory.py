@@ -29,13 +29,13 @@ def searched():
     gc.set_threshold(*before)
 
 
-async def test_it_goes_back_after_each_pause(monkeypatch):
+async def test_it_goes_back_once_started_and_after_each_pause(monkeypatch):
     trimmed = []
     monkeypatch.setattr(freed_memory, "_trim", lambda: trimmed.append)
     clock = Clock(4)
     with pytest.raises(asyncio.CancelledError):
         await freed_memory.give_back_freed(clock)
-    assert trimmed == [0, 0, 0]
+    assert trimmed == [0, 0, 0, 0]
     assert clock.slept == [freed_memory.STARTED_SECONDS, *[freed_memory.TRIM_EVERY_SECONDS] * 3]
 
 
