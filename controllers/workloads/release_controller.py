@@ -11,6 +11,7 @@ from pathlib import Path
 
 from controllers.core.ledger.ledger import Draft
 from controllers.core.rollout.centre_turn import CentreTurn, step_of_tree
+from controllers.core.rollout.release_failed import with_way_back
 from controllers.core.rollout.release_holders import with_holders
 from controllers.core.rollout.release_opening import ReleaseMembers
 from controllers.core.rollout.release_steps import (
@@ -134,6 +135,7 @@ class ReleaseController(QueueReconciler[str]):
         step = step_of_tree(spec, members, before, running, since, now.wall_ms, centre)
         below = self._relay.running_below()
         step = replace(step, message=with_holders(step, spec.version, members, running, below))
+        step = replace(step, message=with_way_back(step, spec.version, listed.former(name)))
         try:
             await self._issue(spec, step, record)
         except (PiecesLacking, OSError) as lacking:
@@ -233,6 +235,9 @@ class ReleaseController(QueueReconciler[str]):
         listed = self._translator.workloads.releases
         phase: ReleasePhase = "Waiting"
         message = f"{going_out} goes out first: one release goes out at a time"
+        if going_out is not None and listed.has_failed(going_out):
+            version = listed.values[going_out].spec.version
+            message = f"{version} failed, and holds it: leafcast upgrade abort {version}"
         if errors := listed.invalid.get(name):
             phase, message = "Refused", "; ".join(errors)
         elif listed.has_ended(name):

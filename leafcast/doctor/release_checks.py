@@ -47,6 +47,8 @@ def release_checks(facts: DoctorFacts) -> Iterator[Check]:
     for (state, wanted), count in sorted(elsewhere.items()):
         cause, remedy = _NOT_THROUGH_THE_TREE[ReleaseState(state)]
         said = f"{many(count, 'node')} did not take {wanted}, and will not by themselves"
+        if any(it.wanted == wanted for it in failed):
+            remedy = f"leave them so until {wanted} works where it did not; then {remedy}"
         versions = {it.version for it in chosen if (it.state, it.wanted) == (state, wanted)}
         run = some_of(sorted(versions - {wanted}), NAMED_MAX)
         yield _warning(f"{said} ({state}): now {run}", cause, remedy)

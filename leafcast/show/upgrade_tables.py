@@ -29,8 +29,17 @@ def upgrades_view(listed: Sequence[Form], _now_ms: int) -> View:
             parts.append(_waves(waves))
         if centre := status.get("centre"):
             parts.append(Text(f"the centre: {centre}", overflow="fold"))
-        parts += [Text(f"  {each}") for each in status.get("failures") or ()]
+        parts += [Text(f"  {each}", overflow="fold") for each in _failures(status)]
     return Group(*parts)
+
+
+def _failures(status: Form) -> list[str]:
+    """Who could not take it, and why; what the centre says of itself is told before."""
+    named: Sequence[str] = status.get("failures") or ()
+    told = [each for each in named if not each.startswith("/: ")]
+    failed = sum(wave.get("failed", 0) for wave in status.get("waves") or ())
+    more = failed - len(told)
+    return [*told, f"and {more} more"] if told and more > 0 else told
 
 
 def versions_view(found: Form, _now_ms: int) -> View:

@@ -91,6 +91,17 @@ def test_a_centre_that_a_person_upgrades_is_waited_for_by_nobody(state, order):
     assert done.phase == "Complete"
 
 
+def test_a_centre_that_a_person_upgrades_is_not_to_get_what_failed_elsewhere():
+    release = spec(ALL)
+    failed = step(release, own("managed-elsewhere"), through(release), says(1, rolled_back=2))
+    assert failed.phase == "Failed"
+    assert failed.centre_says == (
+        "by hand, as no launcher runs it; it runs 1.0.0; leave it so, as 9.0.0 failed elsewhere"
+    )
+    there = step(release, own("managed-elsewhere", "9.0.0"), through(release), says(1, refused=2))
+    assert there.centre_says == "by hand, as no launcher runs it; it runs 9.0.0"
+
+
 def test_paused_or_aborted_the_centre_begins_as_little_as_all_others():
     centre = own("idle", wanted="")
     assert step(spec(ALL, paused=True), centre).all_waves == ()

@@ -52,6 +52,16 @@ def test_who_is_not_upgraded_through_the_tree_is_counted_with_the_way_there():
     assert "leafcast release pin" in unpinned.remedy
 
 
+def test_nobody_is_told_to_install_what_failed_elsewhere():
+    fault = RunningFault("/emea/s1", "0.3.0", "rolled-back", "0.3.0 ended: code 3")
+    counts = [
+        ("0.2.0", "0.3.0", 1, "rolled-back", 1),
+        ("0.2.0", "0.3.0", 1, "managed-elsewhere", 1),
+    ]
+    elsewhere = found(*counts, faults=[fault])[-1]
+    assert elsewhere.remedy.startswith("leave them so until 0.3.0 works where it did not; then ")
+
+
 def test_who_gets_no_placement_before_it_is_upgraded_is_named_also_if_nothing_is_chosen_there():
     why = "it gets no placement: what is issued needs wire 3, which it does not speak"
     fault = RunningFault("/emea/s1", "", "managed-elsewhere", why)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from controllers.core.rollout.release_failed import with_way_back
 from controllers.core.rollout.release_holders import with_holders
 from controllers.core.rollout.release_steps import next_step, release_members, release_waves
 from controllers.core.workloads.releases import LeafcastReleases
@@ -220,4 +221,23 @@ def test_a_wave_says_whom_it_waits_for_and_a_failed_one_what_to_do():
     )
     failed = run(release, says(1, healthy=4, refused=2), opened)
     assert with_holders(failed, "9.0.0", members, running, {}) == failed.message
-    assert "then leafcast upgrade retry 9.0.0; or end it: leafcast upgrade abort" in failed.message
+    assert with_way_back(waits, "9.0.0", "8.0.0") == waits.message
+    assert with_way_back(failed, "9.0.0", "8.0.0") == (
+        'wave "all": 2 of 6 could not take it; nothing more begins; mend what is wrong there, or '
+        "allow more failures, then leafcast upgrade retry 9.0.0; or end it: leafcast upgrade abort "
+        "9.0.0, then go back: leafcast upgrade start 8.0.0; or let another release out"
+    )
+    assert with_way_back(failed, "9.0.0", "").endswith("abort 9.0.0, then let another release out")
+
+
+def test_a_release_that_failed_names_the_one_to_go_back_to_if_one_is_at_hand():
+    failed = release_of("9.2.0", "4", "Failed")
+    listed = listed_of(
+        release_of("9.0.0", "1", "Complete"),
+        release_of("9.1.0", "2", "Complete"),
+        release_of("9.1.1", "3", "Aborted"),
+        release_of("9.3.0", "5", "Complete"),
+        failed,
+    )
+    assert (listed.former("9.2.0"), listed.former("9.0.0")) == ("9.1.0", "")
+    assert [name for name in listed.values if listed.has_failed(name)] == ["9.2.0"]

@@ -8,7 +8,7 @@ import shutil
 import click
 import pytest
 
-from leafcast.cli.commands.upgrade import give_pieces, read_waves
+from leafcast.cli.commands.upgrade import give_pieces, read_waves, spec_to_begin
 from leafcast.show.upgrade_tables import planned_view, upgrades_view, versions_view
 from schemas.api.parsing import parse_wish
 from schemas.releases.release_manifest import read_manifest
@@ -77,6 +77,26 @@ def test_the_centre_gets_each_piece_by_its_hash_and_what_lacks_is_named(tmp_path
     assert here == {file.name for file in target.iterdir()} == set(map(sha256, PIECES.values()))
 
 
+def test_a_release_that_went_out_before_begins_anew_by_its_version_alone(tmp_path):
+    former = leafcast_release("0.3.0", {"name": "a", "percent": 50}, aborted=True, attempt=2)
+    former["spec"] |= {"path": "/emea", "windows": [{"cron": "0 1 * * 1", "duration": "1h"}]}
+    former["status"] = {"phase": "Aborted", "attempt": 2}
+    again = spec_to_begin("0.3.0", {}, None, [former])
+    gone = {"aborted"}
+    kept = {name: said for name, said in former["spec"].items() if name not in gone}
+    assert again == {**kept, "attempt": 3}
+    waves = read_waves("100%")
+    soaked = spec_to_begin("0.3.0", {"waves": waves, "path": "/"}, "1h", [former])
+    assert (soaked["path"], soaked["waves"]) == ("/", [{**waves[0], "soak": "1h"}])
+    # With a manifest it is let out as a new one.
+    other = spec_to_begin("0.3.0", {"manifest": "{}"}, None, [former])
+    assert (other["path"], "windows" in other, other["attempt"]) == ("/", False, 3)
+    with pytest.raises(click.ClickException, match=r"no release 0.4.0 .*0.4.0 --manifest FILE"):
+        spec_to_begin("0.4.0", {}, None, [former])
+    with pytest.raises(click.ClickException, match=r"pieces: .*not found"):
+        give_pieces(read_manifest(former["spec"]["manifest"].encode()), None, tmp_path / "pieces")
+
+
 def test_tables_say_who_runs_what_and_how_far_a_release_is():
     own = {"counts": [{**COUNTS[1], "count": 1}]}
     found = {"counts": COUNTS, "centre": own, "children": {"emea": {"counts": COUNTS[1:]}}}
@@ -90,10 +110,13 @@ def test_tables_say_who_runs_what_and_how_far_a_release_is():
     wave = {"name": "canary", "phase": "Failed", "members": 3, "healthy": 2, "failed": 1}
     status = {"phase": "Failed", "message": "nothing more begins", "waves": [wave]}
     status |= {"centre": "healthy"}
+    status |= {"failures": ["/: rolled-back: it ended", "/s1: refused: disk: 3 MB are free"]}
+    wave["failed"] = 3
     lines = drawn(upgrades_view([{**leafcast_release("0.3.0"), "status": status}], 0))
     assert lines[0] == "0.3.0: Failed. nothing more begins"
-    assert lines[2] == "canary Failed 3 2 1 0 0"
+    assert lines[2] == "canary Failed 3 2 3 0 0"
     assert lines[3] == "the centre: healthy"
+    assert lines[4:] == ["/s1: refused: disk: 3 MB are free", "and 2 more"]
     planned = {**found, "waves": [{"name": "canary", "relays": 1, "edges": 2}], "version": "0.3.0"}
     lines = drawn(planned_view(planned, 0))
     assert lines[1] == "canary 1 2"

@@ -14,9 +14,9 @@ from controllers.core.rollout.centre_order import CentreOrder
 from controllers.core.rollout.release_opening import ReleaseMembers, waves_open
 from controllers.core.rollout.release_steps import (
     ReleaseStep,
-    after_failure,
     next_step,
     release_waves,
+    to_retry,
 )
 from relay.core.release_waves import is_of_centre
 from schemas.api.leafcast_release import LeafcastReleaseSpec, ReleasePhase
@@ -91,7 +91,9 @@ def step_of_tree(
     if left := _left(spec, centre, was_open=was_open):
         return replace(step, centre_says=f"left as it is: {left}")
     if not centre.own.counts and not before:
-        return ReleaseStep((), "Progressing", _WAITS, centre_says=_word(spec, centre.own)[1])
+        return ReleaseStep(
+            (), "Progressing", _WAITS, centre_says=_word(spec, centre.own, step.phase)[1]
+        )
     if centre.goes(spec.version) == CENTRE_LAST:
         return _last(step, spec, waves, centre, was_open=was_open)
     return _first(step, spec, waves, centre, was_open=was_open)
@@ -106,7 +108,7 @@ def _first(
     was_open: bool,
 ) -> ReleaseStep:
     """The centre before all waves; what a person upgrades, only where nodes would not be heard."""
-    said, text = _word(spec, centre.own)
+    said, text = _word(spec, centre.own, step.phase)
     if spec.paused and not was_open:
         return replace(step, centre_says=text)
     wave = _centre_wave(spec, 0)
@@ -127,7 +129,7 @@ def _last(
     was_open: bool,
 ) -> ReleaseStep:
     """The centre once all waves are through."""
-    said, text = _word(spec, centre.own)
+    said, text = _word(spec, centre.own, step.phase)
     if not was_open and step.phase != "Complete":
         last = f"it goes last, after all waves{centre.because}"
         return replace(step, centre_says=text if said is _Said.BY_HAND else last)
@@ -182,7 +184,7 @@ def _stopped(
 
 
 def _remedy(spec: LeafcastReleaseSpec) -> str:
-    return after_failure(spec.version, "mend what is wrong there")
+    return to_retry(spec.version, "mend what is wrong there")
 
 
 def newer_than(version: str, own: Running) -> str:
@@ -196,7 +198,7 @@ def _centre_wave(spec: LeafcastReleaseSpec, beside: int) -> ReleaseWave:
     return ReleaseWave(len(spec.waves) + 1, windows=windows, relays=0, edges=False)
 
 
-def _word(spec: LeafcastReleaseSpec, own: Running) -> tuple[_Said, str]:
+def _word(spec: LeafcastReleaseSpec, own: Running, phase: ReleasePhase) -> tuple[_Said, str]:
     """What the centre says of the release, and in words."""
     said = next(iter(own.counts), None)
     if said is None:
@@ -204,8 +206,12 @@ def _word(spec: LeafcastReleaseSpec, own: Running) -> tuple[_Said, str]:
     if said.state in UNMANAGED:
         unpinned = said.state == ReleaseState.UNPINNED
         why = "it pins no publisher" if unpinned else "no launcher runs it"
-        is_done = said.version == spec.version
-        todo = "" if is_done else f": install {spec.version} there"
+        if said.version == spec.version:
+            todo = ""
+        elif phase == "Failed":
+            todo = f"; leave it so, as {spec.version} failed elsewhere"
+        else:
+            todo = f": install {spec.version} there"
         return _Said.BY_HAND, f"by hand, as {why}; it runs {said.version}{todo}"
     if said.wanted != spec.version:
         return _Said.WAITING, f"it runs {said.version}"

@@ -151,8 +151,8 @@ def next_step(
     opened = opened or first_open(waves, members, edges_first=edges_first)
     found = [_judged(spec, wave, members[wave.number - 1], running) for wave in opened]
     if failed := next((it for it in found if it.verdict is _Verdict.FAILED), None):
-        said = f"{failed.name}: {failed.said.failed} could not take it"
-        remedy = after_failure(spec.version, "mend what is wrong there, or allow more failures")
+        said = f"{failed.name}: {failed.said.failed} of {failed.wanted} could not take it"
+        remedy = to_retry(spec.version, "mend what is wrong there, or allow more failures")
         return ReleaseStep(opened, "Failed", f"{said}; nothing more begins; {remedy}")
     if spec.paused:
         return ReleaseStep(opened, "Paused", "nothing more begins: set spec.paused to false")
@@ -177,10 +177,9 @@ def next_step(
     return ReleaseStep(following, "Progressing", "the next begin", None, 0.0)
 
 
-def after_failure(version: str, mended: str) -> str:
-    """What a person does about a release that failed."""
-    retry, abort = f"leafcast upgrade retry {version}", f"leafcast upgrade abort {version}"
-    return f"{mended}, then {retry}; or end it: {abort}"
+def to_retry(version: str, mended: str) -> str:
+    """What a person does where a place is at fault, and not the release."""
+    return f"{mended}, then leafcast upgrade retry {version}"
 
 
 def needed_wire(before: int, lowest: int, own: int, *, is_complete: bool) -> int:

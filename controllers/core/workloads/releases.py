@@ -83,6 +83,21 @@ class LeafcastReleases(ReadObjects[LeafcastRelease, str]):
         ]
         return max(newer, key=version_order, default="")
 
+    def former(self, name: str) -> str:
+        """The newest older release that is complete, to which the tree can go back; or ""."""
+        own = self.values[name].spec.version
+        older = [
+            it.spec.version
+            for each, it in self.values.items()
+            if self._status(each).get("phase") == "Complete"
+            and version_order(it.spec.version) < version_order(own)
+        ]
+        return max(older, key=version_order, default="")
+
+    def has_failed(self, name: str) -> bool:
+        """Whether nothing more begins of it before a person says so."""
+        return self._status(name).get("phase") == "Failed"
+
     def tried(self, name: str) -> int:
         """The attempt that its status speaks of; 0 if it never went out."""
         said = self._status(name).get("attempt", 0)

@@ -49,13 +49,8 @@ def _checked_version(_context: click.Context, _parameter: click.Parameter, said:
 
 _version = click.argument("version")
 _new_version = click.argument("version", callback=_checked_version)
-_waves_option = click.option(
-    "--waves",
-    default=WAVES,
-    show_default=True,
-    help="In order: a share such as 10%, a label that SyncTargets have, or KEY=VALUE.",
-)
-_path_option = click.option("--path", default="/", show_default=True, help="At and below it.")
+_WAVES_HELP = "In order: a share such as 10%, a label that SyncTargets have, or KEY=VALUE."
+_PATH_HELP = "At and below it."
 
 
 @click.group(cls=CommandGroup)
@@ -68,8 +63,8 @@ def upgrade() -> None:
 
 @upgrade.command()
 @_new_version
-@_waves_option
-@_path_option
+@click.option("--waves", default=WAVES, show_default=True, help=_WAVES_HELP)
+@click.option("--path", default="/", show_default=True, help=_PATH_HELP)
 @click.option(
     "--manifest",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
@@ -106,39 +101,40 @@ def plan(
 @_new_version
 @click.option(
     "--manifest",
-    required=True,
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="The signed manifest, as `leafcast release sign` left it.",
+    help="The signed manifest, as `leafcast release sign` left it.  [default: that of the release, "
+    "if it was let out, with its waves and all else]",
 )
 @click.option(
     "--pieces",
-    required=True,
     type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="The folder with its wheels.",
+    help="The folder with its wheels.  [default: those that the centre has]",
 )
-@_waves_option
-@_path_option
+@click.option("--waves", help=f"{_WAVES_HELP}  [default: {WAVES}]")
+@click.option("--path", help=f"{_PATH_HELP}  [default: /]")
 @click.option("--soak", help="How long each wave must stay good, such as 1h.")
 @data_dir_option
 def start(
     version: str,
-    manifest: Path,
-    pieces: Path,
-    waves: str,
-    path: str,
+    manifest: Path | None,
+    pieces: Path | None,
+    waves: str | None,
+    path: str | None,
     soak: str | None,
     data_dir: Path | None,
 ) -> None:
     """Let a release out: relays before the edges below them, wave by wave.
 
-    One that went out before begins anew, also if that takes nodes back from a newer one.
+    One that went out before begins anew, also if that takes nodes back from a newer one: then its
+    version is enough.
     """
-    data, said = _read(version, manifest)
-    listed = [{**wave, "soak": soak} if soak else wave for wave in read_waves(waves)]
-    attempt = attempt_to_begin(said.version, in_session(data_dir, releases))
-    spec: dict[str, Any] = {"version": version, "manifest": data.decode()}
-    spec |= {"path": path, "waves": listed, **({"attempt": attempt} if attempt else {})}
-    give_pieces(said, pieces, DataDir.at(data_dir).folder / FOLDER / PIECES)
+    new: dict[str, Any] = {"path": path} if path else {}
+    if waves:
+        new["waves"] = read_waves(waves)
+    if manifest is not None:
+        new["manifest"] = _read(version, manifest)[0].decode()
+    spec = spec_to_begin(version, new, soak, in_session(data_dir, releases))
+    give_pieces(_said_by(spec), pieces, DataDir.at(data_dir).folder / FOLDER / PIECES)
     _apply(data_dir, {"metadata": {"name": name_of(version)}, "spec": spec})
 
 
@@ -211,6 +207,28 @@ def check_takes_nobody_back(obj: Any, listed: Sequence[Any]) -> None:
             raise CallFailed("upgrade", "Ended", said, remedy)
 
 
+def spec_to_begin(
+    version: str, new: Mapping[str, Any], soak: str | None, listed: Sequence[Any]
+) -> dict[str, Any]:
+    """The spec with which a release goes out; raises ClickException.
+
+    Without a new manifest it is that which was let out, and what is not `new` stays.
+    """
+    former = next((it for it in listed if it["metadata"]["name"] == name_of(version)), None)
+    if former is None and "manifest" not in new:
+        remedy = f"leafcast upgrade start {version} --manifest FILE --pieces FOLDER"
+        raise click.ClickException(f"no release {version} was let out here before; {remedy}")
+    kept = {} if former is None or "manifest" in new else former["spec"]
+    over = {"paused", "aborted", "attempt"}
+    spec: dict[str, Any] = {"path": "/", "waves": read_waves(WAVES)}
+    spec |= {name: said for name, said in kept.items() if name not in over}
+    spec |= {"version": version, **new}
+    if soak:
+        spec["waves"] = [{**wave, "soak": soak} for wave in spec["waves"]]
+    attempt = attempt_to_begin(version, listed)
+    return {**spec, "attempt": attempt} if attempt else spec
+
+
 def attempt_to_begin(version: str, listed: Sequence[Any]) -> int:
     """The `spec.attempt` with which a release goes out, though it, or a newer one, did before."""
     former: Mapping[str, Any] = next(
@@ -273,12 +291,24 @@ def _read(version: str, file: Path) -> tuple[bytes, ReleaseManifest]:
     return data, said
 
 
-def give_pieces(manifest: ReleaseManifest, folder: Path, target: Path) -> None:
-    """Put the pieces of a release where the centre looks for them; those there stay."""
+def _said_by(spec: Mapping[str, Any]) -> ReleaseManifest:
+    """The manifest of a release; raises ClickException."""
+    try:
+        return read_manifest(str(spec["manifest"]).encode())
+    except ReleaseRefused as refused:
+        remedy = "name its file: --manifest FILE"
+        raise click.ClickException(f"spec.manifest: {refused}; {remedy}") from refused
+
+
+def give_pieces(manifest: ReleaseManifest, folder: Path | None, target: Path) -> None:
+    """Put the pieces of a release where the centre looks for them; those there stay.
+
+    Without a folder all have to be there.
+    """
     lacking = {it.sha256: it for it in manifest.all_pieces.values()}
     try:
         make_folder(target)
-        for file in sorted(folder.rglob("*")):
+        for file in sorted(folder.rglob("*")) if folder is not None else ():
             sha256 = _sha256(file) if file.is_file() else ""
             if lacking.pop(sha256, None) is not None and not (target / sha256).exists():
                 _copy(file, target / sha256)
@@ -288,7 +318,8 @@ def give_pieces(manifest: ReleaseManifest, folder: Path, target: Path) -> None:
     left = [it.name for sha256, it in lacking.items() if not (target / sha256).exists()]
     if left:
         remedy = "name the folder with all wheels of the release"
-        said = f"--pieces {folder}: {', '.join(sorted(left))} not found"
+        where = folder if folder is not None else target
+        said = f"--pieces {where}: {', '.join(sorted(left))} not found"
         raise click.ClickException(f"{said}; {remedy}")
 
 

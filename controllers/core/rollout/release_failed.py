@@ -1,0 +1,17 @@
+"""What a person does about a release that failed, in words. Pure."""
+
+from __future__ import annotations
+
+from controllers.core.rollout.release_steps import ReleaseStep
+
+
+def with_way_back(step: ReleaseStep, version: str, former: str) -> str:
+    """The message of a step, with what to do where no retry helps.
+
+    `former` is the release to which the tree can go back, "" if none is at hand.
+    """
+    if step.phase != "Failed":
+        return step.message
+    back = f"go back: leafcast upgrade start {former}; or " if former else ""
+    abort = f"leafcast upgrade abort {version}"
+    return f"{step.message}; or end it: {abort}, then {back}let another release out"
