@@ -59,8 +59,9 @@ class NotUpInTime(Exception):
     """The tree goes on starting, but took longer than the user waits."""
 
     def __init__(self, seconds: float, doing: str) -> None:
+        self.late = f"the tree is not up after {seconds:g} s ({doing})"
         super().__init__(
-            f"the tree is not up after {seconds:g} s ({doing}); it goes on in the background: "
+            f"{self.late}; it goes on in the background: "
             "see `leafcast tree`, or stop it with `leafcast down`"
         )
 
@@ -154,10 +155,13 @@ async def until_ready(
     clock: Clock,
     seconds: float,
     doing: Callable[[str], None],
+    *,
+    outlives: bool = True,
 ) -> None:
     """Wait until the tree is up; `daemon` None watches one that someone else started.
 
-    Raises DaemonEnded, NotUpInTime, or DataDirUnusable if a stranger has the directory.
+    One that does not outlive us is waited for no longer, whatever it does. Raises DaemonEnded,
+    NotUpInTime, or DataDirUnusable if a stranger has the directory.
     """
     offset = place.log.stat().st_size if place.log.exists() else 0
     until = clock.now().seconds + seconds
@@ -174,7 +178,7 @@ async def until_ready(
             return
         doing(str(state.get("doing", "starting")))
         # Who is told to use `leafcast down` is to find something there that can be stopped.
-        if clock.now().seconds > until and place.in_use():
+        if clock.now().seconds > until and (place.in_use() or not outlives):
             raise NotUpInTime(seconds, str(state.get("doing", "starting")))
         await clock.sleep(LOOK_SECONDS)
 

@@ -5,7 +5,7 @@ import os
 import re
 import signal
 import socket
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from urllib.request import urlopen
 
@@ -370,3 +370,48 @@ def test_a_tree_in_the_foreground_ends_when_it_is_told_to_and_fails_when_it_is_n
     assert "the tree ended" in killed.stderr.read()
     told.communicate()
     killed.communicate()
+
+
+@contextmanager
+def manager(program):
+    """A service manager that hears what the program says of itself; yields what it heard."""
+    address = str(program.place.folder.parent / "notify")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as own:
+        own.bind(address)
+        own.setblocking(False)
+        program.environment["NOTIFY_SOCKET"] = address
+
+        def heard():
+            with suppress(BlockingIOError):
+                while True:
+                    yield own.recv(500).decode()
+
+        yield heard
+
+
+@pytest.mark.parametrize("frozen", ["server", "daemon"])
+def test_a_start_in_the_foreground_that_hangs_is_told_of_ended_and_tried_again(program, frozen):
+    words = ("up", "--foreground", "--regions", "0", "--timeout")
+    with manager(program) as heard:
+        hangs = program.start(*words, "8")
+        if frozen == "server":
+            until(lambda: servers_of(program.place.folder))
+            (pid,) = servers_of(program.place.folder)
+        else:
+            pid = until(lambda: (program.place.daemon() or {}).get("pid"))
+        os.kill(pid, signal.SIGSTOP)
+        out, said = hangs.communicate(timeout=2 * WAIT_SECONDS)
+        assert (hangs.returncode, out) == (1, "")
+        assert "is not up after 8 s" in said
+        assert "it is stopped, and its data is kept; where it only needs longer, say --time" in said
+        until(lambda: not program.place.in_use() and not servers_of(program.place.folder))
+        told = [*heard()]
+        assert told[0].startswith("STATUS=Starting")
+        assert told[-1] == "STATUS=The tree is not up in time, and is stopped"
+        again = program.start(*words, "60")
+        said = again.stdout.readline()
+        assert said.startswith("The tree is up"), again.stderr.read()
+        until(lambda: "READY=1\nSTATUS=The tree is up" in heard())
+        again.send_signal(signal.SIGTERM)
+        assert again.wait(WAIT_SECONDS) == 0
+        again.communicate()

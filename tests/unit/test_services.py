@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leafcast.cli.main import cli
+from leafcast.daemon.process import STOP_SECONDS
 from leafcast.service import installed
 from leafcast.service.installed import INVITATIONS, STATE, UNITS, Services, ServiceUnusable
 from leafcast.service.unit import HARDENING, WATCHDOG_SECONDS, NodeUnit, quoted
@@ -114,6 +115,19 @@ def test_our_units_are_hardened_and_watched_as_those_that_are_written(unit):
     text = unit.read_text()
     assert HARDENING in text
     assert f"WatchdogSec={WATCHDOG_SECONDS}\n" in text
+
+
+@pytest.mark.parametrize("unit", UNITS_OF_OURS, ids=lambda file: file.name)
+def test_our_units_are_started_again_however_often_they_ended(unit):
+    assert "\nStartLimitIntervalSec=0\n" in unit.read_text()
+
+
+def test_a_centre_whose_start_hangs_ends_it_in_order_before_systemd_does():
+    text = (ROOT / "deploy/systemd/leafcast-centre.service").read_text()
+    own = int(re.search(r"up --foreground --timeout (\d+)", text)[1])
+    limit = int(re.search(r"\nTimeoutStartSec=(\d+)", text)[1])
+    assert own + STOP_SECONDS < limit
+    assert "\nRestart=on-failure\n" in text
 
 
 def test_a_service_is_written_as_systemd_takes_it_and_enabled(invitation, image, tmp_path):

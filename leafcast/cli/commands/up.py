@@ -6,6 +6,7 @@ import os
 import shlex
 import shutil
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -23,6 +24,7 @@ from leafcast.cli.options.spaces import spaces_options
 from leafcast.cli.options.store import StoreOptions, store_options
 from leafcast.daemon.process import (
     DaemonEnded,
+    NotUpInTime,
     prepare_folder,
     start_daemon,
     stop_daemon,
@@ -115,7 +117,7 @@ SHOP = Path(__file__).resolve().parents[2] / "shop"
     default=120.0,
     show_default=True,
     type=click.FloatRange(0, TIMEOUT_SECONDS_MAX, min_open=True),
-    help="How long to wait until every node is in session.",
+    help="How long to wait until every node is in session; with --foreground it is stopped then.",
 )
 @click.option(
     "--foreground",
@@ -175,7 +177,9 @@ def up(  # noqa: PLR0913 - its options
     if is_up := running and bool((place.daemon() or {}).get("ready")):
         _already_up(place, shape, foreground=foreground)
     else:
-        _bring_up(place, shape, timeout_seconds, None if running else run, known=bool(kept))
+        begin = None if running else run
+        wait = partial(_wait, place, shape, SystemClock(), timeout_seconds, begin)
+        _bring_up(place, shape, partial(wait, foreground=foreground), known=bool(kept))
     if foreground and not is_up:
         _stay(place)
     else:
@@ -261,15 +265,14 @@ def _make_ready(
 def _bring_up(
     place: DataDir,
     shape: TreeShape,
-    seconds: float,
-    start: Callable[[], Popen[bytes]] | None,
+    wait: Callable[[], None],
     *,
     known: bool,
 ) -> None:
     """Wait until the tree is up, and say how long that took."""
     clock = SystemClock()
     began = clock.now().seconds
-    _wait(place, shape, clock, seconds, start)
+    wait()
     said = "The tree is up again, with its data" if known else "The tree is up"
     click.echo(f"{said}, after {clock.now().seconds - began:.1f} s: {_servers(place, shape)}.")
 
@@ -277,10 +280,14 @@ def _bring_up(
 def _stay(place: DataDir) -> None:
     """Stay as long as the tree does; a signal ends it. Raises DaemonEnded if it ends by itself."""
     clock = SystemClock()
-    # Its daemon says that it goes on.
-    manager().tell("READY=1")
+
+    async def stay() -> NoReturn:
+        # Who is told this may end it at once. Its daemon says that it goes on.
+        manager().tell("READY=1\nSTATUS=The tree is up")
+        await until_ended(place, clock)
+
     try:
-        run_until_signal(until_ended(place, clock))
+        run_until_signal(stay())
     except EndedBySignal:
         run_until_signal(stop_daemon(place, clock))
         click.echo(f"Stopped. The data is kept in {place.folder}.")
@@ -292,8 +299,13 @@ def _wait(
     clock: SystemClock,
     seconds: float,
     start: Callable[[], Popen[bytes]] | None,
+    *,
+    foreground: bool,
 ) -> None:
-    """Start the daemon, or without `start` join the wait for one, until it is ready."""
+    """Start the daemon, or without `start` join the wait for one, until it is ready.
+
+    In the foreground one that is late is stopped: nobody would look after it.
+    """
     console = Console(stderr=True)
     starting = (
         f"Starting {shape.nodes} nats-servers" if place.tree() is None else "Starting the tree"
@@ -302,16 +314,21 @@ def _wait(
     if console.is_terminal:
         status.start()
     daemon = start() if start else None
+
+    def doing(what: str) -> None:
+        said = f"{starting}: {what}"
+        if foreground and said != status.status:
+            manager().tell(f"STATUS={said}")
+        status.update(said)
+
     try:
-        run_until_signal(
-            until_ready(
-                place,
-                daemon,
-                clock,
-                seconds,
-                lambda doing: status.update(f"{starting}: {doing}"),
-            )
-        )
+        outlives = daemon is None or not foreground
+        run_until_signal(until_ready(place, daemon, clock, seconds, doing, outlives=outlives))
+    except NotUpInTime as late:
+        if daemon is None or not foreground:
+            raise
+        status.stop()
+        _too_late(place, daemon, clock, late)
     except EndedBySignal as end:
         status.stop()
         _interrupted(daemon, clock, end)
@@ -319,9 +336,22 @@ def _wait(
         # Of two that were started at the same time one gives way.
         if start is None or not place.in_use():
             raise
-        _wait(place, shape, clock, seconds, None)
+        _wait(place, shape, clock, seconds, None, foreground=foreground)
     finally:
         status.stop()
+
+
+def _too_late(
+    place: DataDir, daemon: Popen[bytes], clock: SystemClock, late: NotUpInTime
+) -> NoReturn:
+    """What this command started is stopped, and the data stays; raises ClickException."""
+    manager().tell("STATUS=The tree is not up in time, and is stopped")
+    with suppress(EndedBySignal):
+        run_until_signal(stop_started(daemon, clock))
+    raise click.ClickException(
+        f"{late.late}; it is stopped, and its data is kept; where it only needs longer, say "
+        f"--timeout; all it said: {place.log}"
+    ) from late
 
 
 def _interrupted(daemon: Popen[bytes] | None, clock: SystemClock, end: EndedBySignal) -> NoReturn:
