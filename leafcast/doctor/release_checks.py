@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from leafcast.doctor.findings import Check, DoctorFacts
+from schemas.releases.release_version import age_of
 from schemas.reports.running import FAILED, ReleaseState, Running, RunningFault
 from schemas.values.identity import NodePath
 from schemas.values.wording import many, some_of
@@ -34,16 +35,19 @@ def release_checks(facts: DoctorFacts) -> Iterator[Check]:
     if not chosen:
         return
     total, current = sum(it.count for it in chosen), 0
-    elsewhere = Counter[tuple[str, str]]()
+    elsewhere, newer = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
     for each in chosen:
         if each.version == each.wanted:
             current += each.count
+        elif each.state == ReleaseState.HEALTHY and age_of(each.version) > age_of(each.wanted):
+            newer[each.version, each.wanted] += each.count
         elif each.state in _NOT_THROUGH_THE_TREE:
             elsewhere[each.state, each.wanted] += each.count
     yield Check(GROUP, "ok", f"{current} of {many(total, 'node')} run what was chosen for them")
     yield from map(_could_not, failed)
     if unnamed := _unnamed(running):
         yield _others(unnamed)
+    yield from (_newer(*versions, count) for versions, count in sorted(newer.items()))
     for (state, wanted), count in sorted(elsewhere.items()):
         cause, remedy = _NOT_THROUGH_THE_TREE[ReleaseState(state)]
         said = f"{many(count, 'node')} did not take {wanted}, and will not by themselves"
@@ -62,6 +66,14 @@ def _could_not(fault: RunningFault) -> Check:
         fault.why or "its launcher does not say why",
         f"mend that there, then leafcast upgrade retry {fault.wanted}; or let out another release",
         fault.path,
+    )
+
+
+def _newer(version: str, wanted: str, count: int) -> Check:
+    return _warning(
+        f"{many(count, 'node')} with {version} instead of {wanted}: it is newer, and stays",
+        f"a package brought {version} there after the tree chose {wanted}",
+        f"let {version} out for all; or install the package of {wanted} there again",
     )
 
 

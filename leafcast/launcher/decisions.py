@@ -12,6 +12,9 @@ A release that ends by itself is taken back. One that is not in session may not 
 former one runs instead, and once that is in session, it was. While that is not either, nobody says
 that the release failed: it is tried again later. What was refused for a passing reason is, too.
 
+A person who installs a newer package than what runs has the last word, until the tree chooses
+another release: nothing takes a node back because it was started again.
+
 Whatever ends it between two steps, the note is what it goes on by: it is on the disk before
 anything that it says is done.
 """
@@ -22,6 +25,7 @@ from dataclasses import dataclass, replace
 from math import inf
 
 from schemas.releases.release_folder import ATTEMPTS_MAX, LaunchNote, LaunchState, WantedRelease
+from schemas.releases.release_version import age_of
 
 WHY_CHARACTERS = 400
 
@@ -117,7 +121,8 @@ def decide(note: LaunchNote, seen: Seen, limits: LaunchLimits) -> tuple[LaunchNo
     """The note to be written first, and what is to be done then."""
     if note.state is LaunchState.REFUSED and seen.now >= seen.install_again_at:
         note, seen = replace(note, state=LaunchState.INSTALLING), replace(seen, installed=None)
-    after = _judged(_about_what_is_wanted(_about_what_is_there(note, seen), seen), seen, limits)
+    there = _about_what_is_there(_about_the_package(note, seen), seen)
+    after = _judged(_about_what_is_wanted(there, seen), seen, limits)
     steps: list[Step] = []
     if after.state is LaunchState.INSTALLING and not _is_asked(after, seen):
         assert seen.wish is not None
@@ -136,10 +141,39 @@ def decide(note: LaunchNote, seen: Seen, limits: LaunchLimits) -> tuple[LaunchNo
     return after, steps
 
 
+def _about_the_package(note: LaunchNote, seen: Seen) -> LaunchNote:
+    """What came with the launcher runs if it is newer than what runs, and came since that did."""
+    if seen.base == note.base or age_of(seen.base) <= age_of(note.running):
+        return note
+    former = note.running if note.running in seen.startable else ""
+    after = replace(note, running=seen.base, former=former, starts=0, doubt="", undecided=0)
+    after = replace(after, base=seen.base)
+    wish = seen.wish
+    if wish is None:
+        return LaunchNote(seen.base, former, since=note.since, base=seen.base)
+    if age_of(seen.base) > age_of(wish.version):
+        why = f"{seen.base} came by a package, and is newer than {wish.version}: it stays until"
+        return replace(
+            after,
+            state=LaunchState.HEALTHY,
+            why=f"{why} the tree chooses another release",
+            manifest=wish.manifest,
+            attempt=wish.attempt,
+        )
+    is_begun = note.is_on_trial or wish.version == seen.base
+    return replace(after, state=LaunchState.INSTALLING, why="") if is_begun else after
+
+
+def _is_the_package(note: LaunchNote, wish: WantedRelease) -> bool:
+    """Whether a newer package runs over that release, which others may try once more."""
+    is_over = note.state is LaunchState.HEALTHY and note.running == note.base
+    return is_over and wish.manifest == note.manifest and age_of(note.base) > age_of(wish.version)
+
+
 def _about_what_is_there(note: LaunchNote, seen: Seen) -> LaunchNote:
     if note.running in seen.startable:
         return note
-    if note == LaunchNote(note.running, since=note.since):
+    if note == LaunchNote(note.running, since=note.since, base=note.base):
         # Nothing came for it yet: what came with the launcher was changed by hand.
         return replace(note, running=seen.base)
     former = _former(note, seen)
@@ -155,10 +189,12 @@ def _about_what_is_wanted(note: LaunchNote, seen: Seen) -> LaunchNote:
     if note.state in ON_TRIAL:
         return note
     if wish is None:
-        settled = LaunchNote(note.running, note.former, since=note.since)
+        settled = LaunchNote(note.running, note.former, since=note.since, base=note.base)
         return settled if note.state is LaunchState.INSTALLING else note
     if (wish.manifest, wish.attempt) == (note.manifest, note.attempt):
         return note
+    if _is_the_package(note, wish):
+        return replace(note, attempt=wish.attempt)
     return replace(
         note,
         state=LaunchState.INSTALLING,
@@ -206,6 +242,8 @@ def _installing(note: LaunchNote, seen: Seen, limits: LaunchLimits) -> LaunchNot
         state=LaunchState.STARTING,
         why="",
         starts=0,
+        # What came with the launcher before this is not newer in time.
+        base=seen.base,
     )
 
 

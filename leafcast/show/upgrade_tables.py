@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from leafcast.show.layout import Group, Table, Text, View
+from schemas.releases.release_version import age_of
+from schemas.values.wording import many
 
 Form = Mapping[str, Any]
 BY_HAND = (
@@ -30,6 +32,7 @@ def upgrades_view(listed: Sequence[Form], _now_ms: int) -> View:
         if centre := status.get("centre"):
             parts.append(Text(f"the centre: {centre}", overflow="fold"))
         parts += [Text(f"  {each}", overflow="fold") for each in _failures(status)]
+        parts += [Text(f"  {each}", overflow="fold") for each in _newer(obj["spec"], status)]
     return Group(*parts)
 
 
@@ -40,6 +43,19 @@ def _failures(status: Form) -> list[str]:
     failed = sum(wave.get("failed", 0) for wave in status.get("waves") or ())
     more = failed - len(told)
     return [*told, f"and {more} more"] if told and more > 0 else told
+
+
+def _newer(spec: Form, status: Form) -> list[str]:
+    """How many nodes run what is newer than a release that is through: packages brought it."""
+    if status.get("phase") != "Complete":
+        return []
+    version = str(spec["version"])
+    return [
+        f"{many(each['nodes'], 'node')} with {each['version']}, which is newer and stays: a "
+        f"package brought it; let {each['version']} out for all, or install {version} there again"
+        for each in status.get("versions") or ()
+        if age_of(str(each["version"])) > age_of(version)
+    ]
 
 
 def versions_view(found: Form, _now_ms: int) -> View:

@@ -57,7 +57,8 @@ def _is_told(wanted: WantedRelease, noted: WantedRelease, launcher: LaunchNote) 
 def _told(wanted: WantedRelease, launcher: LaunchNote) -> ReleaseStanding:
     """What the launcher made of it; what it says of another try is not its answer yet."""
     about = launcher.manifest, launcher.attempt
-    if launcher.state is not LaunchState.HEALTHY and about == (wanted.manifest, wanted.attempt):
+    if about == (wanted.manifest, wanted.attempt):
+        # Also where a package that is newer stays: nothing more happens there.
         return ReleaseStanding(ReleaseState(launcher.state.value), launcher.why)
     return ReleaseStanding(
         ReleaseState.HEALTHY if _runs(wanted, launcher) else ReleaseState.INSTALLING

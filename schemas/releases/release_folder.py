@@ -74,7 +74,8 @@ class LaunchNote:
     `manifest` and `attempt` are of the wish that `state` is about; "" if there was none yet.
     `starts` counts how often a release on trial was started; `since` is for people. `doubt` says
     why the former one runs instead, until that is in session; `undecided` counts the tries in which
-    neither was.
+    neither was. `base` is the version that came with the launcher when another one was chosen over
+    it, or it was over another one; "" if neither was the case yet.
     """
 
     running: str
@@ -87,11 +88,14 @@ class LaunchNote:
     since: str = ""
     doubt: str = ""
     undecided: int = 0
+    base: str = ""
 
     def __post_init__(self) -> None:
         check_version(self.running, "running")
         if self.former:
             check_version(self.former, "former")
+        if self.base:
+            check_version(self.base, "base")
         counts = self.attempt, self.starts, self.undecided
         if not all(_is_count(it) for it in counts) or not (
             self.manifest == "" or is_sha256(self.manifest)

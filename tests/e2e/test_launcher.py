@@ -1,5 +1,6 @@
 """The launcher as a process: releases that work, that do not, and a kill at any moment."""
 
+import io
 import os
 import random
 import re
@@ -7,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -15,10 +17,11 @@ import pytest
 
 from leafcast.launcher.installation import put_there
 from relay.atomic_file import DRAFT
-from schemas.releases.release_folder import LAUNCHER, LaunchNote, LaunchState
+from schemas.releases.release_folder import LAUNCHER, LaunchNote, LaunchState, WantedRelease
 from tests.awaiting import eventually
-from tests.launched import BASE, STRANGER, Arrived
+from tests.launched import BASE, STRANGER, Arrived, node_wheel
 
+ROOT = Path(__file__).resolve().parents[2]
 FIRST = "0.2.0"
 SETTLED = {LaunchState.HEALTHY, LaunchState.ROLLED_BACK, LaunchState.REFUSED}
 pytestmark = pytest.mark.slow
@@ -35,10 +38,15 @@ class Launched:
         self.seconds = seconds
         self.start()
 
-    def start(self) -> None:
+    def start(self, package: Path | None = None) -> None:
+        """Start it; as what a package brought that lies there, where one is named."""
         words = ["--data-dir", str(self.place.folder.folder.parent), "--look-seconds", "0.05"]
         words += ["--start-seconds", str(self.seconds), "--soak-seconds", "0.5", "--", "join"]
-        self.process = subprocess.Popen([sys.executable, "-m", "leafcast.launcher.program", *words])
+        program = [sys.executable, "-m", "leafcast.launcher.program"]
+        more = {}
+        if package is not None:
+            more = {"cwd": package, "env": {**os.environ, "PYTHONPATH": str(package)}}
+        self.process = subprocess.Popen([*program, *words], **more)
 
     @property
     def note(self) -> LaunchNote:
@@ -116,6 +124,34 @@ async def test_a_release_that_works_is_healthy_and_one_that_does_not_is_taken_ba
     pid, _ = one.child()
     one.end()
     assert not Path("/proc", str(pid)).exists()
+
+
+async def test_a_newer_package_runs_from_the_next_start_on_until_another_release_is_chosen(
+    launched, tmp_path
+):
+    one, package = launched(), tmp_path / "package"
+    await one.runs(FIRST, LaunchState.HEALTHY)
+    _, data = node_wheel("0.9.0")
+    with zipfile.ZipFile(io.BytesIO(data)) as files:
+        files.extractall(package)
+    # The launcher is that of here, the node and the version are those of the package.
+    ours = (
+        f"import sys\nsys.path.insert(1, {str(ROOT)!r})\n__path__.append(sys.path[1] + '/leafcast')"
+    )
+    (package / "leafcast" / "__init__.py").write_text(ours)
+    one.place.choose(WantedRelease(FIRST, one.note.manifest))
+    for _ in range(2):
+        one.end()
+        one.start(package)
+        # On the interpreter that runs the launcher, too.
+        await eventually(lambda: one.is_run(Path(sys.executable).parts[-3]), lambda: f"{one.note}")
+        assert (one.note.running, one.note.state) == ("0.9.0", LaunchState.HEALTHY)
+        assert one.note.why.startswith("0.9.0 came by a package, and is newer than 0.2.0")
+    one.place.choose(one.place.release("0.3.0"))
+    await one.runs("0.3.0", LaunchState.HEALTHY)
+    one.end()
+    one.start(package)
+    await one.runs("0.3.0", LaunchState.HEALTHY)
 
 
 async def test_a_release_that_never_joins_is_taken_back_with_what_it_said(launched):

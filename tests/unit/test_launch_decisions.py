@@ -192,7 +192,79 @@ def test_what_was_good_and_is_gone_is_installed_anew():
 
 def test_what_is_changed_by_hand_below_the_launcher_runs_and_is_no_fault():
     by_hand = seen(base="0.2.0", startable=frozenset({"0.2.0"}), wish=None)
-    assert decide(RUNNING, by_hand, LIMITS) == (LaunchNote("0.2.0"), [Start("0.2.0")])
+    after = LaunchNote("0.2.0", base="0.2.0")
+    assert decide(RUNNING, by_hand, LIMITS) == (after, [Start("0.2.0")])
+    older = replace(by_hand, base="0.0.9", startable=frozenset({"0.0.9"}))
+    assert decide(RUNNING, older, LIMITS) == (LaunchNote("0.0.9"), [Start("0.0.9")])
+
+
+PACKAGE = "0.4.0"
+CHOSEN = replace(SOAKING, state=LaunchState.HEALTHY, base=OLD, starts=0)
+
+
+def packaged(version=PACKAGE, **more):
+    """The launcher is of that version, and begins."""
+    return seen(base=version, startable=frozenset({version, NEW}), **more)
+
+
+def test_a_newer_package_stays_until_the_tree_chooses_another_release():
+    note, steps = decide(CHOSEN, packaged(), LIMITS)
+    assert (note.running, note.former, steps) == (PACKAGE, NEW, [Start(PACKAGE)])
+    assert note.state is LaunchState.HEALTHY
+    assert note.why.startswith("0.4.0 came by a package, and is newer than 0.3.0: it stays")
+    there = {"base": PACKAGE, "startable": frozenset({PACKAGE, NEW})}
+    assert decide(note, up(PACKAGE, **there), LIMITS) == (note, [])
+    # Nor when the launcher or the machine begins again.
+    assert decide(note, packaged(), LIMITS) == (note, [Start(PACKAGE)])
+    # Others try the release once more: it is not meant.
+    again = replace(WISH, attempt=1)
+    told, steps = decide(note, up(PACKAGE, **there, wish=again), LIMITS)
+    assert (told, steps) == (replace(note, attempt=1), [])
+    # Another one is taken, also one that leads back.
+    back = WantedRelease("0.2.0", "c" * 64)
+    asked, steps = decide(note, up(PACKAGE, **there, wish=back), LIMITS)
+    assert (asked.state, steps) == (LaunchState.INSTALLING, [Install(back)])
+    done = InstallResult(back)
+    tried, _ = decide(asked, up(PACKAGE, **there, wish=back, installed=done), LIMITS)
+    assert (tried.running, tried.state) == ("0.2.0", LaunchState.STARTING)
+    # And the package, which was there before, does not take that back.
+    there["startable"] |= {"0.2.0"}
+    assert decide(tried, up("0.2.0", **there, wish=back), LIMITS)[0].running == "0.2.0"
+
+
+def test_a_package_that_is_no_newer_than_what_runs_changes_nothing():
+    for version in ("0.2.0", NEW):
+        assert decide(CHOSEN, packaged(version), LIMITS) == (CHOSEN, [Start(NEW)])
+
+
+def test_a_newer_package_that_is_older_than_what_is_chosen_runs_until_that_does():
+    wish = WantedRelease("0.5.0", "d" * 64)
+    back = replace(CHOSEN, state=LaunchState.ROLLED_BACK, why="0.5.0 ended", manifest=wish.manifest)
+    note, steps = decide(back, packaged(wish=wish), LIMITS)
+    assert (note.running, note.why, steps) == (PACKAGE, "0.5.0 ended", [Start(PACKAGE)])
+    assert note.state is LaunchState.ROLLED_BACK
+    trial = replace(TRIED, manifest=wish.manifest)
+    note, steps = decide(trial, packaged(wish=wish), LIMITS)
+    assert (note.running, note.state) == (PACKAGE, LaunchState.INSTALLING)
+    assert steps == [Install(wish), Start(PACKAGE)]
+
+
+def test_a_package_of_what_is_chosen_is_what_is_chosen():
+    refused = LaunchNote(OLD, state=LaunchState.REFUSED, why="disk", manifest=WISH.manifest)
+    sight = seen(base=NEW, startable=frozenset({NEW}))
+    note, steps = decide(refused, sight, LIMITS)
+    assert (note.running, note.state) == (NEW, LaunchState.INSTALLING)
+    assert steps == [Install(WISH), Start(NEW)]
+    done = replace(sight, installed=InstallResult(WISH), child=NEW)
+    assert decide(note, done, LIMITS)[0].state is LaunchState.HEALTHY
+
+
+def test_once_the_older_package_is_back_the_chosen_release_is_installed_again():
+    stays, _ = decide(CHOSEN, packaged(), LIMITS)
+    sight = seen(base=OLD, startable=frozenset({OLD, NEW}))
+    note, steps = decide(stays, sight, LIMITS)
+    assert (note.running, note.state) == (NEW, LaunchState.INSTALLING)
+    assert steps == [Install(WISH), Start(NEW)]
 
 
 def test_a_node_that_ends_by_itself_is_started_again_after_a_while():

@@ -62,6 +62,16 @@ def test_nobody_is_told_to_install_what_failed_elsewhere():
     assert elsewhere.remedy.startswith("leave them so until 0.3.0 works where it did not; then ")
 
 
+def test_who_has_a_newer_package_is_counted_and_stays():
+    counts = [("0.3.0", "0.3.0", 1, "healthy", 2), ("0.4.0", "0.3.0", 1, "healthy", 1)]
+    well, newer = found(*counts)
+    assert well.said == "2 of 3 nodes run what was chosen for them"
+    assert newer.said == "1 node with 0.4.0 instead of 0.3.0: it is newer, and stays"
+    assert "let 0.4.0 out for all" in newer.remedy
+    # On its way back it runs it no longer than that takes.
+    assert len(found(("0.4.0", "0.3.0", 1, "fetching", 1))) == 1
+
+
 def test_who_gets_no_placement_before_it_is_upgraded_is_named_also_if_nothing_is_chosen_there():
     why = "it gets no placement: what is issued needs wire 3, which it does not speak"
     fault = RunningFault("/emea/s1", "", "managed-elsewhere", why)
