@@ -43,6 +43,11 @@ LONGEST = (
     ),
 )
 """The files that take longest, of each group the longest first."""
+EACH_BY_ITSELF = tuple(
+    f"tests/nats/test_{name}"
+    for name in ("trio_", "power_cuts", "damaged_stores", "older_disks", "centre_machines")
+)
+"""Each of their tests starts all that it needs and takes long, so it goes to whoever is free."""
 OF_ONE_TREE = ("tests/kube/test_customization.py", "tests/kube/test_taken_back.py")
 """They share a tree of API servers, so one process runs both."""
 
@@ -66,16 +71,18 @@ def unit_of(nodeid: str) -> str:
     group, file = group_of(nodeid), file_of(nodeid)
     if group in WHOLE_TREES:
         return group
+    if file.startswith(EACH_BY_ITSELF):
+        return nodeid
     return OF_ONE_TREE[0] if file in OF_ONE_TREE else file
 
 
 def turn(nodeid: str) -> tuple[int, int]:
     """The less, the sooner it is run."""
-    group, unit = group_of(nodeid), unit_of(nodeid)
+    group, file = group_of(nodeid), file_of(nodeid)
     if group == COMPUTED:
-        place = next(at for at, folder in enumerate(OF_COMPUTED) if unit.startswith(folder))
+        place = next(at for at, folder in enumerate(OF_COMPUTED) if file.startswith(folder))
     else:
-        place = LONGEST.index(unit) if unit in LONGEST else len(LONGEST)
+        place = LONGEST.index(file) if file in LONGEST else len(LONGEST)
     return IN_TURN.index(group), place
 
 
