@@ -6,7 +6,7 @@ import fcntl
 import json
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -156,6 +156,13 @@ class DataDir:
 
     def forget_daemon(self) -> None:
         (self.folder / "daemon.json").unlink(missing_ok=True)
+
+    def forget_ended_daemon(self) -> None:
+        """Forget what a daemon said that was killed: in a container the next has its number."""
+        if (self.folder / "daemon.json").exists():
+            # Whoever else holds the directory has said what is there.
+            with suppress(DataDirUnusable), self.locked():
+                self.forget_daemon()
 
     def say_ending(self) -> None:
         """Have the member here know, before it is told to end, that no other one follows it."""

@@ -111,6 +111,7 @@ def start_daemon(
     whoever starts it, however that ends: a launcher would start another release beside it. Raises
     DataDirUnusable.
     """
+    place.forget_ended_daemon()
     if health is not None:
         keep_health(place.folder, health)
     else:

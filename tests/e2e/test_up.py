@@ -11,6 +11,8 @@ from urllib.request import urlopen
 
 import pytest
 
+from leafcast.daemon.process import start_daemon
+from leafcast.local.views import TreeShape
 from relay.adapters.server.ports import free_port
 from tests.awaiting import until
 from tests.e2e.program import ROOT, SMALL, Program
@@ -174,6 +176,24 @@ def test_a_daemon_that_is_killed_leaves_nothing_running_and_the_next_finds_its_d
     assert {node["state"] for node in program.json("tree")["nodes"]} == {"up"}
     with urlopen(f"http://127.0.0.1:{port}/livez") as answer:
         assert answer.read() == b"ok\n"
+
+
+def test_what_a_killed_daemon_said_is_never_taken_for_the_next_ones(program):
+    """In a container the next one has its number, and was taken to be ready before it began."""
+    assert program.run("up", "--regions", "0").returncode == 0
+    killed = program.place.daemon()
+    os.kill(killed["pid"], signal.SIGKILL)
+    until(lambda: not servers_of(program.place.folder), "servers outlived their daemon")
+    assert program.place.daemon() == killed
+    with start_daemon(program.place, TreeShape(0, 0)) as daemon:
+        assert (program.place.daemon() or {}).get("pid") in (None, daemon.pid)
+        until(lambda: (program.place.daemon() or {}).get("ready"), "it is not up")
+        # Whoever starts a second one takes nothing from the first.
+        with start_daemon(program.place, TreeShape(0, 0)) as second:
+            assert second.wait(WAIT_SECONDS) == 1
+        assert program.place.daemon()["pid"] == daemon.pid
+        assert program.run("down").returncode == 0
+        assert daemon.wait(WAIT_SECONDS) == 0
 
 
 def test_the_nodes_are_counted_that_are_there(program):
