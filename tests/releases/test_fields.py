@@ -13,7 +13,8 @@ from tests.unit.test_wire_golden import NODES, UNSIGNED
 ADDED = {"ReleaseWave": ["relays_from"]}
 """What the last release does not know: a newer centre must not rely on it while a node is of that.
 
-A relay of the last release does not wait for its edges, where the wire has these go first.
+Where the wire has edges go first, a relay of the last release waits for its edges, and not for the
+relays below it. Nobody is heard less for that: `tests/unit/test_centre_turn.py` shows why.
 """
 FIELDS = """
 import importlib, json, pkgutil

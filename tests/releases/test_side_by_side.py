@@ -154,6 +154,36 @@ def test_who_has_no_launcher_goes_on_while_a_release_is_in_force(tree, tmp_path)
     assert "gets no placement" not in tree.run("upgrade", "status")
 
 
+def test_who_has_no_launcher_goes_on_while_a_release_goes_out_from_below(tree, tmp_path):
+    """By its wire edges go before relays: waves name where relays begin, which 0.2.0 knows not."""
+    made = Arrived(tmp_path)
+    chosen = made.release("901.0.0", wire_lowest=1, wire_highest=2)
+    for version in _under_way(tree):
+        tree.run("upgrade", "abort", version)
+    files = ("--pieces", tmp_path / RELEASES / PIECES, "--waves", "100%")
+    manifest = tmp_path / RELEASES / MANIFESTS / f"{chosen.manifest}.json"
+    tree.run("upgrade", "start", chosen.version, "--manifest", manifest, *files)
+    if "PYTHONSAFEPATH" not in tree.environment:
+        # The centre is of what stands here, and looks at the wire.
+        said = " ".join(tree.run("upgrade", "plan", chosen.version, "--waves", "100%").split())
+        assert "The centre goes last, and edges before relays" in said
+    until(
+        lambda: "901.0.0: Complete" in tree.run("upgrade", "status"),
+        lambda: tree.run("upgrade", "status"),
+    )
+    _apply(tree, "white", 2)
+    _is_everywhere(tree, "white", 2)
+
+
+def _under_way(tree: Tree) -> list[str]:
+    """The versions of releases that have not ended."""
+    listed = json.loads(tree.run("get", "leafcastreleases", "-o", "json"))
+    phases = {
+        it["spec"]["version"]: it.get("status", {}).get("phase") for it in listed.get("items", [])
+    }
+    return [version for version, phase in phases.items() if phase not in ("Complete", "Aborted")]
+
+
 def _elsewhere(tree: Tree) -> int:
     """How many nodes say that no launcher runs them."""
     counts = json.loads(tree.run("tree", "--versions", "-o", "json"))["counts"]

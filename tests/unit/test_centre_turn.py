@@ -6,6 +6,7 @@ from controllers.core.rollout.centre_order import centre_order, why_no_order
 from controllers.core.rollout.centre_turn import CentreTurn, step_of_tree
 from controllers.core.rollout.release_steps import release_members, release_waves
 from relay.core.release_waves import wave_of_centre, wave_of_relay
+from schemas.records.signing import WIRE_LOWEST
 from schemas.releases.release_manifest import Piece, ReleaseManifest, read_manifest
 from schemas.releases.release_refused import ReleaseRefused
 from schemas.releases.release_wires import Wires
@@ -185,6 +186,19 @@ def test_the_wires_say_which_order_works(now, release, may, says):
     assert found.why.startswith(says)
     for asked in ("first", "last"):
         assert found.chosen(asked) == (asked if asked in may else (may or ("",))[0])
+
+
+def test_a_relay_that_goes_before_those_below_it_reads_no_less_than_it_did():
+    """One of 0.2.0 knows no `relays_from`, and reads wire 2 alone: so the tree issues that."""
+    wires = [Wires(low, high) for low in range(1, 6) for high in range(low, 6)]
+    last_ones = [
+        (now, release)
+        for now in wires
+        for release in wires
+        if now.lowest == WIRE_LOWEST and centre_order(now, release).forced == "last"
+    ]
+    assert last_ones
+    assert all(release.reads(WIRE_LOWEST) for _, release in last_ones)
 
 
 def manifest(version, lowest, highest, follows="0.1.0"):
