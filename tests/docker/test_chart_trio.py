@@ -3,11 +3,18 @@
 import json
 import re
 import subprocess
+import sys
 import time
 import uuid
+from contextlib import contextmanager
+from urllib.parse import urlsplit
 
 import pytest
+import yaml
+from click.testing import CliRunner
 
+from leafcast.cli.main import cli
+from relay.claims.claim import PLACE_NOTE, RUN_NOTE, TREE_NOTE
 from tests.docker.daemon import PYTHON_IMAGE, ROOT, need_docker
 from tests.kube.build import HELM4
 from tests.kube.helm_program import SYSTEM, Helm, pod
@@ -18,6 +25,14 @@ WAIT_SECONDS = 120
 RELEASE = "leafcast"
 HOST = f"{RELEASE}.{SYSTEM}.svc"
 WHOLE = ["active", "standby", "standby"]
+PLACEMENT = """
+apiVersion: edge.kubestellar.io/v2alpha1
+kind: EdgePlacement
+metadata: {name: %s}
+spec:
+  locationSelectors: [{}]
+  downsync: [{apiGroup: "", resources: [configmaps], namespaces: [shop]}]
+"""
 SHOP = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s, namespace: default}\n"
 
 
@@ -47,9 +62,10 @@ class Cluster:
 
     def __init__(self, image, folder):
         self.name, self._image = f"leafcast-trio-{uuid.uuid4().hex[:8]}", image
-        self.secret, self._made = folder / "join", []
-        self.secret.mkdir()
-        self.secret.chmod(0o755)
+        self.secret, self.hub, self._made = folder / "join", folder / "hub", []
+        for place in (self.secret, self.hub):
+            place.mkdir()
+            place.chmod(0o755)
         docker("network", "create", self.name)
 
     def run(self, name, host, *words, entry=()):
@@ -57,7 +73,8 @@ class Cluster:
         whole = f"{self.name}-{name}"
         self._made.append(whole)
         bounds = ("--read-only", "--tmpfs=/tmp", "--cap-drop=ALL", "--user=10001:10001")
-        volumes = ("--volume", f"{whole}:/tree", "--volume", f"{self.secret}:/join:ro")
+        places = (f"{whole}:/tree", f"{self.secret}:/join:ro", f"{self.hub}:/hub:ro")
+        volumes = [f"--volume={place}" for place in places]
         place = ("--network", self.name, "--network-alias", host)
         docker(
             *("run", "-d", "--name", whole, *bounds, *volumes, *place),
@@ -140,6 +157,69 @@ def roles(cluster, at, path):
     return {it["name"]: it["role"] for it in node["members"] or ()}
 
 
+HUB, SOCKET = "hub.example", "server.sock"
+FORWARDS = """
+import asyncio, os, sys
+listen, to = sys.argv[1:]
+async def flow(source, sink):
+    while data := await source.read(65536):
+        sink.write(data)
+        await sink.drain()
+    sink.close()
+async def serve(reader, writer):
+    if "/" in to:
+        there = await asyncio.open_unix_connection(to)
+    else:
+        there = await asyncio.open_connection(*to.split(":"))
+    await asyncio.gather(flow(reader, there[1]), flow(there[0], writer), return_exceptions=True)
+async def main():
+    if "/" in listen:
+        server = await asyncio.start_unix_server(serve, listen)
+        os.chmod(listen, 0o777)
+    else:
+        server = await asyncio.start_server(serve, *listen.split(":"))
+    await server.serve_forever()
+asyncio.run(main())
+"""
+
+
+@contextmanager
+def reached(cluster, server):
+    """An API server of this machine, under a name in the network of the containers.
+
+    What they say goes through a file: nothing listens elsewhere than on loopback.
+    """
+    own = yaml.safe_load(server.kubeconfig.read_text())
+    (its,) = [it["cluster"] for it in own["clusters"]]
+    address = urlsplit(its["server"])
+    its |= {"server": f"https://{HUB}:6443", "tls-server-name": address.hostname}
+    # As the Secret of a hub, which a kubelet shows to the group of the Pod.
+    file = cluster.hub / "hub.kubeconfig"
+    file.write_text(yaml.safe_dump(own))
+    file.chmod(0o644)
+    words = (cluster.hub / SOCKET, f"{address.hostname}:{address.port}")
+    beside = subprocess.Popen([sys.executable, "-c", FORWARDS, *words])
+    try:
+        forwards = ("-c", FORWARDS, "0.0.0.0:6443", f"/hub/{SOCKET}")
+        cluster.run("hub", HUB, *forwards, entry=("--entrypoint", "python3"))
+        yield
+    finally:
+        beside.kill()
+        beside.wait()
+
+
+def grown(cluster, names):
+    """Have a centre in its first Pod, and then in all three."""
+    first, *others = names
+    until(lambda: "ready" in health(cluster, first), lambda: cluster.logs(first))
+    for name in others:
+        cluster.until_said(name, f"Pod {name} waits for key {name} of Secret leafcast-join")
+        cluster.give(first, name, "/", "--member")
+        cluster.until_said(name, "leafcast node grow /")
+    cluster.exec(first, "leafcast", "node", "grow", "/", "--host", f"{first}.{HOST}")
+    until(lambda: sorted(roles(cluster, first, "/").values()) == WHOLE, lambda: cluster.logs(first))
+
+
 def lose(cluster, names, lost, applied):
     """End a Pod of a centre at once, have a change acknowledged without it, and start it again."""
     docker("kill", f"{cluster.name}-{lost}")
@@ -173,14 +253,8 @@ def health(cluster, name):
 
 def test_a_centre_of_three_pods_takes_changes_without_any_one_of_them(helm, cluster):
     cluster.run_pods(pod(helm.template("centre", "--set=members=3,hub.secret="))["spec"])
-    first, *others = names = [f"{RELEASE}-{number}" for number in range(3)]
-    until(lambda: "ready" in health(cluster, first), lambda: cluster.logs(first))
-    for name in others:
-        cluster.until_said(name, f"Pod {name} waits for key {name} of Secret leafcast-join")
-        cluster.give(first, name, "/", "--member")
-        cluster.until_said(name, "leafcast node grow /")
-    cluster.exec(first, "leafcast", "node", "grow", "/", "--host", f"{first}.{HOST}")
-    until(lambda: sorted(roles(cluster, first, "/").values()) == WHOLE, lambda: cluster.logs(first))
+    first, *_ = names = [f"{RELEASE}-{number}" for number in range(3)]
+    grown(cluster, names)
     # Its log is that of its container.
     cluster.until_said(first, "member m1 of /")
     for name in names:
@@ -191,6 +265,50 @@ def test_a_centre_of_three_pods_takes_changes_without_any_one_of_them(helm, clus
         lose(cluster, names, name, f"o{number}")
     listed = cluster.exec(first, "leafcast", "get", "configmaps", "-n", "default", "-o", "json")
     assert {it["metadata"]["name"] for it in json.loads(listed)["items"]} >= {"o0", "o1", "o2"}
+
+
+@pytest.mark.kube
+def test_three_pods_work_on_one_hub_whichever_of_them_is_lost(helm, cluster, api_server):
+    words = ["install", "--kubeconfig", str(api_server.kubeconfig)]
+    api_server.kubectl("apply", "-f", "-", stdin=CliRunner().invoke(cli, words).stdout)
+    api_server.await_definitions()
+    with reached(cluster, api_server):
+        cluster.run_pods(pod(helm.template("centre", "--set=members=3"))["spec"])
+        names = [f"{RELEASE}-{number}" for number in range(3)]
+        grown(cluster, names)
+        for number, name in enumerate(names):
+            placement = f"p{number}"
+            api_server.kubectl("apply", "-f", "-", stdin=PLACEMENT % placement)
+            until(lambda it=placement: observed(api_server, it), lambda: cluster.logs(names[0]))
+            holder = lease(api_server)
+            docker("kill", f"{cluster.name}-{name}")
+            left = [it for it in names if it != name]
+            api_server.kubectl("apply", "-f", "-", stdin=PLACEMENT % f"{placement}-without")
+            until(
+                lambda it=placement: observed(api_server, f"{it}-without"),
+                lambda it=left[0]: cluster.logs(it)[-3000:],
+            )
+            # To the hub all three are one centre.
+            assert lease(api_server)[0] == holder[0]
+            docker("start", f"{cluster.name}-{name}")
+            until(
+                lambda it=name: sorted(roles(cluster, it, "/").values()) == WHOLE,
+                lambda it=name: cluster.logs(it)[-3000:],
+            )
+
+
+def observed(server, placement):
+    """Whether a centre wrote the status of a placement at its hub."""
+    said = json.loads(server.kubectl("get", "edgeplacement", placement, "-o", "json"))
+    return said.get("status", {}).get("observedGeneration") == said["metadata"]["generation"]
+
+
+def lease(server):
+    """Of which tree and place the one is that has the hub, and which run of it holds it."""
+    listed = json.loads(server.kubectl("-n", SYSTEM, "get", "leases", "-o", "json"))["items"]
+    notes = [it["metadata"]["annotations"] for it in listed]
+    (found,) = [it for it in notes if TREE_NOTE in it]
+    return (found[TREE_NOTE], found[PLACE_NOTE]), found[RUN_NOTE]
 
 
 def test_a_relay_of_three_pods_begins_alone_and_goes_on_without_its_active_one(helm, cluster):
