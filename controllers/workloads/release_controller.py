@@ -234,7 +234,9 @@ class ReleaseController(QueueReconciler[str]):
         """Say of one that does not go out now why that is so."""
         listed = self._translator.workloads.releases
         phase: ReleasePhase = "Waiting"
-        message = f"{going_out} goes out first: one release goes out at a time"
+        message = (
+            f"{going_out} goes out first: one release goes out at a time, and this one follows"
+        )
         if going_out is not None and listed.has_failed(going_out):
             version = listed.values[going_out].spec.version
             message = f"{version} failed, and holds it: leafcast upgrade abort {version}"

@@ -50,7 +50,8 @@ def release_checks(facts: DoctorFacts) -> Iterator[Check]:
     yield from (_newer(*versions, count) for versions, count in sorted(newer.items()))
     for (state, wanted), count in sorted(elsewhere.items()):
         cause, remedy = _NOT_THROUGH_THE_TREE[ReleaseState(state)]
-        said = f"{many(count, 'node')} did not take {wanted}, and will not by themselves"
+        own = "itself" if count == 1 else "themselves"
+        said = f"{many(count, 'node')} did not take {wanted}, and will not by {own}"
         if any(it.wanted == wanted for it in failed):
             remedy = f"leave them so until {wanted} works where it did not; then {remedy}"
         versions = {it.version for it in chosen if (it.state, it.wanted) == (state, wanted)}
@@ -61,10 +62,16 @@ def release_checks(facts: DoctorFacts) -> Iterator[Check]:
 def _could_not(fault: RunningFault) -> Check:
     did = "refused" if fault.state == ReleaseState.REFUSED else "went back from"
     name = "the centre" if fault.path == str(NodePath()) else fault.path
+    retry, abort = (
+        f"leafcast upgrade retry {fault.wanted}",
+        f"leafcast upgrade abort {fault.wanted}",
+    )
+    # What a program said as it ended its launcher passes on, and does not keep.
+    more = "" if fault.state == ReleaseState.REFUSED else " (its launcher's log has what it said)"
     return _warning(
         f"{name} {did} {fault.wanted}",
         fault.why or "its launcher does not say why",
-        f"mend that there, then leafcast upgrade retry {fault.wanted}; or let out another release",
+        f"mend that there{more}, then {retry}; or {abort}, and let out another release",
         fault.path,
     )
 

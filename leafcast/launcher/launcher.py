@@ -225,7 +225,7 @@ class Launcher:
         if not is_written and note.is_on_trial and not before.is_on_trial:
             return False
         if is_new:
-            self._say(f"{note.running}: {note.state}{f': {note.why}' if note.why else ''}")
+            self._say(_in_words(note, self._folder.wanted()))
         self._note = note
         return True
 
@@ -298,6 +298,15 @@ class Launcher:
 def _told(note: LaunchNote) -> tuple[str, LaunchState, str]:
     """What of a note people are told."""
     return note.running, note.state, note.why
+
+
+def _in_words(note: LaunchNote, wish: WantedRelease | None) -> str:
+    """A line for people: which release it is about, if that is another than runs."""
+    why = f": {note.why}" if note.why else ""
+    waits = note.state in (LaunchState.INSTALLING, LaunchState.REFUSED)
+    if not waits or wish is None or wish.version == note.running:
+        return f"{note.running}: {note.state}{why}"
+    return f"{wish.version}: {note.state}, and {note.running} runs{why}"
 
 
 def _now() -> str:

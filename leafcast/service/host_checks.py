@@ -207,6 +207,8 @@ def _ways(facts: HostFacts) -> Iterator[Check]:
             yield Check(group, "ok", f"{one.address} answers{through}, in {took}")
             continue
         remedy = "have the firewall let this machine out to that address and port"
+        if one.trouble == os.strerror(errno.ECONNREFUSED):
+            remedy = f"look whether the parent runs, and listens there; else {remedy}"
         if one.is_nameless:
             known = "the proxy" if one.proxy else "that name"
             remedy = f"have the name server of this machine know {known}"

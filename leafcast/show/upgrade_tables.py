@@ -27,7 +27,7 @@ def upgrades_view(listed: Sequence[Form], _now_ms: int) -> View:
         status: Form = obj.get("status") or {}
         phase = str(status.get("phase") or "Waiting")
         parts.append(Text(f"{obj['spec']['version']}: {phase}. {status.get('message', '')}"))
-        if waves := status.get("waves"):
+        if (waves := status.get("waves")) and phase != "Aborted":
             parts.append(_waves(waves))
         if centre := status.get("centre"):
             parts.append(Text(f"the centre: {centre}", overflow="fold"))

@@ -38,6 +38,10 @@ class Launched:
         self.seconds = seconds
         self.start()
 
+    @property
+    def log(self) -> Path:
+        return self.place.folder.folder.parent / "launcher.log"
+
     def start(self, package: Path | None = None) -> None:
         """Start it; as what a package brought that lies there, where one is named."""
         words = ["--data-dir", str(self.place.folder.folder.parent), "--look-seconds", "0.05"]
@@ -46,7 +50,8 @@ class Launched:
         more = {}
         if package is not None:
             more = {"cwd": package, "env": {**os.environ, "PYTHONPATH": str(package)}}
-        self.process = subprocess.Popen([*program, *words], **more)
+        with self.log.open("a") as log:
+            self.process = subprocess.Popen([*program, *words], stderr=log, **more)
 
     @property
     def note(self) -> LaunchNote:
@@ -119,6 +124,10 @@ async def test_a_release_that_works_is_healthy_and_one_that_does_not_is_taken_ba
     one.place.choose(one.place.release("0.3.3", keys=(STRANGER,)))
     note = await one.runs("0.3.0", LaunchState.REFUSED)
     assert note.why.startswith("release: 0 of the 1 signatures")
+    # Each line names the release that it is about.
+    said = one.log.read_text()
+    assert "leafcast-launcher: 0.3.0: installing, and 0.2.0 runs\n" in said
+    assert "leafcast-launcher: 0.3.3: refused, and 0.3.0 runs: release: 0 of the 1" in said
     # What failed takes no room.
     assert one.place.folder.startable() == {BASE, "0.3.0"}
     pid, _ = one.child()

@@ -59,7 +59,8 @@ def test_a_machine_that_is_fit_has_nothing_to_mend():
         ({"files_max": 1024}, "warning", "LimitNOFILE"),
         ({"ports": [("port 7422", "Address already in use")]}, "failure", "--listen"),
         ({"ports": [("port 80", "Permission denied")]}, "failure", "1024 or more"),
-        ({"dialled": [DEAF]}, "failure", "firewall"),
+        ({"dialled": [DEAF]}, "failure", "look whether the parent runs, and listens there; else"),
+        ({"dialled": [replace(DEAF, trouble="no answer")]}, "failure", "have the firewall let"),
         ({"dialled": [replace(DEAF, is_nameless=True)]}, "failure", "name server"),
         ({"dialled": [DEAF], "proxies": ["https_proxy"]}, "failure", "LEAFCAST_PROXY"),
         ({"dialled": [replace(DEAF, proxy="p:3128")]}, "failure", "CONNECT"),
@@ -121,6 +122,12 @@ def test_a_port_that_is_taken_and_a_parent_that_is_not_there_are_failures(taken,
     assert code == 1
     assert found[f"nobody can listen at port {taken}"]["state"] == "failure"
     assert found[f"127.0.0.1:{nobody} does not answer"]["cause"] == "Connection refused"
+
+
+def test_an_address_where_a_port_is_asked_for_is_named():
+    done = CliRunner().invoke(cli, ["check-host", "--listen", "centre.example:7422"])
+    assert done.exit_code == 2
+    assert '"centre.example:7422" is no port: write it alone' in done.output
 
 
 def test_a_folder_where_nothing_can_be_kept_is_a_failure(tmp_path):

@@ -34,7 +34,11 @@ def test_who_went_back_or_refused_is_named_with_what_its_launcher_says():
     assert well.said == "0 of 5 nodes run what was chosen for them"
     assert (back.about, back.said) == ("/emea/s1", "/emea/s1 went back from 0.3.0")
     assert (back.state, back.cause) == ("warning", "0.3.0 lost its parent")
-    assert "leafcast upgrade retry 0.3.0" in back.remedy
+    assert back.remedy == (
+        "mend that there (its launcher's log has what it said), then leafcast upgrade retry 0.3.0; "
+        "or leafcast upgrade abort 0.3.0, and let out another release"
+    )
+    assert refused.remedy.startswith("mend that there, then leafcast upgrade retry 0.3.0; or ")
     assert refused.said == "/emea/s2 refused 0.3.0"
     assert others.said.startswith("3 more nodes ")
 

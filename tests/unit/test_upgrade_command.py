@@ -117,6 +117,9 @@ def test_tables_say_who_runs_what_and_how_far_a_release_is():
     assert lines[2] == "canary Failed 3 2 3 0 0"
     assert lines[3] == "the centre: healthy"
     assert lines[4:] == ["/s1: refused: disk: 3 MB are free", "and 2 more"]
+    ended = {"phase": "Aborted", "message": "it goes out no further", "waves": [wave]}
+    lines = drawn(upgrades_view([{**leafcast_release("0.3.0"), "status": ended}], 0))
+    assert lines == ["0.3.0: Aborted. it goes out no further"]
     through = {"phase": "Complete", "message": "all waves are through", "versions": []}
     through["versions"] = [{"version": v, "nodes": 2} for v in ("0.2.0", "0.3.0", "0.4.0")]
     lines = drawn(upgrades_view([{**leafcast_release("0.3.0"), "status": through}], 0))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -26,6 +27,20 @@ from relay.adapters.clock import SystemClock
 _LISTEN_PORT = 7422
 
 
+class _Port(click.IntRange):
+    """A port; other commands take an address at their option of that name."""
+
+    def __init__(self) -> None:
+        super().__init__(1, 65535)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        try:
+            return int(super().convert(value, param, ctx))
+        except click.BadParameter:
+            said = f'"{value}" is no port: write it alone, 1 to 65535, such as {_LISTEN_PORT}'
+            self.fail(said, param, ctx)
+
+
 @click.command("check-host")
 @click.argument("source", metavar="[URL|FILE]", required=False)
 @click.option(
@@ -38,7 +53,7 @@ _LISTEN_PORT = 7422
 @click.option(
     "--listen",
     "ports",
-    type=click.IntRange(1, 65535),
+    type=_Port(),
     is_flag=False,
     flag_value=_LISTEN_PORT,
     multiple=True,
