@@ -75,8 +75,9 @@ def install_service(
         raise click.UsageError("--data-dir: a service has its own; leave it out")
     invitation = invitation_of(source, given["token"], given["path"])
     if invitation is None:
+        said = "no service joins with it" if Path(source).exists() else "there is no such file"
         remedy = "name the file that `leafcast node add -o` wrote, or an address with a token"
-        raise InvitationUnusable(source, "no service joins with it", remedy)
+        raise InvitationUnusable(source, said, remedy)
     check(invitation, given)
     _check_cluster(given)
     _check_password(given["proxy"])

@@ -18,6 +18,7 @@ PRIVATE_STATE = "var/lib/private/leafcast"
 """Where systemd really keeps what a unit without a user of its own finds in STATE."""
 SYSTEMCTL = "systemctl"
 _ASKED_SECONDS = 120
+_Late = subprocess.TimeoutExpired
 
 
 class ServiceUnusable(Unusable):
@@ -77,7 +78,8 @@ class Services:
             except ServiceUnusable as error:
                 # It would be tried every few seconds, also after the next start of the machine.
                 self._ask("disable", "--now", f"{unit.name}.service")
-                remedy = f"see `journalctl -u {unit.name}`; it is disabled until this runs again"
+                more = f"{error.remedy}; see" if isinstance(error.__cause__, _Late) else "see"
+                remedy = f"{more} `journalctl -u {unit.name}`; it is disabled until this runs again"
                 raise ServiceUnusable(unit.name, error.reason, remedy) from error
 
     def remove(self, name: str) -> None:
@@ -111,7 +113,11 @@ class Services:
             done = subprocess.run(  # noqa: S603 - the service manager's own program
                 command, capture_output=True, text=True, check=False, timeout=_ASKED_SECONDS
             )
-        except (OSError, subprocess.TimeoutExpired) as error:
+        except _Late as error:
+            said = f"{' '.join(command)} is not done after {_ASKED_SECONDS} s"
+            remedy = "it may wait for the network: systemctl status network-online.target"
+            raise ServiceUnusable(words[-1], said, remedy) from error
+        except OSError as error:
             remedy = "run it on a machine with systemd, or without --service"
             raise ServiceUnusable(
                 words[-1], f"{SYSTEMCTL} does not run: {error}", remedy

@@ -94,6 +94,8 @@ class NodeUnit:
             "DynamicUser=yes\n"
             f"StateDirectory=leafcast/{self.name}\n"
             "StateDirectoryMode=0700\n"
+            # A user that systemd makes has none where its module for names is not installed.
+            f"Environment=HOME=%S/leafcast/{self.name}\n"
             f"{credentials}"
             f"ExecStart={' '.join(words)}\n"
             "Restart=always\n"

@@ -78,6 +78,17 @@ def leafcast(*words):
     return ran.exit_code, ran.output if ran.exit_code in (0, 2) else str(ran.exception)
 
 
+def test_a_unit_that_is_written_names_a_home():
+    unit = NodeUnit(TOKEN.path, "/opt/leafcast/bin/leafcast", "/etc/leafcast/nodes/x.join")
+    assert f"\nEnvironment=HOME=%S/leafcast/{NAME}\n" in unit.text
+
+
+def test_no_service_joins_with_a_file_that_is_not_there(image):
+    code, said = leafcast("join", image / "gone.join", "--service", "--service-root", image)
+    assert code == 1
+    assert "there is no such file; name the file that `leafcast node add -o` wrote" in said
+
+
 def unit_of(image):
     return (image / UNITS / f"{NAME}.service").read_text()
 
@@ -120,6 +131,14 @@ def test_our_units_are_hardened_and_watched_as_those_that_are_written(unit):
 @pytest.mark.parametrize("unit", UNITS_OF_OURS, ids=lambda file: file.name)
 def test_our_units_are_started_again_however_often_they_ended(unit):
     assert "\nStartLimitIntervalSec=0\n" in unit.read_text()
+
+
+@pytest.mark.parametrize("unit", UNITS_OF_OURS, ids=lambda file: file.name)
+def test_a_unit_of_ours_keeps_none_that_is_written_from_its_folder(unit):
+    """A user that systemd made has to get through `/var/lib/leafcast`, which such a unit owns."""
+    text = unit.read_text()
+    assert "\nStateDirectory=leafcast\n" in text
+    assert "\nStateDirectoryMode=0711\n" in text
 
 
 def test_a_centre_whose_start_hangs_ends_it_in_order_before_systemd_does():
@@ -321,6 +340,18 @@ def test_a_service_that_does_not_start_is_disabled_again(tmp_path, monkeypatch):
         Services(tmp_path).install(unit, "tls://a b")
     last, before = asked.read_text().splitlines()[:-3:-1]
     assert (before, last) == (f"restart {NAME}.service", f"disable --now {NAME}.service")
+
+
+def test_a_service_that_does_not_come_up_says_what_it_may_wait_for(tmp_path, monkeypatch):
+    program = tmp_path / "systemctl"
+    program.write_text('#!/bin/sh\ntest "$1" != restart || exec sleep 60\n')
+    program.chmod(0o755)
+    monkeypatch.setattr(installed, "SYSTEMCTL", str(program))
+    monkeypatch.setattr(installed, "_ASKED_SECONDS", 1)
+    monkeypatch.setattr(Services, "is_live", True)
+    unit = NodeUnit(TOKEN.path, "/opt/leafcast/bin/leafcast", "/etc/leafcast/nodes/x.join")
+    with pytest.raises(ServiceUnusable, match=r"not done after 1 s.*network-online.*journalctl"):
+        Services(tmp_path).install(unit, "tls://a b")
 
 
 @given(st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Cs")), max_size=20))
