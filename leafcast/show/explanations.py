@@ -61,7 +61,10 @@ def stop_text(each: Form) -> str:
 def _said(each: Form, now_ms: int) -> str:
     said = stop_text(each)
     if each["sinceMs"]:
-        said += f" since {span_text(max(now_ms - each['sinceMs'], 0) / 1000)}"
+        span = span_text(max(now_ms - each["sinceMs"], 0) / 1000)
+        # A window says itself when it opens: that is another time.
+        opens = each["stage"] == CopyStage.WINDOW
+        said += f"; it has waited for {span}" if opens else f" since {span}"
     return said
 
 

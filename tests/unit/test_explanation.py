@@ -261,6 +261,14 @@ def test_what_to_do_stands_behind_what_is_so_where_there_is_room(width):
     assert lines == ([f"{said}   {remedy}"] if width != 40 else [said, f"    {remedy}"])
 
 
+def test_a_window_that_opens_at_a_time_is_waited_for_since_another():
+    one = {"placement": "a", "stage": "window", "said": "the window opens at 02:00", "remedy": ""}
+    (line,) = explanation_lines(
+        {"explanations": [{**one, "sinceMs": NOW_MS - 14_000}]}, NOW_MS, None
+    )
+    assert line.endswith("the window opens at 02:00; it has waited for 14s")
+
+
 @pytest.mark.parametrize(
     ("stages", "code"),
     [
