@@ -76,8 +76,11 @@ beginning = [
     ("placement", 1, (Alternative("synctarget", LabelSelector()),)),
     ("drain", 0, None),
 ]
-# A price of nothing has all counted anew, a high one has each destination judged alone.
-costs = st.sampled_from([(0, 0), (2, 0), (0, 1), (1000, 10)])
+# A price of nothing has all counted anew, a high one has each destination judged alone. The last
+# is how many destinations are few: none, some, all.
+costs = st.sampled_from(
+    [(*cost, few_max) for cost in [(0, 0), (2, 0), (0, 1), (1000, 10)] for few_max in (0, 4, 64)]
+)
 
 
 class Model:
@@ -149,6 +152,7 @@ def run(changes, cost, each=None):
     with (
         patch.object(audience, "JUDGED_MIN", cost[0]),
         patch.object(audience, "RECOUNT_COST", cost[1]),
+        patch("relay.core.audience.label_sets.FEW_MAX", cost[2]),
     ):
         for kind, number, value in [*beginning, *changes]:
             if kind == "drain" and each is not None:
@@ -210,7 +214,7 @@ def test_every_answer_is_what_trying_each_destination_says(changes, cost):
 def test_a_destination_knows_its_placements_and_locations(changes, other, place):
     tested, model = run(
         changes,
-        (1000, 10),
+        (1000, 10, 4),
     )
     for child in CHILDREN:
         for key, one in model.below(child):

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from relay.core.audience.label_sets import LabelSets
 from relay.core.audience.numbering import Numbering, Range
-from relay.core.audience.numbers import Numbers, between, in_order, union, up_to
+from relay.core.audience.numbers import Numbers, between, in_order, rank_in, union
 from relay.core.audience.selection import Counts, Selection, changed_indices
 from relay.core.audience.selector_index import SelectorIndex, selectable
 from schemas.objects.selectors import LabelSelector
@@ -452,9 +452,9 @@ class Audience:
                 counts[self._numbering.range_at(number).index] += 1
             return counts
         # The numbers between ranges are nobody's, so a rank tells all below a range's end.
-        below = 0
+        below, rank_of = 0, rank_in(members)
         for held in ranges:
-            rank = up_to(members, held.stop - 1)
+            rank = rank_of(held.stop - 1)
             counts[held.index], below = rank - below, rank
         return counts
 

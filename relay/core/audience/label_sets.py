@@ -8,7 +8,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Mapping
 
-from relay.core.audience.numbers import FEW_MAX, Numbers, few, many, union
+from relay.core.audience.numbers import FEW, FEW_MAX, MakeNumbers, Numbers, many, union
 from relay.core.audience.selector_index import label_term, selectable, space_term
 from schemas.objects.selectors import LabelSelector
 
@@ -18,9 +18,9 @@ class LabelSets:
 
     def __init__(self) -> None:
         # Makes sets of numbers, of the kind that all have here.
-        self.numbers = few
+        self.numbers: MakeNumbers = FEW
         # Every number that has a label set.
-        self._all = few()
+        self._all = self.numbers()
         # Of each number its term ids, 4 bytes each: its space's, then its labels'.
         self._sets: list[bytes] = []
         # Term to term id.
@@ -49,7 +49,7 @@ class LabelSets:
             self._sets.extend([b""] * (number + 1 - len(self._sets)))
         self._sets[number] = ids.tobytes()
         self._all.add(number)
-        if len(self._all) > FEW_MAX and self.numbers is few:
+        if len(self._all) > FEW_MAX and self.numbers is FEW:
             self._become_many()
 
     def discard(self, number: int) -> None:
@@ -126,8 +126,9 @@ class LabelSets:
         return [self._terms[at] for at in array("I", self._sets[number])]
 
     def _become_many(self) -> None:
-        self.numbers, self._all = many, many(self._all)
-        self._members = [it if isinstance(it, int) else many(it) for it in self._members]
+        self.numbers = make = many()
+        self._all = make(self._all)
+        self._members = [it if isinstance(it, int) else make(it) for it in self._members]
 
     def _having(self, terms: Iterable[str]) -> Numbers:
         """The numbers that have one of the terms."""

@@ -5,8 +5,8 @@ A node without children has one destination, for which it would load libraries o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Protocol, TypeAlias
 
 FEW_MAX = 64
 """So many numbers are a set of Python, which is as fast and not much larger."""
@@ -27,16 +27,17 @@ class Numbers(Protocol):
     def copy(self) -> Any: ...
 
 
-def few(numbers: Iterable[int] = ()) -> Numbers:
-    """A set of Python."""
-    return set(numbers)
+MakeNumbers: TypeAlias = Callable[..., Numbers]
+"""Makes a set of no number, or of those that it is given."""
+
+FEW: MakeNumbers = set
 
 
-def many(numbers: Iterable[int] = ()) -> Numbers:
-    """A bitmap."""
+def many() -> MakeNumbers:
+    """Makes bitmaps, whose library is loaded here."""
     from pyroaring import BitMap  # noqa: PLC0415
 
-    return BitMap(numbers)
+    return BitMap
 
 
 def in_order(numbers: Numbers) -> Iterable[int]:
@@ -58,9 +59,9 @@ def between(numbers: Numbers, start: int, stop: int) -> int:
     return found
 
 
-def up_to(numbers: Numbers, last: int) -> int:
-    """How many of them are `last` or below."""
+def rank_in(numbers: Numbers) -> Callable[[int], int]:
+    """Tells how many of them are a number or below."""
     if isinstance(numbers, set):
-        return sum(number <= last for number in numbers)
-    found: int = numbers.rank(last)  # type: ignore[attr-defined]
-    return found
+        return lambda last: sum(number <= last for number in numbers)
+    rank: Callable[[int], int] = numbers.rank  # type: ignore[attr-defined]
+    return rank
