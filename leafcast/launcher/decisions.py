@@ -12,6 +12,10 @@ A release that ends by itself is taken back. One that is not in session may not 
 former one runs instead, and once that is in session, it was. While that is not either, nobody says
 that the release failed: it is tried again later. What was refused for a passing reason is, too.
 
+One that was healthy may be damaged later: it ends, again and again, and never comes up. Then the
+former one runs, or what came with the launcher, and it is put there anew. Where that ends likewise
+it is not the files, and the one that was healthy runs on.
+
 A person who installs a newer package than what runs has the last word, until the tree chooses
 another release: nothing takes a node back because it was started again.
 
@@ -21,13 +25,15 @@ anything that it says is done.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from math import inf
 
 from schemas.releases.release_folder import ATTEMPTS_MAX, LaunchNote, LaunchState, WantedRelease
 from schemas.releases.release_version import age_of
 
 WHY_CHARACTERS = 400
+DAMAGE_CHARACTERS = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +79,8 @@ class Seen:
     child_since: float = 0.0
     # Why what is to run ended by itself; "" if it did not.
     ended: str = ""
+    # Versions that ended again and again and never came up, and how they did.
+    dead: Mapping[str, str] = field(default_factory=dict)
     # Before that it is not started again, but on trial.
     again_at: float = 0.0
     # Since when it is ready for the first time, and whether it is so now; else since when not.
@@ -147,7 +155,7 @@ def _about_the_package(note: LaunchNote, seen: Seen) -> LaunchNote:
         return note
     former = note.running if note.running in seen.startable else ""
     after = replace(note, running=seen.base, former=former, starts=0, doubt="", undecided=0)
-    after = replace(after, base=seen.base)
+    after = replace(after, base=seen.base, damage="")
     wish = seen.wish
     if wish is None:
         return LaunchNote(seen.base, former, since=note.since, base=seen.base)
@@ -172,15 +180,37 @@ def _is_the_package(note: LaunchNote, wish: WantedRelease) -> bool:
 
 def _about_what_is_there(note: LaunchNote, seen: Seen) -> LaunchNote:
     if note.running in seen.startable:
-        return note
+        return note if note.state in ON_TRIAL or seen.child else _about_what_ends(note, seen)
     if note == LaunchNote(note.running, since=note.since, base=note.base):
         # Nothing came for it yet: what came with the launcher was changed by hand.
         return replace(note, running=seen.base)
-    former = _former(note, seen)
     why = f"what was installed of {note.running} is gone, or its Python is"
-    back = _back(note, former, why)
+    back = _back(note, _former(note, seen), why)
     # What was good once may be installed anew; what is on trial did not stand it.
-    return back if note.state in ON_TRIAL else replace(back, manifest="", attempt=0)
+    return back if note.state in ON_TRIAL else replace(back, manifest="", attempt=0, damage=why)
+
+
+def _about_what_ends(note: LaunchNote, seen: Seen) -> LaunchNote:
+    """What was good once and comes up no more gives way to what may, and is put there anew."""
+    if note.running not in seen.dead:
+        return note
+    why = f"{note.running} {seen.dead[note.running]}"[:DAMAGE_CHARACTERS]
+    good = seen.startable - {note.running, *seen.dead}
+    if other := next((it for it in (note.former, seen.base) if it in good), ""):
+        # What was good first is what there is to go back to.
+        former = note.former if note.damage and other != note.former else note.running
+        back = replace(_back(note, other, why), former=former, damage=why)
+        return replace(back, manifest="", attempt=0)
+    if not note.damage or note.former not in seen.startable:
+        return note
+    why = f"{why}, and so did {note.former}: the cause is none of what is installed"
+    after = replace(note, running=note.former, former="", damage="", why=why)
+    if seen.wish is None:
+        return replace(after, state=LaunchState.HEALTHY)
+    if seen.wish.version != after.running:
+        return after
+    after = replace(after, manifest=seen.wish.manifest, attempt=seen.wish.attempt)
+    return replace(after, state=LaunchState.HEALTHY)
 
 
 def _about_what_is_wanted(note: LaunchNote, seen: Seen) -> LaunchNote:
@@ -198,7 +228,7 @@ def _about_what_is_wanted(note: LaunchNote, seen: Seen) -> LaunchNote:
     return replace(
         note,
         state=LaunchState.INSTALLING,
-        why="",
+        why=note.damage,
         manifest=wish.manifest,
         attempt=wish.attempt,
         starts=0,
@@ -226,15 +256,14 @@ def _installing(note: LaunchNote, seen: Seen, limits: LaunchLimits) -> LaunchNot
     if done is None or seen.wish is None or done.wish != seen.wish:
         return note
     if done.refused:
-        why = done.refused[:WHY_CHARACTERS]
-        return replace(note, state=LaunchState.REFUSED, why=why)
+        return replace(note, state=LaunchState.REFUSED, why=_also(note, done.refused))
     if done.wish.version == note.running:
-        return replace(note, state=LaunchState.HEALTHY, why="")
+        return replace(note, state=LaunchState.HEALTHY, why="", damage="")
     if seen.turn_waits:
-        return replace(note, why=f"it waits for its turn: {seen.turn_waits}"[:WHY_CHARACTERS])
+        return replace(note, why=_also(note, f"it waits for its turn: {seen.turn_waits}"))
     if not _is_time(note, seen, limits):
         waits = f"it waits until {note.running} is in session with its parent"
-        return replace(note, why=f"{waits} for a while" if note.undecided else waits)
+        return replace(note, why=_also(note, f"{waits} for a while" if note.undecided else waits))
     return replace(
         note,
         running=done.wish.version,
@@ -242,6 +271,7 @@ def _installing(note: LaunchNote, seen: Seen, limits: LaunchLimits) -> LaunchNot
         state=LaunchState.STARTING,
         why="",
         starts=0,
+        damage="",
         # What came with the launcher before this is not newer in time.
         base=seen.base,
     )
@@ -317,6 +347,11 @@ def _set_back(note: LaunchNote, seen: Seen, why: str) -> LaunchNote:
         starts=0,
         doubt=doubt,
     )
+
+
+def _also(note: LaunchNote, why: str) -> str:
+    """Why it goes no further, after why it is put there anew."""
+    return "; ".join(it for it in (note.damage, why) if it)[:WHY_CHARACTERS]
 
 
 def _former(note: LaunchNote, seen: Seen) -> str:

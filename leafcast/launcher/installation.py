@@ -72,9 +72,10 @@ def put_there(folder: LaunchFolder, wish: WantedRelease, running: str, host: Hos
         return
     if _is_there(folder, manifest, pieces, host):
         return
+    # What is damaged stays until its pieces are here: it is all that there is of it.
+    unpacked = sum(_unpacked_bytes(folder.piece(piece)) for piece in pieces)
     if target.exists():
         remove(target)
-    unpacked = sum(_unpacked_bytes(folder.piece(piece)) for piece in pieces)
     if host.free_bytes < SPACE_FACTOR * unpacked:
         need = f"it needs {SPACE_FACTOR * unpacked // 1_000_000 + 1} MB"
         why = f"{host.free_bytes // 1_000_000} MB are free, and {need}"
@@ -98,9 +99,9 @@ def put_there(folder: LaunchFolder, wish: WantedRelease, running: str, host: Hos
 def _is_there(
     folder: LaunchFolder, manifest: ReleaseManifest, pieces: Sequence[Piece], host: HostFit
 ) -> bool:
-    """Whether it was put there before, and still starts; raises ReleaseRefused.
+    """Whether it was put there before, and is as it was then; raises ReleaseRefused.
 
-    What was damaged since is put there anew.
+    What was damaged since is put there anew. What Python made of its files is made again.
     """
     version, target = manifest.version, folder.installed / manifest.version
     if not folder.is_installed(version):
@@ -112,7 +113,13 @@ def _is_there(
     if former != pieces:
         why = f"another {version} is installed, with other pieces"
         raise ReleaseRefused("version", why, "have it published under a version of its own")
+    if len(list((target / SITE).glob("*.dist-info/RECORD"))) != len(pieces):
+        return False
+    if folder.damage(version):
+        return False
     try:
+        for made in [*(target / SITE).rglob("__pycache__")]:
+            shutil.rmtree(made)
         _try(target, version)
     except (OSError, ReleaseRefused):
         return False

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import csv
+import hashlib
 import os
 import shutil
 import sys
+from base64 import urlsafe_b64encode
 from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
@@ -44,14 +47,19 @@ class LaunchFolder:
         self.folder = folder
         self.base = base
         self.installed = folder / INSTALLED
-        (folder / INSTALLED).mkdir(mode=0o700, parents=True, exist_ok=True)
+        # What lies there instead is none of a node's business: what came with the launcher runs.
+        with suppress(FileExistsError):
+            (folder / INSTALLED).mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def note(self) -> LaunchNote:
         """What was written down last; where that is nothing or damaged, what `current` leads to."""
         try:
             return read_launch_note(_bytes(self.folder / LAUNCHER, NOTE_MAX_BYTES))
-        except (ReleaseRefused, FileNotFoundError):
-            version = (self.folder / CURRENT).resolve().name
+        except (ReleaseRefused, OSError):
+            try:
+                version = (self.folder / CURRENT).readlink().name
+            except OSError:
+                version = ""
             return LaunchNote(version if version in self.startable() else self.base)
 
     def keep(self, note: LaunchNote) -> None:
@@ -106,14 +114,30 @@ class LaunchFolder:
 
     def startable(self) -> frozenset[str]:
         """The versions that are there whole, with a Python that is there."""
-        return frozenset(
-            {self.base, *(it.name for it in self.installed.iterdir() if _is_whole(it))}
-        )
+        try:
+            there = [it.name for it in self.installed.iterdir() if _is_whole(it)]
+        except OSError:
+            there = []
+        return frozenset({self.base, *there})
+
+    def damage(self, version: str) -> str:
+        """Which file of what was installed is another now, or is gone; "" if none is.
+
+        What Python made of them, and what was there before them, is not looked at.
+        """
+        return _damage(self.installed / version / SITE)
 
     def python_of(self, version: str) -> Path:
         """The interpreter that runs a version."""
         own = self.installed / version
         return own / "bin" / "python" if _is_whole(own) else Path(sys.executable)
+
+    def gives_way(self, version: str) -> bool:
+        """Whether what came with the launcher is of that version, too, and runs from now on."""
+        if version != self.base or not self.is_installed(version):
+            return False
+        remove(self.installed / version)
+        return not self.is_installed(version)
 
     def point(self, version: str) -> None:
         """Have `current` lead to what runs; it leads nowhere if that came with the launcher."""
@@ -158,7 +182,32 @@ def _is_whole(place: Path) -> bool:
         check_version(place.name, "installed")
     except ReleaseRefused:
         return False
-    return os.access(place / "bin" / "python", os.X_OK) and (place / SITE).is_dir()
+    try:
+        return os.access(place / "bin" / "python", os.X_OK) and (place / SITE).is_dir()
+    except OSError:
+        return False
+
+
+def _damage(site: Path) -> str:
+    try:
+        records = sorted(site.glob("*.dist-info/RECORD")) if site.is_dir() else []
+    except OSError as error:
+        return f"{site.name}: {error.strerror}"
+    for record in records:
+        try:
+            with record.open(newline="") as opened:
+                rows = [row[:2] for row in csv.reader(opened) if len(row) > 1 and row[1]]
+        except (OSError, ValueError, csv.Error):
+            return f"{record.parent.name}/{record.name} cannot be read"
+        for name, said in rows:
+            try:
+                with (site / name).open("rb") as file:
+                    found = hashlib.file_digest(file, said.partition("=")[0])
+            except (OSError, ValueError) as error:
+                return f"{name} cannot be read: {getattr(error, 'strerror', None) or error}"
+            if said.partition("=")[2] != urlsafe_b64encode(found.digest()).rstrip(b"=").decode():
+                return f"{name} is not as it was installed"
+    return ""
 
 
 def _bytes(file: Path, bytes_max: int) -> bytes:

@@ -21,6 +21,7 @@ from pathlib import Path
 from time import monotonic, time_ns
 from typing import TextIO
 
+from leafcast.launcher.dead_releases import DeadReleases
 from leafcast.launcher.decisions import (
     ON_TRIAL,
     Install,
@@ -87,6 +88,7 @@ class Launcher:
         self._node: LaunchedNode | None = None
         self._health = _Health(monotonic(), unready_since=monotonic())
         self._ended, self._again_at, self._again_seconds = "", 0.0, AGAIN_SECONDS
+        self._dead = DeadReleases(folder)
         self._worker: subprocess.Popen[str] | None = None
         self._worker_wish: WantedRelease | None = None
         self._worker_since = 0.0
@@ -151,6 +153,7 @@ class Launcher:
             child=node.version if node else "",
             child_since=health.since,
             ended=self._ended,
+            dead=self._dead.versions,
             again_at=self._again_at,
             first_ready=health.first_ready,
             is_ready=health.is_ready,
@@ -175,17 +178,26 @@ class Launcher:
             is_ready = why == ""
             if is_ready and health.first_ready is None:
                 health.first_ready = now
+                self._dead.forget()
             if health.is_ready and not is_ready:
                 health.unready_since = now
             health.is_ready, health.why = is_ready, why or "it does not answer at its health port"
         if node.ended:
-            self._ended, self._node = node.ended, None
-            self._say(f"{node.version} ended: {node.ended}")
-            if now - health.since >= AGAIN_SECONDS_MAX:
-                self._again_seconds = AGAIN_SECONDS
-            self._again_at = now + self._again_seconds
-            self._again_seconds = min(2 * self._again_seconds, AGAIN_SECONDS_MAX)
-            self._health = _Health(now, unready_since=now)
+            self._node = None
+            self._over(node.version, node.ended)
+
+    def _over(self, version: str, ended: str) -> None:
+        """One run of a version ended by itself, or did not even begin."""
+        now, health = monotonic(), self._health
+        self._ended = ended
+        self._say(f"{version} ended: {ended}")
+        if now - health.since >= AGAIN_SECONDS_MAX:
+            self._again_seconds = AGAIN_SECONDS
+        self._again_at = now + self._again_seconds
+        self._again_seconds = min(2 * self._again_seconds, AGAIN_SECONDS_MAX)
+        if health.first_ready is None and self._note.state not in ON_TRIAL:
+            self._dead.ended(version, ended, has_answered=health.answered is not None)
+        self._health = _Health(now, unready_since=now)
 
     def _look_at_worker(self) -> None:
         worker, wish = self._worker, self._worker_wish
@@ -289,7 +301,7 @@ class Launcher:
                 version, self._folder.python_of(version), self._words, self._child_lock
             )
         except OSError as error:
-            self._ended, self._again_at = f"{error.strerror}", now + self._again_seconds
+            self._over(version, f"{error.strerror}")
 
     def _say(self, text: str) -> None:
         print(f"leafcast-launcher: {text}", file=self._log, flush=True)

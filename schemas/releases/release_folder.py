@@ -75,7 +75,8 @@ class LaunchNote:
     `starts` counts how often a release on trial was started; `since` is for people. `doubt` says
     why the former one runs instead, until that is in session; `undecided` counts the tries in which
     neither was. `base` is the version that came with the launcher when another one was chosen over
-    it, or it was over another one; "" if neither was the case yet.
+    it, or it was over another one; "" if neither was the case yet. `damage` says why a release that
+    was healthy runs no more: it is put there anew, and is `former` meanwhile, if it is still there.
     """
 
     running: str
@@ -89,6 +90,7 @@ class LaunchNote:
     doubt: str = ""
     undecided: int = 0
     base: str = ""
+    damage: str = ""
 
     def __post_init__(self) -> None:
         check_version(self.running, "running")
@@ -101,7 +103,7 @@ class LaunchNote:
             self.manifest == "" or is_sha256(self.manifest)
         ):
             raise ReleaseRefused("launcher.json", "its manifest or its counts are none", _ANEW)
-        texts = self.why, self.since, self.doubt
+        texts = self.why, self.since, self.doubt, self.damage
         if not all(_is_text(it) for it in texts):
             raise ReleaseRefused("launcher.json", "its texts are too long", _ANEW)
 

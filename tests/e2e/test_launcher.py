@@ -4,6 +4,7 @@ import io
 import os
 import random
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -11,11 +12,13 @@ import time
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from leafcast.launcher.installation import put_there
+from leafcast.launcher.launch_folder import SITE
 from relay.atomic_file import DRAFT
 from schemas.releases.release_folder import LAUNCHER, LaunchNote, LaunchState, WantedRelease
 from tests.awaiting import eventually
@@ -133,6 +136,44 @@ async def test_a_release_that_works_is_healthy_and_one_that_does_not_is_taken_ba
     pid, _ = one.child()
     one.end()
     assert not Path("/proc", str(pid)).exists()
+
+
+@pytest.mark.parametrize("damage", ["ends", "crashes", "gone", "python"])
+async def test_what_was_healthy_and_is_damaged_is_put_there_anew_and_something_runs(
+    launched, damage
+):
+    one = launched()
+    await one.runs(FIRST, LaunchState.HEALTHY)
+    chosen = one.place.choose(one.place.release("0.3.0"))
+    await one.runs("0.3.0", LaunchState.HEALTHY)
+    one.end()
+    installed = one.place.folder.installed / "0.3.0"
+    module = installed / SITE / "leafcast" / "__init__.py"
+    match damage:
+        case "ends":
+            module.write_text("raise SystemExit(3)")
+        case "crashes":
+            module.write_text("import os\nos.kill(os.getpid(), 11)")
+        case "gone":
+            shutil.rmtree(module.parent)
+        case "python":
+            # Neither a program nor a folder.
+            (installed / "bin" / "python").unlink()
+            (installed / "bin" / "python").write_bytes(b"\x7fELF")
+            (installed / "bin" / "python").chmod(0o700)
+    pieces = one.place.folder.folder / "pieces"
+    pieces.rename(pieces.with_name("away"))
+    one.start()
+    note = await one.runs(FIRST, LaunchState.REFUSED)
+    assert note.why.startswith("0.3.0 ended 3 times in a row before it was ready: ")
+    assert "pieces/" in note.why
+    assert note.former == "0.3.0"
+    # The node fetched them, and the launcher looks again.
+    one.end()
+    pieces.with_name("away").rename(pieces)
+    one.place.choose(replace(chosen, attempt=1))
+    one.start()
+    assert (await one.runs("0.3.0", LaunchState.HEALTHY)).former == FIRST
 
 
 async def test_a_newer_package_runs_from_the_next_start_on_until_another_release_is_chosen(

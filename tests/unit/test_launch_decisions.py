@@ -190,6 +190,56 @@ def test_what_was_good_and_is_gone_is_installed_anew():
     assert (note.running, steps) == (OLD, [Install(WISH), Start(OLD)])
 
 
+DEAD = "ended 3 times in a row before it was ready: code 3"
+GOOD = replace(SOAKING, state=LaunchState.HEALTHY, starts=0)
+
+
+def died(*versions, **more):
+    """What is to run ended just now; these came up no more."""
+    return seen(ended="code 3", again_at=1060.0, dead=dict.fromkeys(versions, DEAD), **more)
+
+
+def test_what_was_good_and_comes_up_no_more_gives_way_and_is_put_there_anew():
+    note, steps = decide(GOOD, died(NEW), LIMITS)
+    assert (note.running, note.former, note.state) == (OLD, NEW, LaunchState.INSTALLING)
+    assert (note.why, steps) == (f"0.3.0 {DEAD}", [Install(WISH), Start(OLD)])
+    waits, _ = decide(note, apart(OLD, 5, installed=InstallResult(WISH)), LIMITS)
+    assert waits.why.startswith(f"0.3.0 {DEAD}; it waits until 0.1.0 is in session")
+    lacks, _ = decide(note, up(OLD, installed=InstallResult(WISH, "no piece")), LIMITS)
+    assert (lacks.state, lacks.why) == (LaunchState.REFUSED, f"0.3.0 {DEAD}; no piece")
+    tried, steps = decide(note, up(OLD, installed=InstallResult(WISH)), LIMITS)
+    assert (tried.running, tried.former, tried.state) == (NEW, OLD, LaunchState.STARTING)
+    assert (tried.damage, steps) == ("", [Stop()])
+
+
+def test_without_anything_chosen_the_former_one_runs_and_says_why():
+    note, steps = decide(GOOD, died(NEW, wish=None), LIMITS)
+    assert (note.running, note.state, steps) == (OLD, LaunchState.ROLLED_BACK, [Start(OLD)])
+    assert note.why == f"0.3.0 {DEAD}"
+    assert decide(note, up(OLD, wish=None), LIMITS) == (note, [])
+
+
+def test_what_came_with_the_launcher_runs_where_the_former_one_ends_likewise():
+    there = {"startable": frozenset({OLD, "0.2.0", NEW})}
+    first, _ = decide(replace(GOOD, former="0.2.0"), died(NEW, **there), LIMITS)
+    assert (first.running, first.former) == ("0.2.0", NEW)
+    second, steps = decide(first, died(NEW, "0.2.0", installing=WISH, **there), LIMITS)
+    assert (second.running, second.former, steps) == (OLD, NEW, [Start(OLD)])
+    # It is none of the files if all end: what was good runs on, and counts as such.
+    third, steps = decide(second, died(NEW, "0.2.0", OLD, **there), LIMITS)
+    assert (third.running, third.state, steps) == (NEW, LaunchState.HEALTHY, [Start(NEW)])
+    assert "the cause is none of what is installed" in third.why
+    for again in (died(NEW, "0.2.0", OLD, **there), apart(NEW, 9, **there)):
+        assert decide(third, again, LIMITS) == (third, [])
+
+
+def test_what_runs_or_is_alone_is_not_taken_back():
+    runs = replace(died(NEW), child=NEW, ended="")
+    assert decide(GOOD, runs, LIMITS) == (GOOD, [])
+    assert decide(RUNNING, died(OLD, wish=None), LIMITS) == (RUNNING, [])
+    assert decide(GOOD, died(NEW, OLD), LIMITS) == (GOOD, [])
+
+
 def test_what_is_changed_by_hand_below_the_launcher_runs_and_is_no_fault():
     by_hand = seen(base="0.2.0", startable=frozenset({"0.2.0"}), wish=None)
     after = LaunchNote("0.2.0", base="0.2.0")

