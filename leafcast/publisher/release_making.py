@@ -18,6 +18,7 @@ from schemas.releases.release_manifest import (
     digest_of,
 )
 from schemas.releases.release_refused import ReleaseRefused
+from schemas.releases.release_version import check_version, version_order
 from schemas.releases.release_wires import Wires
 from schemas.releases.wheel_names import WheelName
 
@@ -52,9 +53,14 @@ def made_release(
     servers = {it.version for it in found.values() if it.distribution == SERVER}
     if len(servers) != 1:
         raise ReleaseRefused("wheels", f"nats-server has the versions {sorted(servers)}", _WHEELS)
+    version = found[ours].version
+    lowest = version_order(check_version(upgrades_from, "upgrades_from"))
+    if lowest > version_order(version):
+        why = f"{upgrades_from} is above {version}, so no machine could come to it"
+        raise ReleaseRefused("upgrades_from", why, "name the lowest version that may come to it")
     wires = _wires_of(folder / ours)
     return ReleaseManifest(
-        version=found[ours].version,
+        version=version,
         pieces={it: tuple(pieces[name] for name in names) for it, names in chosen.items()},
         nats_server=servers.pop(),
         wire_lowest=wire_lowest or wires.lowest,

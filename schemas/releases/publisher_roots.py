@@ -184,6 +184,8 @@ def _check_signed(root: Root, file: Metadata[Any], role: str) -> None:
     if len(signed) < threshold:
         by = f"the publisher's root {root.version}"
         reason = f"{len(signed)} of the {threshold} signatures that {by} asks for are there"
+        if idle := len(set(file.signatures) & set(root.roles[role].keyids) - set(signed)):
+            reason += f", and {idle} that does not hold: it was altered since it was signed"
         raise ReleaseRefused(what, reason, "have the holders of its keys sign it")
 
 

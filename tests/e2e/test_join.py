@@ -19,11 +19,13 @@ from leafcast.ask.session import CallFailed, open_session
 from leafcast.join.kept_grant import read_grant, write_grant
 from leafcast.manifest_sources import BadManifests
 from relay.atomic_file import atomic_write
-from schemas.releases.release_manifest import digest_of
+from schemas.releases.release_manifest import digest_of, read_manifest
 from schemas.values.identity import NodePath
 from tests.awaiting import until
 from tests.e2e.join_tree import WAIT_SECONDS, Site, Tree
+from tests.launched import KEY, ROOTS, STRANGER
 from tests.page_client import events_of
+from tests.publishing import release
 from tests.unit.releases_world import PIECES, LauncherLock, signed_manifest
 from tests.written import apply_objects
 
@@ -264,15 +266,20 @@ def test_a_relay_joins_and_sites_below_it(tree):
 
 def test_a_release_goes_to_a_relay_first_then_to_its_edges_wave_by_wave(tree, tmp_path):
     manifest = tmp_path / "release.json"
-    manifest.write_text(signed_manifest("9.0.0"))
+    of = read_manifest(signed_manifest("9.0.0").encode())
     for name, data in PIECES.items():
         (tmp_path / f"{name}.whl").write_bytes(data)
+    manifest.write_bytes(release(ROOTS, STRANGER, of=of))
+    start = ("upgrade", "start", "9.0.0", "--manifest", manifest, "--pieces", tmp_path)
+    for words in (start, ("upgrade", "plan", "9.0.0", "--manifest", manifest)):
+        assert "release: 0 of the 1 signatures" in tree.run(*words, code=1)
+    assert not [*tree.folder.rglob("releases/pieces/*")]
+    manifest.write_bytes(release(ROOTS, KEY, of=of))
     launchers = {name: SaidLauncher(tree.folder / name) for name in ("r7", "r7-s1", "r7-s2")}
     tree.join(tree.add("/region-7", "--relay"), "r7").until("in session with its parent")
     for name in ("s1", "s2"):
         token = tree.add(f"/region-7/{name}", "--labels", f"wave-{name}=yes")
         tree.join(token, f"r7-{name}").until("in session with its parent")
-    start = ("upgrade", "start", "9.0.0", "--manifest", manifest, "--pieces", tmp_path)
     tree.run(*start, "--waves", "wave-s1,wave-s2")
     for name, waiting in (("r7", "r7-s1"), ("r7-s1", "r7-s2"), ("r7-s2", "")):
         until(lambda at=name: launchers[at].wanted == "9.0.0")

@@ -95,6 +95,15 @@ def test_a_release_is_made_signed_and_verified(run, tmp_path):
         run("verify", "0.3.0.json", "--publisher", "root.json", "--wheels", "wheels")
 
 
+def test_a_release_to_which_nobody_can_come_is_not_made(run):
+    signed(run)
+    with pytest.raises(ReleaseRefused, match=r"upgrades_from: 0\.3\.1 is above 0\.3\.0"):
+        run(*MAKE, "--upgrades-from", "0.3.1")
+    with pytest.raises(ReleaseRefused, match="upgrades_from: 'x' is no version"):
+        run(*MAKE, "--upgrades-from", "x")
+    assert "0.3.0" in run(*MAKE, "--upgrades-from", "0.3.0")
+
+
 def test_a_machine_that_pinned_the_first_root_follows_the_next_and_no_other(run, tmp_path):
     signed(run)
     assert run("pin", "root.json", "--data-dir", "node") == (

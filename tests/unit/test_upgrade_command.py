@@ -8,10 +8,18 @@ import shutil
 import click
 import pytest
 
-from leafcast.cli.commands.upgrade import give_pieces, read_waves, spec_to_begin
+from leafcast.cli.commands.upgrade import (
+    check_publisher,
+    give_pieces,
+    read_waves,
+    spec_to_begin,
+)
+from leafcast.publisher.pinning import pin_publisher
 from leafcast.show.upgrade_tables import planned_view, upgrades_view, versions_view
 from schemas.api.parsing import parse_wish
 from schemas.releases.release_manifest import read_manifest
+from tests.launched import KEY, ROOT_KEY, ROOTS, STRANGER
+from tests.publishing import manifest, release, root_after, wish
 from tests.unit.releases_world import PIECES, leafcast_release, sha256, signed_manifest
 
 COUNTS = [
@@ -75,6 +83,55 @@ def test_the_centre_gets_each_piece_by_its_hash_and_what_lacks_is_named(tmp_path
     give_pieces(manifest, tmp_path / "wheels", target)
     here = {hashlib.sha256(file.read_bytes()).hexdigest() for file in target.iterdir()}
     assert here == {file.name for file in target.iterdir()} == set(map(sha256, PIECES.values()))
+
+
+def let_out(data: bytes, data_dir, *listed):
+    check_publisher("release.json", data.decode(), data_dir, listed)
+
+
+def refused_by(match, data: bytes, data_dir, *listed):
+    with pytest.raises(click.ClickException, match=match) as said:
+        let_out(data, data_dir, *listed)
+    assert said.value.message.startswith("release.json: ")
+
+
+def test_what_nodes_would_refuse_by_who_signed_it_does_not_go_out(tmp_path):
+    good = release(ROOTS, KEY)
+    let_out(good, tmp_path)
+    refused_by("release: 0 of the 1 signatures .* are there; have", release(ROOTS), tmp_path)
+    refused_by("release: 0 of the 1 signatures", release(ROOTS, STRANGER), tmp_path)
+    altered = good.replace(b'"nats_server": "2.15.1"', b'"nats_server": "2.15.2"')
+    refused_by("1 that does not hold: it was altered since", altered, tmp_path)
+    alone = signed_manifest("0.3.0").encode()
+    refused_by("it names no root of its publisher", alone, tmp_path)
+    refused_by("0.4.0 or later: nobody", release(ROOTS, KEY, of=follows("0.4.0")), tmp_path)
+
+
+def test_what_another_publisher_signed_goes_out_to_nobody_who_is_known_to_pin_one(tmp_path):
+    stranger = root_after(None, wish([STRANGER], 1, [STRANGER]), STRANGER)
+    other = release(stranger, STRANGER)
+    let_out(other, tmp_path)
+    # Nodes run what the one signed.
+    former = leafcast_release("0.2.0")
+    former["spec"]["manifest"] = release(ROOTS, KEY, of=manifest("0.2.0")).decode()
+    let_out(other, tmp_path, former)
+    former["status"] = {"waves": [{"name": "all", "healthy": 3}]}
+    refused_by("publisher: the publisher whose 0.2.0 nodes run does not", other, tmp_path, former)
+    let_out(release(ROOTS, KEY), tmp_path, former, leafcast_release("0.1.0"))
+    # So does this centre.
+    (tmp_path / "root.json").write_bytes(ROOTS.data)
+    pin_publisher(tmp_path, tmp_path / "root.json")
+    refused_by("publisher: the publisher whom this centre pins does not", other, tmp_path)
+    let_out(release(ROOTS, KEY), tmp_path)
+    # Where it moved on, what it allows no more is named.
+    lowest = root_after(ROOTS, wish(lowest="0.4.0"), ROOT_KEY)
+    (tmp_path / "root.json").write_bytes(lowest.data)
+    pin_publisher(tmp_path, tmp_path / "root.json")
+    refused_by(r"version: 0\.3\.0 is below 0\.4\.0", release(ROOTS, KEY), tmp_path)
+
+
+def follows(version):
+    return manifest("0.3.0", upgrades_from=version)
 
 
 def test_a_release_that_went_out_before_begins_anew_by_its_version_alone(tmp_path):

@@ -89,6 +89,8 @@ def plan(
     text = _read(version, manifest)[0].decode() if manifest is not None else ""
 
     async def ask(session: Session) -> Any:
+        if text:
+            check_publisher(str(manifest), text, data_dir, await releases(session))
         found = await session.call(
             "upgrades", waves=form, path=path, version=version, manifest=text
         )
@@ -133,7 +135,10 @@ def start(
         new["waves"] = read_waves(waves)
     if manifest is not None:
         new["manifest"] = _read(version, manifest)[0].decode()
-    spec = spec_to_begin(version, new, soak, in_session(data_dir, releases))
+    listed = in_session(data_dir, releases)
+    spec = spec_to_begin(version, new, soak, listed)
+    source = str(manifest) if manifest is not None else "spec.manifest"
+    check_publisher(source, str(spec["manifest"]), data_dir, listed)
     give_pieces(_said_by(spec), pieces, DataDir.at(data_dir).folder / FOLDER / PIECES)
     _apply(data_dir, {"metadata": {"name": name_of(version)}, "spec": spec})
 
@@ -298,6 +303,24 @@ def _said_by(spec: Mapping[str, Any]) -> ReleaseManifest:
     except ReleaseRefused as refused:
         remedy = "name its file: --manifest FILE"
         raise click.ClickException(f"spec.manifest: {refused}; {remedy}") from refused
+
+
+def check_publisher(source: str, text: str, data_dir: Path | None, listed: Sequence[Any]) -> None:
+    """Raise ClickException for a release that the nodes would refuse by who signed it."""
+    # Here, as it takes a while to load, and what only asks needs none of it.
+    from leafcast.publisher.letting_out import check_may_go_out  # noqa: PLC0415
+    from leafcast.publisher.pinning import pinned_publisher  # noqa: PLC0415
+
+    accepted = {
+        str(it["spec"]["version"]): str(it["spec"].get("manifest")).encode()
+        for it in listed
+        if any(wave.get("healthy") for wave in (it.get("status") or {}).get("waves") or ())
+    }
+    try:
+        pinned = pinned_publisher(DataDir.at(data_dir).folder)
+        check_may_go_out(text.encode(), pinned, accepted)
+    except ReleaseRefused as refused:
+        raise click.ClickException(f"{source}: {refused}") from refused
 
 
 def give_pieces(manifest: ReleaseManifest, folder: Path | None, target: Path) -> None:
