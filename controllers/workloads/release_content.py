@@ -46,7 +46,8 @@ async def kept_content(
         for piece in pieces:
             platforms[piece.sha256].append(platform)
     listed = sorted(said.all_pieces.values(), key=lambda piece: piece.sha256)
-    files = [_file_of(piece, folder) for piece in listed]
+    version = said.version
+    files = [_file_of(piece, folder, version) for piece in listed]
     content: list[Reference] = []
     found: list[ReleasePiece] = []
     await _keep(relay, key, content, manifest)
@@ -57,7 +58,8 @@ async def kept_content(
             digest.update(stretch)
             await _keep(relay, key, content, stretch)
         if digest.hexdigest() != piece.sha256:
-            raise PiecesLacking(f"{file} is not what the manifest names as {piece.name}")
+            said = f"{file} is not what the manifest names as {piece.name}"
+            raise PiecesLacking(f"{said}; {_remedy(version)}")
         count, whom = len(content) - before, tuple(platforms[piece.sha256])
         found.append(ReleasePiece(piece.sha256, piece.size, whom, count))
     return ReleaseContent(digest_of(manifest), tuple(content), tuple(found))
@@ -73,11 +75,14 @@ async def _keep(
         await relay.keep_history(key, content, {at: blob.values[at] for at in lacking})
 
 
-def _file_of(piece: Piece, folder: Path | None) -> Path:
+def _remedy(version: str) -> str:
+    return f"give the centre its pieces: leafcast upgrade start {version} --pieces FOLDER"
+
+
+def _file_of(piece: Piece, folder: Path | None, version: str) -> Path:
     file = folder / PIECES / piece.sha256 if folder is not None else None
     if file is None or not file.is_file():
-        remedy = "give the centre its pieces: leafcast upgrade start VERSION --pieces FOLDER"
-        raise PiecesLacking(f"{piece.name} is not at the centre; {remedy}")
+        raise PiecesLacking(f"{piece.name} is not at the centre; {_remedy(version)}")
     return file
 
 

@@ -19,7 +19,7 @@ from leafcast.show.upgrade_tables import planned_view, upgrades_view, versions_v
 from schemas.api.parsing import parse_wish
 from schemas.releases.release_manifest import read_manifest
 from tests.launched import KEY, ROOT_KEY, ROOTS, STRANGER
-from tests.publishing import manifest, release, root_after, wish
+from tests.publishing import manifest, piece, release, root_after, wish
 from tests.unit.releases_world import PIECES, leafcast_release, sha256, signed_manifest
 
 COUNTS = [
@@ -83,6 +83,43 @@ def test_the_centre_gets_each_piece_by_its_hash_and_what_lacks_is_named(tmp_path
     give_pieces(manifest, tmp_path / "wheels", target)
     here = {hashlib.sha256(file.read_bytes()).hexdigest() for file in target.iterdir()}
     assert here == {file.name for file in target.iterdir()} == set(map(sha256, PIECES.values()))
+
+
+def test_what_is_there_with_other_bytes_is_mended_or_named(tmp_path):
+    manifest = read_manifest(signed_manifest("0.3.0").encode())
+    wheels, target = tmp_path / "wheels", tmp_path / "pieces"
+    wheels.mkdir()
+    for each in manifest.all_pieces.values():
+        data = next(it for it in PIECES.values() if sha256(it) == each.sha256)
+        (wheels / each.name).write_bytes(data)
+    give_pieces(manifest, wheels, target)
+    damaged, kept = sorted(target.iterdir())
+    flipped = bytearray(damaged.read_bytes())
+    flipped[7] ^= 1
+    damaged.write_bytes(flipped)
+    with pytest.raises(click.ClickException, match="whl is there, but with other bytes; name"):
+        give_pieces(manifest, None, target)
+    before = kept.stat().st_ino
+    give_pieces(manifest, wheels, target)
+    assert sha256(damaged.read_bytes()) == damaged.name
+    assert kept.stat().st_ino == before
+    # The same of a wheel in the folder.
+    for file in target.iterdir():
+        file.unlink()
+    (wheels / manifest.all_pieces[damaged.name].name).write_bytes(flipped)
+    with pytest.raises(click.ClickException) as said:
+        give_pieces(manifest, wheels, target)
+    assert "whl is there, but with other bytes" in said.value.message
+    assert "not found" not in said.value.message
+
+
+def test_of_a_wrong_folder_some_files_are_named(tmp_path):
+    pieces = tuple(piece(f"p{n}-1.0-py3-none-any.whl", b"%d" % n) for n in range(8))
+    many = manifest(pieces={"linux-amd64": pieces})
+    with pytest.raises(click.ClickException) as said:
+        give_pieces(many, tmp_path, tmp_path / "pieces")
+    assert said.value.message.count(".whl") == 3
+    assert "5 more" in said.value.message
 
 
 def let_out(data: bytes, data_dir, *listed):

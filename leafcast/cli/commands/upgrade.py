@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,14 +27,17 @@ from relay.atomic_file import DRAFT, make_folder, move_file
 from schemas.objects.manifest_files import LoadedObject
 from schemas.releases.release_folder import PIECES
 from schemas.releases.release_folder import RELEASES as FOLDER
-from schemas.releases.release_manifest import ReleaseManifest, read_manifest
+from schemas.releases.release_manifest import Piece, ReleaseManifest, read_manifest
 from schemas.releases.release_phases import UNDER_WAY, has_ended, takes_back
 from schemas.releases.release_refused import ReleaseRefused
 from schemas.releases.release_version import check_version
 from schemas.values.groups import RELEASES
 from schemas.values.names import LABEL_MAX, label_key_fault, label_value_fault
+from schemas.values.wording import some_of
 
 WAVES = "canary,10%,100%"
+NAMED_MAX = 3
+"""So many files are named at most."""
 _NO_NAME = re.compile(r"[^a-z0-9-]+")
 """What labels may have, and the name of a wave may not."""
 
@@ -324,26 +327,47 @@ def check_publisher(source: str, text: str, data_dir: Path | None, listed: Seque
 
 
 def give_pieces(manifest: ReleaseManifest, folder: Path | None, target: Path) -> None:
-    """Put the pieces of a release where the centre looks for them; those there stay.
+    """Put the pieces of a release where the centre looks for them; those whole there stay.
 
     Without a folder all have to be there.
     """
-    lacking = {it.sha256: it for it in manifest.all_pieces.values()}
     try:
         make_folder(target)
-        for file in sorted(folder.rglob("*")) if folder is not None else ():
+        pieces = manifest.all_pieces
+        lacking = {at: it for at, it in pieces.items() if not _is_piece(target / at, it)}
+        for file in sorted(folder.rglob("*")) if folder is not None and lacking else ():
             sha256 = _sha256(file) if file.is_file() else ""
-            if lacking.pop(sha256, None) is not None and not (target / sha256).exists():
+            if lacking.pop(sha256, None) is not None:
                 _copy(file, target / sha256)
     except OSError as error:
         why = f"{error.filename}: {error.strerror}"
         raise click.ClickException(f"{why}; make room or mend it, then say it again") from error
-    left = [it.name for sha256, it in lacking.items() if not (target / sha256).exists()]
-    if left:
-        remedy = "name the folder with all wheels of the release"
+    if lacking:
         where = folder if folder is not None else target
-        said = f"--pieces {where}: {', '.join(sorted(left))} not found"
-        raise click.ClickException(f"{said}; {remedy}")
+        remedy = "name the folder with all wheels of the release"
+        said = _what_lacks(lacking.values(), folder, target)
+        raise click.ClickException(f"--pieces {where}: {said}; {remedy}")
+
+
+def _is_piece(file: Path, piece: Piece) -> bool:
+    """Whether it is there with its bytes; raises OSError."""
+    return file.is_file() and file.stat().st_size == piece.size and _sha256(file) == piece.sha256
+
+
+def _what_lacks(lacking: Iterable[Piece], folder: Path | None, target: Path) -> str:
+    """Which pieces are not found, some by name, and which of them are there with other bytes."""
+    found = {it.name for it in folder.rglob("*.whl")} if folder is not None else set()
+    other, gone = set[str](), set[str]()
+    for piece in lacking:
+        is_there = piece.name in found or (folder is None and (target / piece.sha256).exists())
+        (other if is_there else gone).add(piece.name)
+    said = []
+    if other:
+        are = "is" if len(other) == 1 else "are"
+        said.append(f"{some_of(sorted(other), NAMED_MAX)} {are} there, but with other bytes")
+    if gone:
+        said.append(f"{some_of(sorted(gone), NAMED_MAX)} not found")
+    return "; ".join(said)
 
 
 def _copy(file: Path, target: Path) -> None:
