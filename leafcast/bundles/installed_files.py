@@ -2,27 +2,58 @@
 
 Such a list (RECORD) has the sum of each file. It is not signed: who may write here may write it,
 too. What comes in is verified before, as a bundle, or as a release.
+
+This file imports nothing but the standard library, and runs as a program of its own: what it looks
+at, it does not load.
 """
 
 from __future__ import annotations
 
 import csv
 import hashlib
+import importlib.util
+import marshal
 import os
+import subprocess
+import sys
 from base64 import urlsafe_b64encode
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.metadata import Distribution
 from pathlib import Path
-
-from schemas.values.faults import Unusable
+from types import CodeType
 
 LIST = "RECORD"
 _OF_VIRTUALENV = frozenset({"_virtualenv.py", "_virtualenv.pth"})
 """What virtualenv and uv put into each environment that they make, and list nowhere."""
+_UNSUMMED = frozenset({LIST, f"{LIST}.jws", f"{LIST}.p7s"})
+"""What a list says no sum of: itself, and who signed it."""
+_ISOLATED = ("-I", "-S", "-B", "-W", "ignore", "-X", f"pycache_prefix={os.devnull}")
+"""No variables of Python, no site-packages and what starts with them, nothing compiled before."""
+_CACHE, _HEADER_BYTES, _CHECKED = "__pycache__", 16, 0b11
+_LEVELS = {"": 0, "opt-1": 1, "opt-2": 2}
+_OF_CODE = (
+    "argcount",
+    "cellvars",
+    "code",
+    "exceptiontable",
+    "firstlineno",
+    "flags",
+    "freevars",
+    "kwonlyargcount",
+    "name",
+    "names",
+    "nlocals",
+    "posonlyargcount",
+    "qualname",
+    "stacksize",
+    "varnames",
+)
+"""What makes out a code object, but for where its source lay, and its lines in tracebacks."""
+_SHOWN_MAX = 20
 
 
-class NoFileList(Unusable):
+class NoFileList(Exception):
     """There is no list of what runs; says why, and what to do."""
 
 
@@ -52,20 +83,22 @@ def compare_installed(running: Path, name: str = "leafcast") -> Compared:
     packages = tuple(Distribution.discover(path=[str(folder)]))
     own = next((one for one in packages if one.metadata["Name"] == name), None)
     if own is None or running / "__init__.py" not in _listed(folder, own):
-        why = "what runs was not installed from a package, so there is no list of its files"
-        raise NoFileList(folder, why, "a checkout is compared by git: git status")
+        why = f"{folder}: what runs was not installed from a package, so there is no list of its "
+        raise NoFileList(f"{why}files; a checkout is compared by git: git status")
     differences, known, count = list[ChangedFile](), set[Path](), 0
     for package in packages:
         brought = f"{package.metadata['Name']} {package.version}"
         if package.read_text(LIST) is None:
             differences.append(ChangedFile(folder, f"{brought} has no list of its files ({LIST})"))
         for file, digest in _listed(folder, package).items():
+            if not digest and file.parent.name == _CACHE:
+                # It is compared with its source, as one that is in no list.
+                continue
             known.add(file)
-            if digest:
-                count += 1
-                if what := _difference(file, digest):
-                    differences.append(ChangedFile(file, f"{what} ({brought})"))
-    differences += (ChangedFile(it, "no package brought it") for it in _strange(folder, known))
+            count += bool(digest)
+            if what := _difference(file, digest):
+                differences.append(ChangedFile(file, f"{what} ({brought})"))
+    differences += _strange(folder, known)
     return Compared(count, len(packages), tuple(sorted(differences)))
 
 
@@ -81,6 +114,9 @@ def _listed(folder: Path, package: Distribution) -> dict[Path, str]:
 
 def _difference(file: Path, said: str) -> str:
     """How a file differs from its line of the list, or nothing."""
+    if not said:
+        is_usual = file.name in _UNSUMMED and file.parent.suffix == ".dist-info"
+        return "" if is_usual else "the list has no sum of it"
     kind, _, wanted = said.partition("=")
     try:
         with file.open("rb") as opened:
@@ -93,14 +129,98 @@ def _difference(file: Path, said: str) -> str:
     return "" if is_same else "it was changed"
 
 
-def _strange(folder: Path, known: set[Path]) -> Iterator[Path]:
+def _strange(folder: Path, known: set[Path]) -> Iterator[ChangedFile]:
     """What lies there and is in no list, but for what Python made of the sources itself."""
-    for place, _, names in os.walk(folder):
+    for place, folders, names in os.walk(folder):
         at = Path(place)
-        for name in names:
+        # What they lead to would be looked at nowhere.
+        links = [name for name in folders if (at / name).is_symlink()]
+        for name in (*names, *links):
             file = at / name
-            source = at.parent / f"{name.partition('.')[0]}.py"
-            is_made = at.name == "__pycache__" and source in known
             is_usual = at == folder and name in _OF_VIRTUALENV
-            if file not in known and not is_made and not is_usual:
-                yield file
+            if file in known or is_usual:
+                continue
+            source = at.parent / f"{name.partition('.')[0]}.py"
+            if at.name != _CACHE or source not in known:
+                yield ChangedFile(file, "no package brought it")
+            elif what := _compiled_otherwise(file, source):
+                yield ChangedFile(file, what)
+
+
+def _compiled_otherwise(file: Path, source: Path) -> str:
+    """How what lies there as compiled differs from what its source compiles to, or nothing.
+
+    Whatever says when it was made: who changes one says that, too.
+    """
+    match file.name.split("."):
+        case [_, sys.implementation.cache_tag, *level, "pyc"] if ".".join(level) in _LEVELS:
+            optimize = _LEVELS[".".join(level)]
+        case _:
+            return "no package brought it, and this Python did not make it"
+    try:
+        data, text = file.read_bytes(), source.read_bytes()
+    except OSError as error:
+        return f"it cannot be read: {error}"
+    flags = int.from_bytes(data[4:8], "little")
+    if data[:4] != importlib.util.MAGIC_NUMBER or flags & ~_CHECKED:
+        return "this Python did not make it"
+    try:
+        made = compile(text, str(source), "exec", dont_inherit=True, optimize=optimize)
+        is_same = _form(marshal.loads(data[_HEADER_BYTES:])) == _form(made)  # noqa: S302 - not run
+    except (ValueError, TypeError, EOFError, SyntaxError, RecursionError, MemoryError):
+        is_same = False
+    return "" if is_same else f"it is not what {source.name} compiles to"
+
+
+def _form(value: object) -> object:
+    """A constant of a program, to be compared with its kind: 0 is not False, and not 0.0."""
+    match value:
+        case CodeType():
+            said = (getattr(value, f"co_{name}") for name in _OF_CODE)
+            return ("code", *said, *map(_form, value.co_consts))
+        case tuple():
+            return ("tuple", *map(_form, value))
+        case frozenset():
+            return ("frozenset", frozenset(map(_form, value)))
+        case slice():
+            return ("slice", *map(_form, (value.start, value.stop, value.step)))
+        case float() | complex():
+            return (type(value).__name__, repr(value))
+        case _:
+            return (type(value).__name__, value)
+
+
+def say_compared(running: Path) -> int:
+    """Compare in a Python of its own, which loads nothing of what it compares; its exit code."""
+    words = (sys.executable, *_ISOLATED, __file__, str(running))
+    code = subprocess.run(words, check=False).returncode  # noqa: S603 - this Python
+    if code not in (0, 1):
+        _tell(f"comparing ended with {code}: what lies there ends Python")
+    return code and 1
+
+
+def _tell(text: str) -> None:
+    """Say an error; names of files in it cannot steer a terminal."""
+    plain = (it if it.isprintable() else it.encode("unicode_escape").decode() for it in text)
+    sys.stderr.write(f"error: {''.join(plain)}\n")
+
+
+def _main(running: str) -> int:
+    try:
+        found = compare_installed(Path(running))
+    except NoFileList as error:
+        _tell(f"{error}")
+        return 1
+    for one in found.differences[:_SHOWN_MAX]:
+        _tell(f"{one.file}: {one.what}")
+    if more := len(found.differences[_SHOWN_MAX:]):
+        _tell(f"and {more} more")
+    if found.differences:
+        _tell("install the release anew, from what you verified")
+        return 1
+    sys.stdout.write(f"{found.files} files of {found.packages} packages are what was installed\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(_main(sys.argv[1]))

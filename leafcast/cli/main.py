@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
+from pathlib import Path
 from typing import NoReturn
 
 
@@ -28,6 +29,20 @@ def uncollected() -> Iterator[None]:
             gc.enable()
 
 
+def _not_whole(lacking: ImportError) -> int:
+    """Say what an installation lacks of which a part was removed; asked to, compare all of it."""
+    if os.environ.get("LEAFCAST_TRACEBACK"):
+        raise lacking
+    sys.stderr.write(f"error: leafcast is not whole: {lacking}\n")
+    if sys.argv[1:] == ["version", "--verify"]:
+        # It stands on Python alone.
+        checker = import_module("leafcast.bundles.installed_files")
+        return int(checker.say_compared(Path(__file__).parents[1]))
+    remedy = "`leafcast version --verify` names what differs; or install it anew"
+    sys.stderr.write(f"error: {remedy}\n")
+    return 1
+
+
 try:
     with uncollected():
         import click
@@ -37,6 +52,8 @@ try:
 except KeyboardInterrupt:
     # Starting takes a moment, in which Ctrl-C is to be as silent as later on.
     raise SystemExit(130) from None
+except ImportError as lacking:
+    raise SystemExit(_not_whole(lacking)) from None
 
 _GROUPS = {
     "Every day": "demo up down apply delete place label diff plan wait rollout",
