@@ -86,6 +86,7 @@ def install_service(
         option: file_for(services.root, option, Path(file)) for option, file in _named_files(ctx)
     }
     program = program_for(services.root, own_program())
+    kept = _kept_publisher(services, service_name(invitation.path), files)
     unit = NodeUnit(
         invitation.path,
         program,
@@ -95,7 +96,25 @@ def install_service(
         launcher_for(services.root, program) if "--publisher" in files else "",
     )
     services.install(unit, f"{','.join(invitation.urls)} {invitation.token.text}")
+    if kept:
+        click.echo(f"Its publisher stays the one in {kept}; `leafcast leave` takes it away, too.")
     click.echo(_next(services, unit))
+
+
+def _kept_publisher(services: Services, name: str, files: dict[str, str]) -> str:
+    """Whom the unit that is replaced believes goes on if nobody is named; that file, or "".
+
+    Raises ReleaseRefused or PublisherFileUnusable unless the file has a publisher's root.
+    """
+    kept = "" if "--publisher" in files else services.publisher_of(name)
+    if kept:
+        files["--publisher"] = kept
+    if file := files.get("--publisher"):
+        # Here, as it loads what verifies signatures.
+        from leafcast.publisher.pinning import named_publisher  # noqa: PLC0415
+
+        named_publisher(services.root / file.lstrip("/"))
+    return kept
 
 
 def _next(services: Services, unit: NodeUnit) -> str:

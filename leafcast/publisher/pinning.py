@@ -17,7 +17,7 @@ def pin_publisher(data_dir: Path, file: Path) -> PublisherRoots:
     One that is pinned is followed where it leads, and never replaced: raises ReleaseRefused for
     another, or PublisherFileUnusable.
     """
-    named = PublisherRoots.parse(read_file(file, ROOT_MAX_BYTES))
+    named = named_publisher(file)
     pinned = pinned_publisher(data_dir)
     roots = named if pinned is None else _followed(pinned, named)
     if roots != pinned:
@@ -26,10 +26,15 @@ def pin_publisher(data_dir: Path, file: Path) -> PublisherRoots:
     return roots
 
 
+def named_publisher(file: Path) -> PublisherRoots:
+    """The publisher in a file; raises ReleaseRefused, PublisherFileUnusable."""
+    return PublisherRoots.parse(read_file(file, ROOT_MAX_BYTES))
+
+
 def pinned_publisher(data_dir: Path) -> PublisherRoots | None:
     """The publisher that is pinned there, if one is; raises ReleaseRefused if it is damaged."""
     place = data_dir / RELEASES / PINNED
-    return PublisherRoots.parse(read_file(place, ROOT_MAX_BYTES)) if place.exists() else None
+    return named_publisher(place) if place.exists() else None
 
 
 def _followed(pinned: PublisherRoots, named: PublisherRoots) -> PublisherRoots:

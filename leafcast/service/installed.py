@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import re
 import shutil
 import subprocess
 from collections.abc import Sequence
@@ -19,6 +21,8 @@ PRIVATE_STATE = "var/lib/private/leafcast"
 SYSTEMCTL = "systemctl"
 _ASKED_SECONDS = 120
 _Late = subprocess.TimeoutExpired
+_PUBLISHER = re.compile(r"^LoadCredential=publisher:(.*)$", re.MULTILINE)
+_RIGHTS = (errno.EACCES, errno.EPERM)
 
 
 class ServiceUnusable(Unusable):
@@ -49,6 +53,12 @@ class Services:
         files = sorted((self.root / UNITS).glob("leafcast-*.service"))
         return [it.stem for it in files if it.read_bytes().startswith(MARK.encode())]
 
+    def publisher_of(self, name: str) -> str:
+        """The file of the publisher that a node's unit names, as that system does; else ""."""
+        text = self.unit_file(name).read_text() if name in self.names() else ""
+        found = _PUBLISHER.search(text)
+        return found[1].replace("%%", "%") if found else ""
+
     def install(self, unit: NodeUnit, invitation: str) -> None:
         """Write the unit and what it needs, and start it; raises ServiceUnusable."""
         file = self.unit_file(unit.name)
@@ -67,7 +77,7 @@ class Services:
             file.chmod(0o644)
         except OSError as error:
             reason = f"{error.filename}: {error.strerror}"
-            raise ServiceUnusable(unit.name, reason, "run it as root") from error
+            raise ServiceUnusable(unit.name, reason, _remedy(error)) from error
         if self.is_live:
             self._ask("daemon-reload")
         self._ask("enable", f"{unit.name}.service")
@@ -102,7 +112,8 @@ class Services:
             self.unit_file(name).unlink(missing_ok=True)
         except OSError as error:
             reason = f"{error.filename}: {error.strerror}"
-            raise ServiceUnusable(name, reason, "run `leafcast leave` again, as root") from error
+            remedy = f"{_remedy(error)}, and run `leafcast leave` again"
+            raise ServiceUnusable(name, reason, remedy) from error
         if self.is_live:
             self._ask("daemon-reload")
 
@@ -126,3 +137,14 @@ class Services:
             said = " ".join(done.stderr.split()) or f"it ended with {done.returncode}"
             remedy = f"see `systemctl status {words[-1]}`, and run it as root"
             raise ServiceUnusable(words[-1], f"{' '.join(command)}: {said}", remedy)
+
+
+def _remedy(error: OSError) -> str:
+    """What lets it be written: root does not help against a disk that is read-only or full."""
+    if error.errno in _RIGHTS:
+        return "run it as root"
+    if error.errno == errno.EROFS:
+        return "have that file system mounted to be written"
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return "make room there"
+    return "see to that file"

@@ -36,6 +36,7 @@ ROOT, RELEASES = "root", "targets"
 """Roles of keys, as TUF names them."""
 _FORMER, _ROOT_OF = "former", "root"
 _GET_ROOT = "get the publisher's root.json anew"
+_NAME_ROOT = "name the root.json that the publisher made by `leafcast release root`"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,7 @@ class PublisherRoots:
     @classmethod
     def parse(cls, data: bytes) -> PublisherRoots:
         """Read a root's file, with each root signed by the one before; raises ReleaseRefused."""
-        signed_part(data, "publisher", ROOT_MAX_BYTES)
+        signed_part(data, "publisher", ROOT_MAX_BYTES, _NAME_ROOT)
         return cls.from_form(json.loads(data))
 
     @classmethod
@@ -160,7 +161,8 @@ def _read(data: bytes, kind: type[Root] | type[Targets], what: str) -> Metadata[
     except (DeserializationError, RecursionError) as error:
         raise ReleaseRefused(what, f"it is no TUF metadata: {_first(error)}", _GET_ROOT) from error
     if not isinstance(file.signed, kind):
-        raise ReleaseRefused(what, f"it is of the role {file.signed.type!r}", _GET_ROOT)
+        remedy = _NAME_ROOT if kind is Root else _GET_ROOT
+        raise ReleaseRefused(what, f"it is of the role {file.signed.type!r}", remedy)
     return file
 
 

@@ -167,17 +167,17 @@ def read_manifest(data: bytes) -> ReleaseManifest:
     )
 
 
-def signed_part(data: bytes, what: str, bytes_max: int) -> dict[str, Any]:
+def signed_part(data: bytes, what: str, bytes_max: int, remedy: str = _MAKE) -> dict[str, Any]:
     """What is signed in a file of TUF metadata; raises ReleaseRefused."""
     if len(data) > bytes_max:
-        raise ReleaseRefused(what, f"it has {len(data)} bytes, at most {bytes_max} do", _MAKE)
+        raise ReleaseRefused(what, f"it has {len(data)} bytes, at most {bytes_max} do", remedy)
     try:
         said = json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise ReleaseRefused(what, f"it is no JSON: {error}", _MAKE) from error
+        raise ReleaseRefused(what, f"it is no JSON: {error}", remedy) from error
     signed = said.get("signed") if isinstance(said, dict) else None
     if not isinstance(signed, dict):
-        raise ReleaseRefused(what, "it lacks a signed part", _MAKE)
+        raise ReleaseRefused(what, "it lacks a signed part", remedy)
     return signed
 
 

@@ -1,6 +1,7 @@
 """What `join --service` writes is what systemd takes, and `leave` leaves nothing of it."""
 
 import asyncio
+import errno
 import os
 import re
 import shutil
@@ -17,6 +18,9 @@ from hypothesis import strategies as st
 
 from leafcast.cli.main import cli
 from leafcast.daemon.process import STOP_SECONDS
+from leafcast.join.join_request import JoinRequester
+from leafcast.publisher.publisher_files import file_data
+from leafcast.publisher.root_making import next_root
 from leafcast.service import installed
 from leafcast.service.installed import INVITATIONS, STATE, UNITS, Services, ServiceUnusable
 from leafcast.service.unit import HARDENING, WATCHDOG_SECONDS, NodeUnit, quoted
@@ -24,6 +28,7 @@ from leafcast.service.unit_view import HIDDEN, file_for, own_program, program_fo
 from leafcast.service.watchdog import ServiceManager, attended
 from schemas.enrolment.tokens import Token
 from schemas.values.identity import NodePath
+from tests.publishing import key, release, root_after, wish
 
 ROOT = Path(__file__).resolve().parents[2]
 UNITS_OF_OURS = sorted((ROOT / "deploy" / "systemd").glob("*.service"))
@@ -54,6 +59,17 @@ def image(tmp_path):
     for name in ("leafcast", "leafcast-launcher"):
         (folder / "opt/leafcast/bin" / name).touch()
     return folder
+
+
+OWNER = key("owner")
+ROOTS = root_after(None, wish([OWNER], lowest="0.1.0"), OWNER)
+
+
+def publisher(folder, data=ROOTS.data):
+    """The root of a publisher in that system."""
+    file = folder / "etc" / "root 50%.json"
+    file.write_bytes(data)
+    return file
 
 
 def kubeconfig(folder, context="a b", **user):
@@ -155,7 +171,7 @@ def test_a_service_is_written_as_systemd_takes_it_and_enabled(invitation, image,
     code, said = leafcast(
         *("join", invitation, "--service", "--service-root", image),
         *("--kubeconfig", config, "--context", "a b", "--durability", "disk"),
-        *("--publisher", image / "etc" / "root.json"),
+        *("--publisher", publisher(image)),
     )
     assert code == 0, said
     text = unit_of(image)
@@ -169,7 +185,7 @@ def test_a_service_is_written_as_systemd_takes_it_and_enabled(invitation, image,
         "--publisher ${CREDENTIALS_DIRECTORY}/publisher"
     )
     assert "LoadCredential=kubeconfig:/etc/store 7.kubeconfig\n" in text
-    assert "LoadCredential=publisher:/etc/root.json\n" in text
+    assert "LoadCredential=publisher:/etc/root 50%%.json\n" in text
     kept = image / INVITATIONS / f"{NAME}.join"
     assert kept.read_text() == invitation.read_text()
     assert kept.stat().st_mode & 0o777 == 0o600
@@ -181,7 +197,7 @@ def test_a_service_is_written_as_systemd_takes_it_and_enabled(invitation, image,
 def test_a_publisher_without_a_launcher_there_is_refused(invitation, image):
     (image / "opt/leafcast/bin/leafcast-launcher").unlink()
     words = ("join", invitation, "--service", "--service-root", image)
-    code, said = leafcast(*words, "--publisher", image / "etc" / "root.json")
+    code, said = leafcast(*words, "--publisher", publisher(image))
     assert code == 1
     assert "there is no /opt/leafcast/bin/leafcast-launcher" in said
     assert "leave it out" in said
@@ -297,15 +313,83 @@ def member_token(path):
 
 @pytest.mark.parametrize("path", ["/", "/emea"])
 def test_a_member_whose_unit_names_a_publisher_has_a_launcher(image, tmp_path, path):
-    file, root = tmp_path / "member.join", image / "etc" / "root.json"
+    file, root = tmp_path / "member.join", publisher(image)
     file.write_text(f"tls://centre.example:7422 {member_token(path)}")
-    root.write_text("{}")
     before = {*image.rglob("*")}
     words = ("join", file, "--service", "--service-root", image, "--publisher", root)
     code, told = leafcast(*words)
     assert code == 0, told
     (unit,) = {it for it in image.rglob("*.service") if not it.is_symlink()} - before
     assert "bin/leafcast-launcher" in unit.read_text()
+
+
+UNSIGNED = file_data(next_root(None, wish([OWNER], lowest="0.1.0")))
+NO_PUBLISHERS = [
+    (b"\x7fELF", "publisher: it is no JSON", "`leafcast release root`"),
+    (b"{}", "publisher: it lacks a signed part", "`leafcast release root`"),
+    (release(ROOTS, OWNER), "publisher: it is of the role 'targets'", "`leafcast release root`"),
+    (UNSIGNED, "0 of the 1 signatures", "have the holders of its keys sign it"),
+    (None, "No such file or directory", "name another file"),
+]
+
+
+@pytest.mark.parametrize(("data", "why", "remedy"), NO_PUBLISHERS)
+@pytest.mark.parametrize("service", [False, True])
+def test_what_is_no_root_of_a_publisher_is_refused_before_a_token_is_spent(
+    invitation, image, data, why, remedy, service, monkeypatch
+):
+    monkeypatch.setattr(JoinRequester, "run", lambda _: pytest.fail("it asks with its token"))
+    monkeypatch.setattr(os, "umask", lambda _: 0)
+    root = publisher(image, data or b"")
+    if data is None:
+        root.unlink()
+    before = {*image.rglob("*")}
+    more = ("--service", "--service-root", image) if service else ("--data-dir", image / "node")
+    code, said = leafcast("join", invitation, *more, "--publisher", root)
+    assert code == 1
+    assert why in said
+    assert remedy in said
+    assert {*image.rglob("*")} == before
+
+
+def test_a_service_that_is_written_again_keeps_its_publisher(invitation, image):
+    need_systemd("systemctl")
+    root = publisher(image)
+    words = ("join", invitation, "--service", "--service-root", image)
+    assert leafcast(*words, "--publisher", root)[0] == 0
+    first = unit_of(image)
+    code, said = leafcast(*words, "--durability", "disk")
+    assert code == 0, said
+    assert "Its publisher stays the one in /etc/root 50%.json" in said
+    assert unit_of(image) == first.replace(" --publisher ", " --durability disk --publisher ")
+    root.unlink()
+    code, said = leafcast(*words)
+    assert code == 1
+    assert "root 50%.json: No such file or directory" in said
+    assert leafcast("leave", "--yes", "--service-root", image)[0] == 0
+    assert leafcast(*words)[0] == 0
+    assert "publisher" not in unit_of(image)
+
+
+@pytest.mark.parametrize(
+    ("number", "remedy"),
+    [
+        (errno.EACCES, "run it as root"),
+        (errno.EROFS, "have that file system mounted to be written"),
+        (errno.ENOSPC, "make room there"),
+    ],
+)
+def test_a_unit_that_cannot_be_written_is_refused_with_what_helps(
+    invitation, image, monkeypatch, number, remedy
+):
+    def fails(file, _):
+        raise OSError(number, os.strerror(number), str(file))
+
+    monkeypatch.setattr(installed, "atomic_write", fails)
+    code, said = leafcast("join", invitation, "--service", "--service-root", image)
+    assert code == 1
+    assert os.strerror(number) in said
+    assert said.endswith(remedy)
 
 
 def test_a_service_starts_no_program_that_it_does_not_see(image):

@@ -177,7 +177,7 @@ def join(  # noqa: PLR0913, PLR0917 - click passes options by name
     os.umask(OTHERS)
     say = say_plainly if log_format == "text" else _logging(log_format)
     again = _again(source, path, data_dir)
-    invited = invitation_of(source, token, path)
+    invited = _invited(source, token, path, publisher)
     if invited is not None and invited.token.member:
         reach = _reach(member_host, listens, named, proxy, take_over=take_over)
         start = MemberStart(reach, store, health, log_format, publisher)
@@ -214,6 +214,18 @@ def _kept(
     keep_store(place.folder, kept)
     keep_listen_settings(place.folder, listens)
     return StoreSettings(store.key, kept.durability)
+
+
+def _invited(
+    source: str, token: str | None, path: str | None, publisher: Path | None
+) -> Invitation | None:
+    """Whom it asks; a publisher that is none is refused before a token is spent."""
+    if publisher is not None:
+        # Here, as it loads what verifies signatures.
+        from leafcast.publisher.pinning import named_publisher  # noqa: PLC0415
+
+        named_publisher(publisher)
+    return invitation_of(source, token, path)
 
 
 def _pin(folder: Path, publisher: Path) -> None:
