@@ -1,9 +1,13 @@
-"""The chart as one file, named as Helm names it: `make dist` writes it, the same bytes anywhere."""
+"""The chart as one file, named as Helm names it: `make dist` writes it, the same bytes anywhere.
+
+Who publishes it says by LEAFCAST_IMAGE in which registry its image lies.
+"""
 
 from __future__ import annotations
 
 import gzip
 import io
+import os
 import sys
 import tarfile
 from pathlib import Path
@@ -15,9 +19,17 @@ _AT = 315_532_800
 """1980: of no file does the time count."""
 
 
+def naming(values: bytes, image: str) -> bytes:
+    """The values with an image of a registry as the one that is taken where nobody names one."""
+    before, after = b"\n  repository: leafcast\n", f"\n  repository: {image}\n".encode()
+    assert values.count(before) == 1, "values.yaml names the image once"
+    return values.replace(before, after)
+
+
 def write_chart(folder: Path) -> Path:
     """Put the chart into a folder."""
     about = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    image = os.environ.get("LEAFCAST_IMAGE", "")
     file = folder / f"{about['name']}-{about['version']}.tgz"
     packed = io.BytesIO()
     with (
@@ -26,6 +38,8 @@ def write_chart(folder: Path) -> Path:
     ):
         for at in sorted(at for at in CHART.rglob("*") if at.is_file()):
             data = at.read_bytes()
+            if image and at.name == "values.yaml":
+                data = naming(data, image)
             entry = tarfile.TarInfo(f"{about['name']}/{at.relative_to(CHART).as_posix()}")
             entry.size, entry.mtime = len(data), _AT
             tar.addfile(entry, io.BytesIO(data))

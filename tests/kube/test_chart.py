@@ -9,6 +9,7 @@ import yaml
 from leafcast.cli.install_manifests import InstallOptions, manifests
 from leafcast.cli.main import cli
 from leafcast.cli.options.proxy import PROXY_VARIABLE
+from tests.chart_archive import write_chart
 from tests.kube.build import HELM3, HELM4
 from tests.kube.helm_program import CHART, DEPLOY, SYSTEM, Helm, pod
 
@@ -131,6 +132,23 @@ def test_what_no_role_can_be_is_refused_with_the_remedy(helm4, options, namespac
     fine, words = helm4.run("template", "x", CHART, "-n", namespace, f"--set={options}")
     assert not fine
     assert said in words
+
+
+def notes(helm, chart, *more):
+    return helm("install", "x", chart, "-n", SYSTEM, "--dry-run=client", "--set=role=edge", *more)
+
+
+def test_an_image_without_a_registry_is_told_of_and_a_published_chart_has_one(
+    helm4, tmp_path, monkeypatch
+):
+    said = "names no registry"
+    assert said in notes(helm4, write_chart(tmp_path))
+    named = "registry.example/leafcast"
+    assert said not in notes(helm4, CHART, f"--set=image.repository={named}")
+    monkeypatch.setenv("LEAFCAST_IMAGE", named)
+    made = notes(helm4, write_chart(tmp_path))
+    assert said not in made
+    assert f"image: {named}:" in made
 
 
 def test_an_edge_waits_a_day_for_its_approval_and_has_a_password_from_a_secret(helm4):

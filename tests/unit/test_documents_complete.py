@@ -30,6 +30,13 @@ RUN_ELSEWHERE = {
     "make demo": "tests/e2e/test_demo.py",
     "make kube": "tests/kube/test_build.py",
     "make dist": "tests/e2e/test_packages.py",
+    # They stand for the wheel in an empty environment, and for what is published.
+    "uvx ./leafcast-0.2.0-py3-none-any.whl demo": "tests/e2e/test_packages.py",
+    "pipx run --spec ./leafcast-0.2.0-py3-none-any.whl leafcast demo": "tests/e2e/test_packages.py",
+    "uvx leafcast==0.2.0 demo": "tests/e2e/test_packages.py",
+    "apt install ./leafcast_0.2.0_amd64.deb": "tests/docker/test_debian_package.py",
+    "helm install centre oci://ghcr.io/OWNER/charts/leafcast --version 0.2.0 "
+    "-n leafcast-system --create-namespace --set role=centre": "tests/kube/test_chart.py",
     **dict.fromkeys(
         (
             "make bundle IMAGE=leafcast SIGN=release.pem",

@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
+import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
 BASE = r"image:|FROM|ARG BASE=..PYTHON_IMAGE:-"
@@ -20,6 +21,21 @@ def test_images_that_are_pulled_are_named_by_digest(name):
     assert images
     for image in images - OURS:
         assert re.fullmatch(r"[\w./-]+:[\w.-]+@sha256:[0-9a-f]{64}", image), image
+
+
+def test_a_release_pushes_the_image_and_the_chart_that_names_it():
+    jobs = yaml.safe_load((ROOT / ".github/workflows/release.yml").read_text())["jobs"]
+    words = {
+        name: "\n".join(it.get("run", "") for it in job["steps"]) for name, job in jobs.items()
+    }
+    assert (
+        "LEAFCAST_IMAGE=ghcr.io/${GITHUB_REPOSITORY_OWNER,,}/leafcast make dist" in words["build"]
+    )
+    assert "skopeo copy --all" in words["registry"]
+    assert 'helm push "dist/leafcast-' in words["registry"]
+    assert jobs["registry"]["permissions"]["packages"] == "write"
+    # What nobody can take back comes last.
+    assert "registry" in jobs["publish"]["needs"]
 
 
 def pinned(name):
