@@ -92,8 +92,8 @@ dist: $(VENV)/.installed-dev ## build wheel, sdist, chart, SBOM and Debian packa
 	SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct)} \
 	  $(BIN)/python -m build --no-isolation --outdir dist .
 	$(BIN)/twine check --strict dist/*
-	$(BIN)/python -m tests.bills dist
 	$(BIN)/python -m tests.chart_archive dist
+	$(BIN)/python -m tests.bills dist
 	@if [ -e $(KEYRING) ] && command -v apt-get >/dev/null && command -v mmdebstrap >/dev/null; \
 	  then $(MAKE) --no-print-directory deb; \
 	  else echo 'NO DEBIAN PACKAGES: they need apt-get, mmdebstrap and debian-archive-keyring' >&2; fi

@@ -2,16 +2,20 @@
 
 They are made from the lock file that the image is installed from, so they need neither, and are the
 same wherever they are made. All else in the image comes with its base, which is named by digest:
-its publisher says what it holds.
+its publisher says what it holds. Licences are what the metadata of the packages says that are
+installed where they are made. Each bill has the sums of the files that it is of.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterable
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Any, TypeAlias
 from urllib.parse import quote
@@ -26,6 +30,7 @@ LOCK = ROOT / "deploy" / "requirements.txt"
 DOCKERFILE = ROOT / "deploy" / "Dockerfile"
 _BASE = re.compile(r"PYTHON_IMAGE:-(?P<name>[^:]+):(?P<tag>[^@]+)@sha256:(?P<digest>[0-9a-f]{64})")
 _BASE_REF, _INTERPRETER_REF = "base-image", "interpreter"
+_LICENCE_NAME_MAX = 60
 
 
 def wheel_bill() -> Bill:
@@ -43,10 +48,32 @@ def wheel_bill() -> Bill:
     for component in bill["components"]:
         # The line of the lock file, once more.
         component.pop("description", None)
+        if found := _licences(component["name"], component["version"]):
+            component["licenses"] = found
     needed = [
         one["bom-ref"] for one in bill["components"] if canonicalize_name(one["name"]) in asked
     ]
     return _needing(bill, needed)
+
+
+def _licences(name: str, version: str) -> list[Bill]:
+    """What a package says of its licence; nothing where it is not here in that version."""
+    try:
+        package = distribution(name)
+    except PackageNotFoundError:
+        return []
+    if package.version != version:
+        return []
+    about = package.metadata
+    if expression := "".join(about.get_all("License-Expression", [])):
+        return [{"acknowledgement": "declared", "expression": expression}]
+    said = "".join(about.get_all("License", []))
+    classified = about.get_all("Classifier", [])
+    names = [it.rpartition(" :: ")[2] for it in classified if it.startswith("License :: ")]
+    # Some have the whole text there.
+    if said and "\n" not in said and len(said) <= _LICENCE_NAME_MAX:
+        names = [said]
+    return [{"license": {"acknowledgement": "declared", "name": it}} for it in names]
 
 
 def _asked() -> set[str]:
@@ -93,6 +120,34 @@ def package_bill(wheel: Bill, source: str, version: str) -> Bill:
     return _on(wheel, interpreter, wheel["metadata"]["component"]["type"])
 
 
+def chart_bill(wheel: Bill) -> Bill:
+    """Of the chart, which is text of ours: it names the image, and brings nothing of others."""
+    product = wheel["metadata"]["component"]
+    image = {
+        "bom-ref": "image",
+        "type": "container",
+        "name": product["name"],
+        "version": product["version"],
+        "licenses": product["licenses"],
+    }
+    bare = {**wheel, "components": [], "dependencies": []}
+    return _needing({**bare, "components": [image], "dependencies": [{"ref": "image"}]}, ["image"])
+
+
+def of_files(bill: Bill, files: Iterable[Path]) -> Bill:
+    """The bill with the sums of the files that it is of: of one as its own, else by their names."""
+    sums = {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in sorted(files)}
+    hashes = {name: [{"alg": "SHA-256", "content": said}] for name, said in sums.items()}
+    own: Bill = {}
+    if len(hashes) == 1:
+        (own["hashes"],) = hashes.values()
+    own["externalReferences"] = [
+        {"type": "distribution", "url": name, "hashes": said} for name, said in hashes.items()
+    ]
+    product = {**bill["metadata"]["component"], **(own if hashes else {})}
+    return {**bill, "metadata": {**bill["metadata"], "component": product}}
+
+
 def _on(wheel: Bill, base: Bill, kind: str) -> Bill:
     """The bill with what it all stands on, as a product of this kind."""
     product = {**wheel["metadata"]["component"], "type": kind}
@@ -106,10 +161,16 @@ def _on(wheel: Bill, base: Bill, kind: str) -> Bill:
 
 
 def write(folder: Path) -> None:
-    """Those of wheel and image as files of this folder."""
+    """Those of wheel, sources, chart and image as files of this folder, of what lies there."""
     wheel = wheel_bill()
-    write_bill(folder, wheel)
-    write_bill(folder, image_bill(wheel, DOCKERFILE.read_text()), "-image")
+    image, chart = image_bill(wheel, DOCKERFILE.read_text()), chart_bill(wheel)
+    for bill, pattern, what in (
+        (wheel, "leafcast-*.whl", ""),
+        (wheel, "leafcast-*.tar.gz", "-sources"),
+        (chart, "leafcast-*.tgz", "-chart"),
+        (image, "leafcast-image.tar", "-image"),
+    ):
+        write_bill(folder, of_files(bill, folder.glob(pattern)), what)
 
 
 def write_bill(folder: Path, bill: Bill, what: str = "") -> None:

@@ -22,7 +22,7 @@ from installer import install
 from installer.destinations import SchemeDictionaryDestination
 from installer.sources import WheelFile
 
-from tests.bills import package_bill, wheel_bill, write_bill
+from tests.bills import of_files, package_bill, wheel_bill, write_bill
 from tests.interpreter import MACHINES, PYTHON, interpreter, own_arch, version
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -176,4 +176,5 @@ if __name__ == "__main__":
     pythons = interpreter()
     for one in packages(built, sys.argv[1:] or tuple(MACHINES), pythons, folder):
         sys.stderr.write(f"{one}\n")
-    write_bill(folder, package_bill(wheel_bill(), f"python{PYTHON}", version(pythons)), "-deb")
+    bill = package_bill(wheel_bill(), f"python{PYTHON}", version(pythons))
+    write_bill(folder, of_files(bill, folder.glob("leafcast_*.deb")), "-deb")

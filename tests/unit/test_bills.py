@@ -1,5 +1,6 @@
 """Bills of materials name what is installed, all of it, in a form that the standard takes."""
 
+import hashlib
 import json
 import re
 import tomllib
@@ -10,7 +11,16 @@ from cyclonedx.validation.json import JsonStrictValidator
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from tests.bills import DOCKERFILE, LOCK, image_bill, package_bill, wheel_bill
+from tests.bills import (
+    DOCKERFILE,
+    LOCK,
+    chart_bill,
+    image_bill,
+    of_files,
+    package_bill,
+    wheel_bill,
+    write,
+)
 
 ENTRY = re.compile(r"\n(?=\S)")
 PINNED = re.compile(r"(\S+)==([^\s\\]+)")
@@ -96,8 +106,55 @@ def test_a_bill_says_what_our_program_asks_for_itself(wheel):
     assert {names[ref] for ref in needed} == asked
 
 
+LICENCES_UNKNOWN = {"colorama"}
+"""Only Windows has it."""
+
+
+def test_a_bill_names_the_licence_of_each_package(wheel):
+    without = {one["name"] for one in wheel["components"] if not one.get("licenses")}
+    assert without <= LICENCES_UNKNOWN
+    named = {one["name"]: one["licenses"] for one in wheel["components"] if "licenses" in one}
+    said = {"acknowledgement": "declared", "name": "MPL-2.0"}
+    assert named["certifi"] == [{"license": said}]
+    assert named["aiohttp"][0]["expression"] == "Apache-2.0 AND MIT"
+
+
+def test_each_artefact_has_a_bill_with_its_own_sum(tmp_path):
+    made = {
+        "leafcast-1-py3-none-any.whl": "",
+        "leafcast-1.tar.gz": "-sources",
+        "leafcast-1.tgz": "-chart",
+        "leafcast-image.tar": "-image",
+    }
+    for name in made:
+        (tmp_path / name).write_text(name)
+    write(tmp_path)
+    for name, what in made.items():
+        (file,) = (
+            it
+            for it in tmp_path.glob("*.cdx.json")
+            if re.fullmatch(rf"leafcast-[0-9.]+{what}\.cdx\.json", it.name)
+        )
+        product = json.loads(file.read_text())["metadata"]["component"]
+        (own,) = product["hashes"]
+        assert own == {"alg": "SHA-256", "content": hashlib.sha256(name.encode()).hexdigest()}
+        assert product["licenses"][0]["license"]["id"] == "Apache-2.0"
+
+
+def test_a_bill_of_two_packages_has_the_sum_of_each(package, tmp_path):
+    files = [tmp_path / f"leafcast_1_{arch}.deb" for arch in ("amd64", "arm64")]
+    for file in files:
+        file.write_text(file.name)
+    product = of_files(package, files)["metadata"]["component"]
+    assert "hashes" not in product
+    assert {one["url"]: one["hashes"][0]["content"] for one in product["externalReferences"]} == {
+        file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in files
+    }
+
+
 @pytest.mark.slow
 def test_the_standard_takes_all_bills(wheel, image, package):
     validator = JsonStrictValidator(SchemaVersion.V1_6)
-    for bill in (wheel, image, package):
+    both = of_files(package, (DOCKERFILE, LOCK))
+    for bill in (wheel, image, package, chart_bill(wheel), of_files(wheel, (LOCK,)), both):
         assert validator.validate_str(json.dumps(bill)) is None
