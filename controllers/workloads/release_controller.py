@@ -146,6 +146,16 @@ class ReleaseController(QueueReconciler[str]):
             self._queue.add_later(name, max(step.due_seconds, LOOK_AGAIN_SECONDS))
         return await self._write(name, self._status(name, attempt, step, members, running))
 
+    def standings(self) -> list[tuple[str, str, str]]:
+        """The version, the phase and the message of each, as its status says them."""
+        found = []
+        for obj in self._objects.values():
+            spec, status = obj.get("spec"), obj.get("status")
+            if isinstance(spec, Mapping) and isinstance(status, Mapping):
+                said = spec.get("version", ""), status.get("phase", ""), status.get("message", "")
+                found.append((str(said[0]), str(said[1]), str(said[2])))
+        return sorted(found)
+
     def planned(self, version: str, manifest: str, path: str) -> dict[str, str]:
         """`{goes, why, refused}`: when the centre takes a release, and why it does not go out.
 

@@ -195,6 +195,15 @@ class BackupFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class ReleaseFact:
+    """How far a release of Leafcast is, by the status of its LeafcastRelease."""
+
+    version: str
+    phase: str
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class DoctorFacts:
     """All that was gathered."""
 
@@ -228,6 +237,7 @@ class DoctorFacts:
     backups: BackupFacts | None = None
     # Who runs which release of Leafcast, as nodes said last.
     running: Running = field(default_factory=Running)
+    releases: Sequence[ReleaseFact] = ()
 
 
 def exit_code(found: Iterable[Check]) -> int:

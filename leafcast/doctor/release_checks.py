@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from functools import partial
 
-from leafcast.doctor.findings import Check, DoctorFacts
+from leafcast.doctor.findings import Check, DoctorFacts, ReleaseFact
 from schemas.releases.release_version import age_of
 from schemas.reports.running import FAILED, ReleaseState, Running, RunningFault
 from schemas.values.identity import NodePath
@@ -24,6 +24,11 @@ _NOT_THROUGH_THE_TREE = {
         "where each runs: leafcast release pin FILE --data-dir DIR, of a publisher you trust",
     ),
 }
+_STAYS = {
+    "Waiting": ("waits", "do what it says, or wait; leafcast upgrade status says how far it is"),
+    "Failed": ("failed, and nothing more begins", "leafcast upgrade status says what helps"),
+    "Refused": ("is refused", "let out another release, or mend what it says"),
+}
 
 
 def release_checks(facts: DoctorFacts) -> Iterator[Check]:
@@ -32,6 +37,7 @@ def release_checks(facts: DoctorFacts) -> Iterator[Check]:
     chosen = [each for each in running.counts if each.wanted]
     failed = [it for it in running.faults if it.state in FAILED]
     yield from map(_held_back, (it for it in running.faults if it.state not in FAILED))
+    yield from (_stays(it) for it in facts.releases if it.phase in _STAYS)
     if not chosen:
         return
     total, current = sum(it.count for it in chosen), 0
@@ -43,7 +49,12 @@ def release_checks(facts: DoctorFacts) -> Iterator[Check]:
             newer[each.version, each.wanted] += each.count
         elif each.state in _NOT_THROUGH_THE_TREE:
             elsewhere[each.state, each.wanted] += each.count
-    yield Check(GROUP, "ok", f"{current} of {many(total, 'node')} run what was chosen for them")
+    run = f"{current} of {many(total, 'node')} run what was chosen for them"
+    if could_not := sum(it.count for it in chosen if it.state in FAILED):
+        cause = f"{many(could_not, 'node')} went back from it, or refused it"
+        yield _warning(run, cause, "leafcast upgrade status names them; below is what helps")
+    else:
+        yield Check(GROUP, "ok", run)
     yield from map(_could_not, failed)
     if unnamed := _unnamed(running):
         yield _others(unnamed)
@@ -57,6 +68,12 @@ def release_checks(facts: DoctorFacts) -> Iterator[Check]:
         versions = {it.version for it in chosen if (it.state, it.wanted) == (state, wanted)}
         run = some_of(sorted(versions - {wanted}), NAMED_MAX)
         yield _warning(f"{said} ({state}): now {run}", cause, remedy)
+
+
+def _stays(release: ReleaseFact) -> Check:
+    said, remedy = _STAYS[release.phase]
+    cause = release.message or "its status does not say why"
+    return _warning(f"release {release.version} {said}", cause, remedy)
 
 
 def _could_not(fault: RunningFault) -> Check:

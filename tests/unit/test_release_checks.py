@@ -1,14 +1,14 @@
 """The doctor says who does not run the release that was chosen for it, why, and what to do."""
 
-from leafcast.doctor.findings import DoctorFacts
+from leafcast.doctor.findings import DoctorFacts, ReleaseFact
 from leafcast.doctor.release_checks import release_checks
 from schemas.reports.running import Running, RunningCount, RunningFault
 from schemas.values.wire import convert, to_builtins
 
 
-def found(*counts, faults=()):
+def found(*counts, faults=(), releases=()):
     running = Running(tuple(RunningCount(*it) for it in counts), tuple(faults))
-    facts = DoctorFacts(now_ms=0, folder="x", free_bytes=1, running=running)
+    facts = DoctorFacts(now_ms=0, folder="x", free_bytes=1, running=running, releases=releases)
     # As a command has it of the daemon.
     return list(release_checks(convert(DoctorFacts, to_builtins(facts), "facts")))
 
@@ -31,7 +31,8 @@ def test_who_went_back_or_refused_is_named_with_what_its_launcher_says():
     ]
     counts = [("0.2.0", "0.3.0", 1, "rolled-back", 4), ("0.2.0", "0.3.0", 1, "refused", 1)]
     well, back, refused, others = found(*counts, faults=faults)
-    assert well.said == "0 of 5 nodes run what was chosen for them"
+    assert (well.state, well.said) == ("warning", "0 of 5 nodes run what was chosen for them")
+    assert well.cause == "5 nodes went back from it, or refused it"
     assert (back.about, back.said) == ("/emea/s1", "/emea/s1 went back from 0.3.0")
     assert (back.state, back.cause) == ("warning", "0.3.0 lost its parent")
     assert back.remedy == (
@@ -41,6 +42,21 @@ def test_who_went_back_or_refused_is_named_with_what_its_launcher_says():
     assert refused.remedy.startswith("mend that there, then leafcast upgrade retry 0.3.0; or ")
     assert refused.said == "/emea/s2 refused 0.3.0"
     assert others.said.startswith("3 more nodes ")
+
+
+def test_a_release_that_goes_no_further_says_why_and_one_that_does_is_well():
+    why = "pieces/ab is not what the manifest names as a.whl; give the centre its pieces"
+    releases = [
+        ReleaseFact("0.2.0", "Complete"),
+        ReleaseFact("0.3.0", "Waiting", why),
+        ReleaseFact("0.3.1", "Failed", "too many went back"),
+        ReleaseFact("0.3.2", "Refused", "it speaks wire 3"),
+        ReleaseFact("0.3.3", "Progressing", "the first wave"),
+    ]
+    waits, failed, refused = found(releases=releases)
+    assert (waits.state, waits.said, waits.cause) == ("warning", "release 0.3.0 waits", why)
+    assert failed.said == "release 0.3.1 failed, and nothing more begins"
+    assert (refused.said, refused.cause) == ("release 0.3.2 is refused", "it speaks wire 3")
 
 
 def test_who_is_not_upgraded_through_the_tree_is_counted_with_the_way_there():

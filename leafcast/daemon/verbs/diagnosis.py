@@ -22,6 +22,7 @@ from leafcast.doctor.findings import (
     LedgerFacts,
     NodeFacts,
     PlacementFinding,
+    ReleaseFact,
 )
 from leafcast.node.member_forms import MEMBERS_ASKED
 from leafcast.show.faults import keeps_from_running
@@ -75,6 +76,9 @@ class Diagnosis:
             hubs=centre.hub_troubles(),
             backups=BackupFacts(**await self._backups()),
             running=self._running(),
+            releases=[ReleaseFact(*it) for it in controllers.releases.standings()]
+            if controllers
+            else (),
         )
         form: dict[str, Any] = to_builtins(facts)
         return form
