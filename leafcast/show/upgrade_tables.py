@@ -79,7 +79,8 @@ def planned_view(found: Form, _now_ms: int) -> View:
     now = [f"{n} run {v} ({s})" for (v, s), n in sorted(_by_version(found["counts"]).items())]
     ran = Text(f"Now {', '.join(now) or 'nobody has said what it runs'}.")
     order = Text(_order(found), overflow="fold")
-    return Group(table, ran, order, Text(BY_HAND, overflow="fold"))
+    notes = [Text(each, overflow="fold") for each in found.get("notes", ())]
+    return Group(table, ran, *notes, order, Text(BY_HAND, overflow="fold"))
 
 
 def _order(found: Form) -> str:

@@ -15,6 +15,7 @@ from leafcast.cli.commands.upgrade import (
     spec_to_begin,
 )
 from leafcast.publisher.pinning import pin_publisher
+from leafcast.show.upgrade_notes import plan_notes
 from leafcast.show.upgrade_tables import planned_view, upgrades_view, versions_view
 from schemas.api.parsing import parse_wish
 from schemas.releases.release_manifest import read_manifest
@@ -222,6 +223,20 @@ def test_tables_say_who_runs_what_and_how_far_a_release_is():
     lines = drawn(planned_view(planned, 0))
     assert lines[1] == "canary 1 2"
     assert "No release 0.3.0 is known here: --manifest FILE" in " ".join(lines[2:])
+
+
+def test_a_plan_names_what_it_waits_for_whom_it_bars_and_whom_it_leaves():
+    other = {**leafcast_release("0.2.5"), "status": {"phase": "Soaking"}}
+    old = {"version": "0.1.0", "state": "healthy", "count": 2}
+    found = {"counts": [old, *COUNTS], "children": {"emea": {"counts": [old]}, "us": COUNTS[1:]}}
+    found["children"]["us"] = {"counts": COUNTS}
+    waits, barred, left = plan_notes("0.3.0", "0.2.0", read_waves("canary,10%"), found, [other])
+    assert waits.startswith("0.2.5 goes out now (Soaking). One release goes out at a time: 0.3.0")
+    assert barred.startswith("2 nodes with 0.1.0 will refuse it (/emea: 2): 0.3.0 follows 0.2.0")
+    assert left.startswith("The waves end at 10%: who is in none of them stays")
+    assert plan_notes("0.2.5", "", read_waves("100%"), found, [other]) == []
+    planned = {"counts": [], "waves": [], "version": "0.3.0", "notes": [left]}
+    assert "The waves end at 10%" in " ".join(drawn(planned_view(planned, 0)))
 
 
 @pytest.mark.parametrize(

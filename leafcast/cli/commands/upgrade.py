@@ -22,6 +22,7 @@ from leafcast.cli.printing import show, watch
 from leafcast.cli.session_calls import in_session
 from leafcast.data_dir import DataDir
 from leafcast.manifest_sources import BadManifests
+from leafcast.show.upgrade_notes import plan_notes
 from leafcast.show.upgrade_tables import planned_view, upgrades_view
 from relay.atomic_file import DRAFT, make_folder, move_file
 from schemas.objects.manifest_files import LoadedObject
@@ -92,12 +93,15 @@ def plan(
     text = _read(version, manifest)[0].decode() if manifest is not None else ""
 
     async def ask(session: Session) -> Any:
+        listed = await releases(session)
         if text:
-            check_publisher(str(manifest), text, data_dir, await releases(session))
+            check_publisher(str(manifest), text, data_dir, listed)
         found = await session.call(
             "upgrades", waves=form, path=path, version=version, manifest=text
         )
-        return {**found, "version": version}
+        lowest = _upgrades_from(version, text, listed)
+        notes = plan_notes(version, lowest, form, found, listed)
+        return {**found, "version": version, "notes": notes}
 
     show(data_dir, ask, planned_view, output)
 
@@ -297,6 +301,16 @@ def _read(version: str, file: Path) -> tuple[bytes, ReleaseManifest]:
     if said.version != version:
         raise click.ClickException(f"{file} is of {said.version}; say that, not {version}")
     return data, said
+
+
+def _upgrades_from(version: str, text: str, listed: Sequence[Any]) -> str:
+    """The lowest version that a release follows; "" if its manifest is not known."""
+    specs: list[dict[str, Any]] = [it["spec"] for it in listed]
+    known = next((it for it in specs if it["version"] == version), {})
+    try:
+        return read_manifest((text or str(known.get("manifest", ""))).encode()).upgrades_from
+    except ReleaseRefused:
+        return ""
 
 
 def _said_by(spec: Mapping[str, Any]) -> ReleaseManifest:
