@@ -15,6 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
+from typing import Final
 
 from leafcast.bundles.keys import PrivateKey
 from leafcast.bundles.sums import (
@@ -29,6 +30,7 @@ from leafcast.bundles.sums import (
 from relay.atomic_file import sync_folder
 
 _WHEEL = re.compile(r"leafcast-([0-9][A-Za-z0-9.+!]*)-py3-none-any\.whl")
+FORMAT: Final = tarfile.GNU_FORMAT
 _AT = 315_532_800
 """1980, as in wheels: of no file does the time count."""
 _BUILD = "name the folder that `make dist` wrote"
@@ -63,12 +65,12 @@ def make_bundle(folder: Path, file: Path, key: PrivateKey | None) -> Made:
     draft = file.with_name(f".{file.name}.{os.getpid()}")
     try:
         with draft.open("xb") as out:
-            with tarfile.open(fileobj=out, mode="w", format=tarfile.GNU_FORMAT) as tar:
+            with tarfile.open(fileobj=out, mode="w", format=FORMAT) as tar:
                 for name, data in small.items():
-                    tar.addfile(_entry(version, name, len(data)), io.BytesIO(data))
+                    tar.addfile(entry_of(version, name, len(data)), io.BytesIO(data))
                 for name, at in found.items():
                     with at.open("rb") as content:
-                        tar.addfile(_entry(version, name, at.stat().st_size), content)
+                        tar.addfile(entry_of(version, name, at.stat().st_size), content)
             out.flush()
             os.fsync(out.fileno())
         # Unlike a move this replaces nothing that came meanwhile.
@@ -84,6 +86,14 @@ def make_bundle(folder: Path, file: Path, key: PrivateKey | None) -> Made:
     finally:
         with suppress(OSError):
             draft.unlink(missing_ok=True)
+
+
+def entry_of(version: str, name: str, size: int) -> tarfile.TarInfo:
+    """How a file stands in a bundle: by its name and size alone."""
+    entry = tarfile.TarInfo(f"leafcast-{version}/{name}")
+    entry.size, entry.mtime = size, _AT
+    entry.mode = 0o755 if name == INSTALLER else 0o644
+    return entry
 
 
 def _refuse_to_replace(file: Path) -> None:
@@ -114,13 +124,6 @@ def _version(folder: Path, names: dict[str, Path]) -> str:
         why = f"it has {len(versions)} wheels of Leafcast, and not one"
         raise BundleUnusable(folder, why, _BUILD)
     return versions[0]
-
-
-def _entry(version: str, name: str, size: int) -> tarfile.TarInfo:
-    entry = tarfile.TarInfo(f"leafcast-{version}/{name}")
-    entry.size, entry.mtime = size, _AT
-    entry.mode = 0o755 if name == INSTALLER else 0o644
-    return entry
 
 
 def _sum(at: Path) -> str:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import re
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
 from leafcast.bundles.keys import PublicKey, has_signed
+from leafcast.bundles.packing import FORMAT, entry_of
 from leafcast.bundles.sums import (
     SIGNATURE,
     SUMS,
@@ -43,7 +44,9 @@ def verify_bundle(file: Path, key: PublicKey | None) -> Verified:
             whole = hashlib.file_digest(data, "sha256").hexdigest()
             data.seek(0)
             with tarfile.open(fileobj=data, mode="r:") as tar:
-                return _verified(file, tar, whole, key)
+                found = _verified(file, tar, whole, key)
+                _check_form(file, data, found.version, tar.getmembers())
+                return found
     except OSError as error:
         raise BundleUnusable(file, error.strerror or str(error), _AGAIN) from error
     # A size that is no number reaches us as what it is.
@@ -77,6 +80,37 @@ def _verified(file: Path, tar: tarfile.TarFile, whole: str, key: PublicKey | Non
         remedy = "have its maker sign it: leafcast bundle make --sign KEY"
         raise BundleUnusable(file, "nobody signed it", remedy)
     return Verified(version, count, whole, is_signed)
+
+
+def _check_form(
+    file: Path, data: IO[bytes], version: str, entries: Sequence[tarfile.TarInfo]
+) -> None:
+    """Refuse what stands beside the files: tar passes over it, and other programs may not.
+
+    The files of a bundle say each byte of it.
+    """
+    at = 0
+    for entry in entries:
+        name = entry.name.partition("/")[2]
+        wanted = entry_of(version, name, entry.size).tobuf(FORMAT)
+        if _read_at(data, at, entry.offset_data - at) != wanted:
+            raise BundleUnusable(file, f"before {name} is something else", _AGAIN)
+        end = entry.offset_data + entry.size
+        at = _up_to(end, tarfile.BLOCKSIZE)
+        if any(_read_at(data, end, at - end)):
+            raise BundleUnusable(file, f"after {name} is something else", _AGAIN)
+    size = _up_to(at + 2 * tarfile.BLOCKSIZE, tarfile.RECORDSIZE) - at
+    if _read_at(data, at, size + 1) != bytes(size):
+        raise BundleUnusable(file, "after its files is something else, or its end lacks", _AGAIN)
+
+
+def _read_at(data: IO[bytes], at: int, size: int) -> bytes:
+    data.seek(at)
+    return data.read(min(size, _CHUNK))
+
+
+def _up_to(size: int, of: int) -> int:
+    return -(-size // of) * of
 
 
 def _entries(file: Path, tar: tarfile.TarFile) -> Iterator[tuple[str, str, tarfile.TarInfo]]:

@@ -1,5 +1,6 @@
 """One file to install from without a network: the same bytes, whole, and signed."""
 
+import gzip
 import io
 import shutil
 import subprocess
@@ -51,6 +52,62 @@ def entries(bundle):
     """Name and content of each file, in order."""
     with tarfile.open(bundle) as tar:
         return [(entry, tar.extractfile(entry).read()) for entry in tar]
+
+
+def junk_in(place, whole, member):
+    """The bytes of a bundle with something more in it, which tar passes over."""
+    *_, (last, _) = member
+    end = last.offset_data + last.size
+    padded = end + -end % 512
+    other = tarfile.TarInfo("leafcast-9/more")
+    match place:
+        case "after its end":
+            return whole + b"junk"
+        case "behind the last file":
+            return whole[:padded] + b"j" * 512 + whole[padded + 512 :]
+        case "in the empty end":
+            return whole[:-4] + b"junk"
+        case "a second bundle":
+            return whole + whole
+        case "beside a file":
+            assert padded > end
+            return whole[:end] + b"j" + whole[end + 1 :]
+        case "an owner":
+            entry = member[1][0]
+            at, head = entry.offset_data - 512, member[1][0]
+            head.uname = "junk"
+            return whole[:at] + head.tobuf(tarfile.GNU_FORMAT)[-512:] + whole[at + 512 :]
+        case "a comment":
+            other.pax_headers = {"comment": "junk"}
+            head = other.create_pax_header(other.get_info(), "utf-8")[:-512]
+            at = member[1][0].offset
+            return whole[:at] + head + whole[at:]
+        case "no end":
+            return whole[:padded]
+        case "gzip":
+            return gzip.compress(whole)
+    raise AssertionError(place)
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "after its end",
+        "behind the last file",
+        "in the empty end",
+        "a second bundle",
+        "beside a file",
+        "an owner",
+        "a comment",
+        "no end",
+        "gzip",
+    ],
+)
+def test_a_bundle_with_something_beside_its_files_is_refused(bundle, place):
+    whole = bundle.read_bytes()
+    bundle.write_bytes(junk_in(place, whole, entries(bundle)))
+    with pytest.raises(BundleUnusable, match=r"something else|no whole tar"):
+        verify_bundle(bundle, None)
 
 
 def rewritten(bundle, found):
