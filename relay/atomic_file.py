@@ -60,6 +60,20 @@ def make_folder(folder: Path) -> None:
     folder.mkdir(exist_ok=True)
 
 
+def remove_folder(folder: Path) -> None:
+    """Remove a folder of ours with all that is in it; raises OSError.
+
+    As shutil does, which loads all compression. No link is followed; none appears meanwhile, as
+    nobody else may write there.
+    """
+    for at in folder.iterdir():
+        if at.is_dir() and not at.is_symlink():
+            remove_folder(at)
+        else:
+            at.unlink()
+    folder.rmdir()
+
+
 def sync_folder(folder: Path) -> None:
     """Wait until the disk has the names that the folder holds; raises OSError."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)

@@ -5,7 +5,6 @@ A node that was moved stays in the folder it has, though what it asked lies in o
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -13,6 +12,7 @@ from pathlib import Path
 from leafcast.data_dir import JOINED_FILE, DataDir, DataDirUnusable
 from leafcast.join.folder import GRANT_FILE, left_here
 from leafcast.join.kept_grant import GrantUnreadable, KeptGrant, read_grant, write_grant
+from relay.atomic_file import remove_folder
 from schemas.enrolment.tokens import Token
 from schemas.values.identity import NodePath, TreeId
 
@@ -47,7 +47,7 @@ def take_along(asked_in: Path, grant: KeptGrant) -> Path:
     for former in _former_folders(grant):
         with DataDir(former).locked():
             write_grant(former / GRANT_FILE, grant)
-        shutil.rmtree(asked_in)
+        remove_folder(asked_in)
         return former
     return asked_in
 

@@ -8,7 +8,6 @@ so that a later start asks the same with the same keys, and gets the same answer
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, field
@@ -50,7 +49,7 @@ from relay.adapters.server.nkey_pairs import (
 )
 from relay.adapters.server.upgrade_probe import cause_at
 from relay.adapters.spaces.connection import Client, space_connection
-from relay.atomic_file import atomic_write
+from relay.atomic_file import atomic_write, remove_folder
 from relay.ports import Clock, Dice
 from schemas.enrolment.enrolment import (
     DENIED,
@@ -161,7 +160,7 @@ class JoinRequester:
             (self._folder / REQUEST_FILE).unlink(missing_ok=True)
             if elsewhere is not None:
                 # The node's key is here from now on, and no other folder may come with it.
-                shutil.rmtree(elsewhere)
+                remove_folder(elsewhere)
         return kept
 
     async def _granted(
@@ -222,7 +221,8 @@ class JoinRequester:
         try:
             return await self._ask(request, opened)
         finally:
-            shutil.rmtree(self._folder / REQUEST_FOLDER, ignore_errors=True)
+            with suppress(OSError):
+                remove_folder(self._folder / REQUEST_FOLDER)
 
     async def _ask(self, request: Callable[[], SignedRequest], opened: Opened[Answer]) -> Answer:
         seed, _ = entrance_pair(self._token.tree)

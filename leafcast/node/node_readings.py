@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from pathlib import Path
 from leafcast.metrics import catalogue as m
 from leafcast.metrics.reading import MetricReading
 from relay.adapters.server.server_figures import ServerFigures
+from relay.adapters.server.store_space import free_bytes
 from relay.core.link.session import WORDS
 from relay.core.view import NodeView
 from relay.shell.driver import Driver
@@ -56,7 +56,7 @@ def node_readings(found: NodeFigures) -> Iterator[MetricReading]:
         )
     # The folder of a node that has not begun, or was removed, is on the disk of what is above it.
     existing = next(at for at in (found.folder, *found.folder.parents) if at.exists())
-    yield m.DISK_FREE.of(shutil.disk_usage(existing).free, path)
+    yield m.DISK_FREE.of(free_bytes(existing), path)
     if found.server_starts is not None:
         yield m.SERVER_STARTS.of(found.server_starts, path)
     yield m.SERVER_UP.of(found.server is not None, path)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import shutil
 from collections.abc import AsyncIterator, Callable
 from contextlib import (
     AbstractAsyncContextManager,
@@ -35,6 +34,7 @@ from relay.adapters.server.nats_config import Neighbours, ParentRemote
 from relay.adapters.server.nats_server import EmbeddedServer
 from relay.adapters.server.nkey_pairs import entrance_pair
 from relay.adapters.server.server_figures import ServerFigures, server_figures
+from relay.adapters.server.store_space import free_bytes
 from relay.adapters.spaces.bucket import Bucket, Kept, fence_of, mark_of_loss, stream_of
 from relay.adapters.spaces.connection import Client, space_connection
 from relay.adapters.spaces.embedded_space import EmbeddedSpace
@@ -340,7 +340,7 @@ def host_status(
     existing = next(place for place in (folder, *folder.parents) if place.exists())
     status: dict[str, object] = {
         "nowMs": clock.now().wall_ms,
-        "diskFree": shutil.disk_usage(existing).free,
+        "diskFree": free_bytes(existing),
     }
     if isinstance(server, EmbeddedServer):
         status |= {

@@ -10,13 +10,13 @@ import fcntl
 import hashlib
 import os
 import platform
-import shutil
 from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from relay.adapters.server.store_space import free_bytes
 from relay.atomic_file import DRAFT, atomic_write, atomic_write_bytes, make_folder, move_file
 from relay.release_pieces import clear_drafts, noted_pieces
 from schemas.records.release_body import ReleaseBody, ReleasePiece
@@ -157,7 +157,7 @@ class ReleaseFolder:
 
     def lacks_room(self, size: int) -> str:
         """Why so many bytes find no room here; "" if they do. Raises OSError."""
-        free = shutil.disk_usage(self.path).free
+        free = free_bytes(self.path)
         if free >= 2 * size:
             return ""
         return f"{free} bytes are free at {self.path}, and {2 * size} are needed: make room"

@@ -4,7 +4,7 @@ import resource
 
 import pytest
 
-from relay.atomic_file import atomic_write, make_folder
+from relay.atomic_file import atomic_write, make_folder, remove_folder
 
 
 def test_a_file_is_replaced_and_only_its_owner_reads_it(tmp_path):
@@ -46,3 +46,19 @@ def test_a_file_in_place_of_a_folder_is_refused(tmp_path):
     (tmp_path / "keys").write_text("")
     with pytest.raises(FileExistsError):
         make_folder(tmp_path / "keys")
+
+
+def test_a_folder_goes_with_all_in_it_and_what_it_only_names_stays(tmp_path):
+    elsewhere = tmp_path / "elsewhere"
+    (elsewhere / "inner").mkdir(parents=True)
+    (elsewhere / "kept").write_text("kept")
+    folder = tmp_path / "folder"
+    (folder / "a" / "b").mkdir(parents=True)
+    (folder / "a" / "b" / "file").write_text("gone")
+    (folder / "link").symlink_to(elsewhere)
+    (folder / "a" / "dangling").symlink_to(tmp_path / "nowhere")
+    remove_folder(folder)
+    assert not folder.exists()
+    assert (elsewhere / "kept").read_text() == "kept"
+    with pytest.raises(FileNotFoundError):
+        remove_folder(folder)
