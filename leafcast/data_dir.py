@@ -28,6 +28,8 @@ MEMBER_FILE = "member.json"
 """It lies in the data directory of one member of a node."""
 RESTORING, PLACING, DRAFTS = "restoring-members", "restore-begun.tar", "restore-files"
 """While a backup is put in place: what is to be moved, of three members or of a centre alone."""
+OTHERS = 0o077
+"""What is taken from the rights of all that a program writes: nobody but its owner sees it."""
 AROUND = "around"
 """In `tree.json` of a member of a tree on one machine: what that of the whole tree says."""
 ENDING_FILE = "ending"

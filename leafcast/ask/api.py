@@ -14,8 +14,8 @@ from typing import Any, TypeVar
 
 from leafcast.ask.long_questions import VERB as PART
 from leafcast.ask.long_questions import LongQuestions, PartsLost, TooManyQuestions
-from leafcast.ask.session import API_PREFIX
 from leafcast.ask.unanswered import AGAIN, accepted, is_unanswered
+from leafcast.ask.verbs import API_PREFIX
 from relay.ports import BusBroken
 from relay.space_errors import SpaceError
 from schemas.values.codec import from_json

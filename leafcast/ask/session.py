@@ -31,6 +31,9 @@ from leafcast.ask.unanswered import (
     not_yet,
     stuck,
 )
+from leafcast.ask.verbs import API_PREFIX as API_PREFIX
+from leafcast.ask.verbs import NODE_HERE as NODE_HERE
+from leafcast.ask.verbs import STANDING as STANDING
 from leafcast.data_dir import MEMBER_FILE, DataDir, check_owner
 from relay.adapters.asking import (
     PAUSE_SECONDS,
@@ -54,13 +57,8 @@ USER_MANAGER = "leafcast-apply"
 """Whose fields those are that people apply."""
 NODE_MANAGER = "leafcast-node"
 """Whose those are that a node came with: no manifest takes them away by leaving them out."""
-API_PREFIX = "leafcast.api."
-STANDING = "standing"
-"""The verb that members of a centre answer, also while none is active: how they stand."""
 WITH_MEMBERS = b'{"members": true}'
 """Asks for what each of them says of itself, too, where none is active."""
-NODE_HERE = "node-here"
-"""The verb that a node below the centre answers at its own machine: how it stands."""
 CALL_SECONDS = 15.0
 STANDING_SECONDS, MEMBERS_SECONDS = 1.0, 3.0
 LOOK_SECONDS = 2.0

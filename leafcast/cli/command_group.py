@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 
 import click
 
@@ -91,13 +90,21 @@ def command_hint(word: str, commands: Iterable[str]) -> str:
 
 def close_hint(word: str, commands: Iterable[str]) -> str:
     """The command that a typo meant; "" if none is like it."""
-    close = get_close_matches(word, list(commands), 1, ALIKE)
-    return f'did you mean "{close[0]}"?' if close else ""
+    close = _closest(word, commands)
+    return f'did you mean "{close}"?' if close else ""
 
 
 def option_hint(option: str, options: Iterable[str]) -> str:
     """The same of an option, to be put behind what is wrong."""
     if instead := _OPTIONS.get(option):
         return f"; instead: {instead}"
-    close = get_close_matches(option, list(options), 1, ALIKE)
-    return f"; did you mean {close[0]}?" if close else ""
+    close = _closest(option, options)
+    return f"; did you mean {close}?" if close else ""
+
+
+def _closest(word: str, words: Iterable[str]) -> str:
+    """Which of the words is most like this one; "" if none is."""
+    # Here, as no command that is typed well needs it.
+    from difflib import get_close_matches  # noqa: PLC0415
+
+    return next(iter(get_close_matches(word, list(words), 1, ALIKE)), "")

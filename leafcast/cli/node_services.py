@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from functools import wraps
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 from urllib.parse import urlsplit
 
 import click
 
-from leafcast.cli.options.common import Command
+from leafcast.cli.options.service import ServiceCheck
 from leafcast.join.invitation import Invitation, InvitationUnusable, invitation_of
 from leafcast.service.installed import Services, ServiceUnusable
 from leafcast.service.unit import NodeUnit, service_name
@@ -25,42 +24,7 @@ _ELSEWHERE = ("certificate-authority", "client-certificate", "client-key", "toke
 """Fields of a kubeconfig that name further files, if there is no such field with -data."""
 _PROGRAMS = ("exec", "auth-provider")
 """Fields of its user that name a program."""
-ServiceCheck = Callable[[Invitation, Mapping[str, Any]], None]
-"""Raises for options, by their parameters, with which the node of an invitation does not run."""
 _SAID = (click.core.ParameterSource.COMMANDLINE, click.core.ParameterSource.ENVIRONMENT)
-
-
-def service_options(check: ServiceCheck) -> Callable[[Command], Command]:
-    """Have a command take --service: it then writes a service that joins as it would, itself.
-
-    `check` is what the command would refuse as it starts.
-    """
-
-    def taking(command: Command) -> Command:
-        @click.option(
-            "--service",
-            is_flag=True,
-            help="Write a systemd unit that joins with these options, and start it; as root.",
-        )
-        @click.option(
-            "--service-root",
-            type=click.Path(exists=True, file_okay=False, path_type=Path),
-            default="/",
-            metavar="DIR",
-            help="With --service: the file system to write it to, as of an image; nothing is "
-            "started.",
-        )
-        @wraps(command)
-        def either(*, service: bool, service_root: Path, **given: Any) -> Any:
-            if service:
-                return install_service(click.get_current_context(), service_root, given, check)
-            if service_root != Path("/"):
-                raise click.UsageError("--service-root goes with --service")
-            return command(**given)
-
-        return cast("Command", either)
-
-    return taking
 
 
 def install_service(

@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, NoReturn
 
-from leafcast.data_dir import DataDir, DataDirUnusable, check_owner, make_private
+from leafcast.data_dir import OTHERS, DataDir, DataDirUnusable, check_owner, make_private
 from leafcast.local.views import TreeShape
 from leafcast.node.health_endpoint import HealthAddress
 from leafcast.node.kept_health import keep_health, kept_health
@@ -27,8 +27,6 @@ LOG_LINES_SHOWN = 8
 TAKE_OVER, OF_MEMBERS, HEALTH = "--take-over", "--members", "--health="
 _DEATH_SIGNAL = 1
 """PR_SET_PDEATHSIG of prctl(2)."""
-OTHERS = 0o077
-"""What is taken from the rights of all that a program writes: nobody but its owner sees it."""
 _OURS = frozenset(
     {
         "listen.json",

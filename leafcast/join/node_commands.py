@@ -8,17 +8,17 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import AsyncExitStack
-from importlib.metadata import version
 from typing import Any
 
 from leafcast.ask.api import Api, ApiError
-from leafcast.ask.session import API_PREFIX, NODE_HERE
+from leafcast.ask.verbs import API_PREFIX, NODE_HERE
 from leafcast.data_dir import DataDir
 from leafcast.node.held_placements import placement_form, placement_keys, standing_form
 from leafcast.node.link_history import IN_SESSION, LinkHistory, LinkState
 from leafcast.node.runtime import NodeRuntime
-from leafcast.show.tree_tables import worst_first
+from leafcast.show.placement_order import worst_first
 from relay.adapters.asking import ANSWERS
+from relay.adapters.installed import installed_version
 from relay.adapters.jetstream.request_reply import serve
 from relay.adapters.server.link_trouble import NOT_LET_IN, LinkNews
 from relay.core.view import NodeView
@@ -96,7 +96,7 @@ class NodeCommands:
         return {
             **standing_form(node, str(runtime.path)),
             "role": runtime.role,
-            "version": version("leafcast"),
+            "version": installed_version("leafcast"),
             "nowMs": now_ms,
             "link": {**self._link.form(now_ms), "cause": cause, "remedy": remedy},
             "unready": {name: why for name, why in unready.items() if why},

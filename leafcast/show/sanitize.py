@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import unicodedata
-
 from schemas.values.wording import visible
 
 _KEPT = frozenset("\n\t")
+_CONTROL = frozenset(map(chr, (*range(0x20), *range(0x7F, 0xA0))))
+"""Category Cc: Unicode adds none to it."""
 _REORDERING = frozenset(map(chr, (*range(0x202A, 0x202F), *range(0x2066, 0x206A))))
 
 
@@ -26,4 +26,4 @@ def sanitize_lines(text: str) -> str:
 def _shown(character: str) -> bool:
     if character in _KEPT:
         return True
-    return unicodedata.category(character) != "Cc" and character not in _REORDERING
+    return character not in _CONTROL and character not in _REORDERING

@@ -15,6 +15,7 @@ from leafcast.show.durations import span_text
 from leafcast.show.faults import FaultGroup, faults, samples_of
 from leafcast.show.holds import NEXT, going_out, held_lines, hold_lines, hold_text
 from leafcast.show.layout import Group, Table, Text, View, guided
+from leafcast.show.placement_order import badness, worst_first
 from leafcast.show.traces import trace_lines
 from schemas.reports.states import AT_WORK, IN_MAINTENANCE, NEVER_JOINED
 from schemas.values.wording import namespace_first, some_of
@@ -151,7 +152,7 @@ def placement_view(form: Form, now_ms: int) -> View:
     elif "nodes" in form:
         parts += [Text(), _nodes(list(_guided(form["nodes"])), now_ms), *_unasked(form)]
     elif form["children"]:
-        children = sorted(form["children"], key=_badness, reverse=True)
+        children = sorted(form["children"], key=badness, reverse=True)
         parts += [Text(), _nodes([(child, child["path"]) for child in children], now_ms)]
     return Group(*parts)
 
@@ -186,27 +187,10 @@ def _unasked(form: Form) -> Iterator[View]:
         yield Text(f"more below {path}, which does not answer now", style="dim")
 
 
-def worst_first(forms: Sequence[Form]) -> list[Form]:
-    """Those with problems, then failing, then unreachable, then incomplete ones; then by name."""
-    return sorted(sorted(forms, key=lambda form: str(form["name"])), key=_badness, reverse=True)
-
-
 def _since_text(since_ms: int, now_ms: int) -> str:
     """`2026-02-01 10:20:30Z (5m10s)`."""
     moment = datetime.fromtimestamp(since_ms // 1000, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
     return f"{moment} ({span_text((now_ms - since_ms) / 1000)})"
-
-
-def _badness(form: Form) -> tuple[bool, int, int, int, int, bool]:
-    states, whole = form["states"], form["destinations"]
-    return (
-        bool(form.get("problem") or form.get("lack") or form.get("held")),
-        states.get("failing", 0),
-        form["health"].get("degraded", 0),
-        states.get("unreachable", 0),
-        2 * whole - states.get("synced", 0) - form["health"].get("healthy", 0),
-        not form["complete"],
-    )
 
 
 def _destination_rank(item: Form) -> tuple[int, int, str]:

@@ -7,7 +7,8 @@ from typing import Any
 
 from leafcast.show.faults import FaultGroup, faults, samples_of
 from leafcast.show.holds import hold_text, milliseconds
-from leafcast.show.tree_tables import headline, worst_first, worst_text
+from leafcast.show.placement_order import worst_first
+from leafcast.show.tree_tables import headline, worst_text
 from leafcast.ui.tones import WORST_FIRST, node_tone, placement_tone
 from schemas.objects.objects import ObjectKey
 from schemas.records.placements import short_title

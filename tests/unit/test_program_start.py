@@ -70,3 +70,14 @@ def test_an_edge_loads_nothing_of_a_centre_and_nothing_for_many_destinations(com
     heavy = ("cryptography", "leafcast.centre", "controllers.issuing.issuer", "pyroaring")
     rare = ("statistics", "cronsim", "aiohttp", "kubernetes")
     assert loaded_by((command,), heavy=heavy + rare) == "loaded:"
+
+
+def test_an_edge_joins_without_what_its_command_alone_and_libraries_would_load():
+    libraries = ("importlib.metadata", "typing_extensions", "shutil", "zipfile", "tempfile")
+    words = ("difflib", "unicodedata", "rich", "yaml", "leafcast.show.tree_tables")
+    others = ("leafcast.ask.session", "leafcast.local.views", "leafcast.service.unit")
+    # Not by --help: click then measures the terminal, with shutil.
+    loads = "import sys, leafcast.cli.main, leafcast.cli.commands.join; print(*sys.modules)"
+    command = [sys.executable, "-c", loads]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert not {*libraries, *words, *others} & {*done.stdout.split()}

@@ -5,8 +5,9 @@ import io
 import pytest
 from rich.console import Console
 
+from leafcast.show.placement_order import worst_first
 from leafcast.show.traces import trace_lines
-from leafcast.show.tree_tables import placement_view, placements_view, tree_view, worst_first
+from leafcast.show.tree_tables import placement_view, placements_view, tree_view
 from schemas.reports.states import NEVER_JOINED
 
 MINUTE = 60_000

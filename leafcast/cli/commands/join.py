@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from leafcast.cli.node_services import service_options
 from leafcast.cli.options.common import NodeAt
 from leafcast.cli.options.kubernetes import (
     context_option,
@@ -20,11 +19,11 @@ from leafcast.cli.options.kubernetes import (
     take_over_option,
 )
 from leafcast.cli.options.proxy import PROXY_VARIABLE, check_way_out
+from leafcast.cli.options.service import service_options
 from leafcast.cli.options.serving import health_options, listen_options
 from leafcast.cli.options.store import StoreOptions, store_options
 from leafcast.daemon.logs import log_format_option, set_up_logs
-from leafcast.daemon.process import OTHERS
-from leafcast.data_dir import DataDir, make_private
+from leafcast.data_dir import OTHERS, DataDir, make_private
 from leafcast.join.default_folder import folder_of_token, take_along
 from leafcast.join.folder import (
     JoinedFolder,
@@ -37,7 +36,6 @@ from leafcast.join.invitation import TOKEN_VARIABLE, Invitation, invitation_of
 from leafcast.join.join_request import JoinRequester
 from leafcast.join.joined_node import JoinedNode, JoinOptions
 from leafcast.join.kept_grant import KeptGrant
-from leafcast.members.addresses import HostRefused
 from leafcast.node.attached_cluster import attachment
 from leafcast.node.credentials.kept_store import KeptStore, keep_store, kept_store
 from leafcast.node.health_endpoint import HealthAddress
@@ -305,6 +303,7 @@ def _reach(
         )
     # Here, as it loads what makes certificates: an edge has no use for it.
     from leafcast.join.joining_member import member_reach  # noqa: PLC0415
+    from leafcast.members.addresses import HostRefused  # noqa: PLC0415
 
     try:
         return member_reach(host, listens)

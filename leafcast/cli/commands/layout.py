@@ -8,8 +8,7 @@ from pathlib import Path
 import click
 
 from leafcast.cli.options.spaces import spaces_options
-from leafcast.daemon.process import OTHERS
-from leafcast.data_dir import DataDir, DataDirUnusable
+from leafcast.data_dir import OTHERS, DataDir, DataDirUnusable
 from leafcast.local.layout import Layout, check_laid_out
 from leafcast.local.views import TreeShape
 from leafcast.space_settings import CentreSpaces

@@ -14,8 +14,7 @@ from leafcast.cli.options.kubernetes import take_over_option
 from leafcast.cli.options.page import served_page_options
 from leafcast.cli.options.serving import health_options
 from leafcast.daemon.logs import log_format_option, set_up_logs
-from leafcast.daemon.process import OTHERS
-from leafcast.data_dir import DataDir, make_private
+from leafcast.data_dir import OTHERS, DataDir, make_private
 from leafcast.join.external_node import run_node
 from leafcast.members.settings import FILE as MEMBER_FILE
 from leafcast.members.settings import kept_member

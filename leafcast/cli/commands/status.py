@@ -15,7 +15,8 @@ from leafcast.cli.options.common import data_dir_option
 from leafcast.cli.options.output import Output, output_options
 from leafcast.cli.printing import show, watch
 from leafcast.show.causes import causes_form, causes_view
-from leafcast.show.tree_tables import placement_view, placements_view, worst_first
+from leafcast.show.placement_order import worst_first
+from leafcast.show.tree_tables import placement_view, placements_view
 
 LIMIT = 1000
 
