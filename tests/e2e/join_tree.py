@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from benchmarks.report import resident_mb
 from leafcast.join.folder import GRANT_FILE
 from tests.awaiting import until
 from tests.processes import alive
@@ -56,6 +57,12 @@ class Site:
         with self._heard:
             said = self._heard.wait_for(lambda: self.said.count(text) >= times, WAIT_SECONDS)
         assert said, self.said
+
+    def until_resident(self, megabytes: float) -> None:
+        """Wait until it takes at most so much; what it frees it gives back 10 s after its start."""
+        pid = self.process.pid
+        until(lambda: resident_mb(pid) <= megabytes, lambda: f"{resident_mb(pid):.1f} MB")
+        print(f"a joined edge: {resident_mb(pid):.1f} MB")
 
     def end(self, number: int = signal.SIGINT) -> int:
         if self.process.poll() is None:
