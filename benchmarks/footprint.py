@@ -10,6 +10,7 @@ import asyncio
 import json
 import sys
 import tempfile
+import time
 from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -23,6 +24,7 @@ from controllers.issuing.nodes import add_node
 from relay.adapters.server.guard import ProcessGuard
 from relay.adapters.server.nkey_pairs import new_user_nkey
 from schemas.values.identity import NodePath
+from tests.e2e.join_tree import Tree
 from tests.memory_tree import config_map, inventory, placement
 
 SETTLE_SECONDS, IDLE_SECONDS = 45.0, 120.0
@@ -114,16 +116,40 @@ async def measure(folder: Path, seconds: float) -> tuple[float, float, float]:
     return server, python, idle
 
 
+def joined_mb(folder: Path, seconds: float) -> float:
+    """MB of a `leafcast join` that got the same, by its command."""
+    tree = Tree(folder)
+    try:
+        tree.run("up", "--regions", "0")
+        site = tree.join(tree.add("/edge"), "edge")
+        site.until("in session with its parent")
+        namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}
+        sent = config_map("one", "shop", text="first"), placement("shop", "shop")
+        objects = namespace, *sent
+        tree.run("apply", "-f", "-", stdin="\n---\n".join(map(json.dumps, objects)))
+        tree.run("wait", "shop", "--for", "synced")
+        time.sleep(seconds)
+        return resident_mb(site.process.pid)
+    finally:
+        for site in tree.sites:
+            site.end()
+        tree.run("down")
+
+
 async def main(seconds: float = IDLE_SECONDS) -> None:
     report = Report("footprint", "One whole edge, idle", ("what", "figure", "unit"))
     with tempfile.TemporaryDirectory() as folder:
         server, python, idle = await measure(Path(folder), seconds)
+    with tempfile.TemporaryDirectory() as folder:
+        joined = await asyncio.to_thread(joined_mb, Path(folder), SETTLE_SECONDS)
     report.row("its nats-server, resident", server, "MB")
     report.row("its Python part, resident", python, "MB")
+    report.row("its `leafcast join`, resident", joined, "MB")
     report.row("its link, idle, both ways", idle, "bytes a second")
     report.note(f"idle for {seconds:.0f} s; a heartbeat and its answer come every 30 s")
     report.goal("MB resident, server and Python part", server + python, MEMORY_GOAL_MB)
     report.goal("MB resident, Python part", python, 46.0)
+    report.goal("MB resident, `leafcast join`", joined, 46.0)
     report.goal("idle bytes a second", idle, BYTES_GOAL)
     report.finish()
 
