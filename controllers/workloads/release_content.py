@@ -58,8 +58,8 @@ async def kept_content(
             digest.update(stretch)
             await _keep(relay, key, content, stretch)
         if digest.hexdigest() != piece.sha256:
-            said = f"{file} is not what the manifest names as {piece.name}"
-            raise PiecesLacking(f"{said}; {_remedy(version)}")
+            why = f"{file} is not what the manifest names as {piece.name}"
+            raise PiecesLacking(f"{why}; {_remedy(version)}")
         count, whom = len(content) - before, tuple(platforms[piece.sha256])
         found.append(ReleasePiece(piece.sha256, piece.size, whom, count))
     return ReleaseContent(digest_of(manifest), tuple(content), tuple(found))
