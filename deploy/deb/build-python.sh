@@ -7,6 +7,7 @@
 # makes it. The first triplet is the machine's own: what its interpreter does while it runs the tests
 # that CPython has for that purpose tells the compiler which ways are taken often. The profile is by
 # function and by its flow alone, so it holds for the others; where the flow differs, it is not used.
+# Then each is optimised as a whole, as Debian's own is: the linker sees all of its functions.
 # Writes out/TRIPLET/bin, lib and copyright.
 set -eu
 here=$PWD
@@ -14,11 +15,11 @@ dpkg-source --no-check -x ./*.dsc source >/dev/null
 (cd source && autoconf)
 VERSION=$(sed -n 's/^VERSION=\([0-9.]*\)$/\1/p' source/configure)
 
-configured() { # TRIPLET [OPTION...]: configures in build/TRIPLET, and stays there
-  triplet=$1
-  shift
-  mkdir -p "$here/build/$triplet"
-  cd "$here/build/$triplet"
+configured() { # FOLDER TRIPLET [OPTION...]: configures in build/FOLDER, and stays there
+  mkdir -p "$here/build/$1"
+  cd "$here/build/$1"
+  triplet=$2
+  shift 2
   CC=$triplet-gcc AR=$triplet-gcc-ar RANLIB=$triplet-gcc-ranlib \
     PKG_CONFIG_LIBDIR=/usr/lib/$triplet/pkgconfig:/usr/share/pkgconfig \
     CFLAGS_NODIST="$FLAGS" LDFLAGS_NODIST="-Wl,-z,relro" \
@@ -38,20 +39,29 @@ installed() { # TRIPLET: from build/TRIPLET, without what nobody runs
   "$1-strip" --strip-unneeded "bin/python$VERSION" "lib/python$VERSION"/lib-dynload/*.so
 }
 
-# As Debian hardens its own.
+# As Debian hardens its own, which lies at a fixed address, too.
 FLAGS="-fstack-protector -Wdate-time -D_FORTIFY_SOURCE=2 -ffile-prefix-map=$here=."
-USED="-fprofile-use -fprofile-correction -Wno-missing-profile -Wno-coverage-mismatch"
+FIXED="-no-pie"
+# GCC 12 loses the profile of the loop that runs all of Python where it makes copies of its ways
+# (-ftracer, which a profile brings along), and takes the loop for code that is never run. And it
+# says itself that -fgcse does a loop of computed jumps no good.
+USED="-fprofile-use -fprofile-correction -fno-tracer -Wno-missing-profile -Wno-coverage-mismatch"
+LOOP="Python/ceval.o"
 jobs=-j$(nproc)
 own=$1
-shift
 
-configured "$own"
-make -s "$jobs" profile-opt PGO_PROF_USE_FLAG="$USED"
-installed "$own"
-for other; do
-  configured "$other" --build="$own" --host="$other" --with-build-python="$here/build/$own/python" \
-    ac_cv_file__dev_ptmx=yes ac_cv_file__dev_ptc=no ac_cv_buggy_getaddrinfo=no
-  (cd "../$own" && find . -name '*.gcda' -exec cp --parents {} "../$other/" \;)
-  make -s "$jobs" CFLAGS_NODIST="$FLAGS $USED"
-  installed "$other"
+configured profile "$own"
+make -s "$jobs" profile-run-stamp
+for triplet; do
+  if [ "$triplet" = "$own" ]; then
+    configured "$triplet" "$triplet" --with-lto
+  else
+    configured "$triplet" "$triplet" --with-lto --build="$own" --host="$triplet" \
+      --with-build-python="$here/build/$own/python" \
+      ac_cv_file__dev_ptmx=yes ac_cv_file__dev_ptc=no ac_cv_buggy_getaddrinfo=no
+  fi
+  (cd ../profile && find . -name '*.gcda' -exec cp --parents {} "../$triplet/" \;)
+  make -s "$LOOP" CFLAGS_NODIST="$FLAGS $USED -fno-gcse"
+  make -s "$jobs" CFLAGS_NODIST="$FLAGS $USED" LINKCC="$triplet-gcc $FIXED"
+  installed "$triplet"
 done
