@@ -45,7 +45,7 @@ test: $(VENV)/.installed-dev ## run the test suite but for `make long` (25 min),
 
 long: $(VENV)/.installed-dev ## what takes longest: planted faults, broken trees, many seeds (35 min)
 	@$(call begins,35 minutes)
-	$(call beside,$(IN_SPARE_TIME) $(LONG_SEEDS),$(BIN)/python -m tests.once_more -n 4 -m long $(ARGS))
+	$(call beside,$(IN_SPARE_TIME) $(LONG_SEEDS),$(BIN)/python -m tests.once_more -n 3 -m long $(ARGS))
 	@$(ends)
 
 check: $(VENV)/.installed-dev ## format, lint, types, import contracts, tidiness, fast tests (3 min)
