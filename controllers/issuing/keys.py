@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from controllers.core.access.keyring import Keyring
 from controllers.core.access.keys import KeyRing
-from relay.atomic_file import atomic_write
+from relay.atomic_file import atomic_write, move_file
 from relay.ports import Dice
 from schemas.content.sealing import KEY_BYTES
 from schemas.records.roots import Roots, keys_record
@@ -24,6 +24,8 @@ from schemas.values.identity import KeyId, MailKey, TreeId, check_id, check_mail
 from schemas.values.refusals import RecordRefused
 
 KEYS_FILE, KEYRING_FILE = "keys.json", "sealing.json"
+_BEGUN_FILE = "sealing.begun.json"
+"""The ring of a tree that has no keys yet: it counts once they are there."""
 _RESTORE = "restore it from a backup"
 _SEED_BYTES = 32
 
@@ -114,18 +116,34 @@ class CentreKeys:
 def load_or_make_keys(folder: Path, dice: Dice) -> CentreKeys:
     """Read the keys of this folder, or make a new tree's; raises KeysUnusable."""
     path = folder / KEYS_FILE
-    if path.exists():
-        ring = _read(path, _ring, "keys")
-        return CentreKeys(ring, path, load_keyring(folder, ring.tree))
+    if not path.exists():
+        _make_keys(folder, dice)
+    ring = _read(path, _ring, "keys")
+    _end_begun(folder, ring.tree)
+    return CentreKeys(ring, path, load_keyring(folder, ring.tree))
+
+
+def _end_begun(folder: Path, tree: TreeId) -> None:
+    """Have the ring count that its tree began with; one of another tree is left of a start."""
+    begun = folder / _BEGUN_FILE
+    if not begun.exists():
+        return
+    if _read(begun, _masters, "masters").tree == tree:
+        move_file(begun, folder / KEYRING_FILE)
+    else:
+        begun.unlink()
+
+
+def _make_keys(folder: Path, dice: Dice) -> None:
+    """Make those of a new tree; what an end amid this left behind is made anew."""
     tree = TreeId(random_id(dice.entropy(16)))
-    ring = KeyRing(tree, new_signer(tree, dice), (new_signer(tree, dice),))
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if (folder / KEYRING_FILE).exists():
+        # Its keys are lost, and no new ones open what it sealed.
+        load_keyring(folder, tree)
     # First: a new tree seals from its beginning, whatever ends this.
-    sealing = load_keyring(folder, tree)
-    sealing.announce(dice)
-    sealing.use_announced()
-    _write(path, ring)
-    return CentreKeys(ring, path, sealing)
+    CentreKeyring(Keyring(tree), folder / _BEGUN_FILE).announce(dice)
+    _write(folder / KEYS_FILE, KeyRing(tree, new_signer(tree, dice), (new_signer(tree, dice),)))
 
 
 def new_signer(tree: TreeId, dice: Dice) -> Signer:

@@ -1,11 +1,13 @@
 """The centre's keys: rotated, revoked, and taken up by a start wherever a crash left them."""
 
 import json
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
 
 from controllers.core.access.keys import KeyChange
+from controllers.issuing import keys as keys_module
 from controllers.issuing.keys import KeysUnusable, load_or_make_keys, new_signer
 from leafcast.ask.api import ApiError
 from leafcast.daemon.verbs.keys import KeyVerbs
@@ -19,6 +21,7 @@ from leafcast.key_files import (
     write_root,
 )
 from leafcast.key_form import KeyFileRefused
+from relay.adapters.clock import SystemDice
 from relay.core.records.trust import Trust, TrustVerdict
 from relay.ports import BusBroken
 from schemas.records.records import KeysRecord, encode_payload
@@ -54,6 +57,41 @@ async def delivered(centre):
     async with centre.running():
         await centre.relay.until(holds("a"))
         await centre.relay.until(holds("a", of="twin"))
+
+
+class PowerCut(BaseException):
+    pass
+
+
+@pytest.mark.parametrize("done", [0, 1, 2])
+def test_a_first_start_that_ends_between_two_files_is_begun_anew(tmp_path, monkeypatch, done):
+    """So many files are there then; before, the next start was refused for ever after the first."""
+    folder, written = tmp_path / "keys", []
+
+    def cut(write, *arguments):
+        if len(written) == done:
+            raise PowerCut
+        written.append(write(*arguments))
+
+    with monkeypatch.context() as amid:
+        for name in ("atomic_write", "move_file"):
+            honest = getattr(keys_module, name)
+            amid.setattr(keys_module, name, partial(cut, honest))
+        with pytest.raises(PowerCut):
+            load_or_make_keys(folder, SystemDice())
+    assert len(written) == done
+    made = load_or_make_keys(folder, SystemDice())
+    assert made.sealing.seals
+    assert {it.name for it in folder.iterdir()} == {"keys.json", "sealing.json"}
+    again = load_or_make_keys(folder, SystemDice())
+    assert (again.ring, again.sealing.ring) == (made.ring, made.sealing.ring)
+
+
+def test_keys_that_are_lost_are_not_made_anew_beside_what_they_sealed(tmp_path):
+    load_or_make_keys(tmp_path, SystemDice())
+    (tmp_path / "keys.json").unlink()
+    with pytest.raises(KeysUnusable, match="another tree's; restore it from a backup"):
+        load_or_make_keys(tmp_path, SystemDice())
 
 
 def rotation(centre):
