@@ -126,6 +126,21 @@ def test_a_values_file_with_a_typo_is_refused_by_its_name(helm, tmp_path, values
         ("role=relay,listen.authorities=true", SYSTEM, "listen.certificateSecret"),
         ("role=centre,listen.port=7522", SYSTEM, "7422"),
         ("role=edge,join.proxy=http://me:word@p:3128", SYSTEM, "join.proxySecret"),
+        ("role=edge,service.type=LoadBalancer", SYSTEM, "service: nothing hangs below an edge"),
+        ("role=edge,service.annotations.a=b", SYSTEM, "service: nothing hangs below an edge"),
+        ("role=edge,listen.port=7522", SYSTEM, "listen.port: 7522: nothing hangs below an edge"),
+        ("role=edge,listen.certificateSecret=own", SYSTEM, "not for an edge"),
+        ("role=edge,hub.secret=mine", SYSTEM, "hub: an edge works on no hub"),
+        ("role=relay,hub.key=config", SYSTEM, "hub: a relay works on no hub"),
+        (
+            "role=edge,serverResources.limits.cpu=1",
+            SYSTEM,
+            "serverResources: the nats-server of an",
+        ),
+        ("role=relay,serverResources.limits.cpu=1", SYSTEM, "say resources"),
+        ("role=centre,join.proxy=http://p:3128", SYSTEM, "a centre has no parent"),
+        ("role=centre,join.durability=disk", SYSTEM, "a centre has no parent"),
+        ("role=edge,podLabels.app\\.kubernetes\\.io/name=x", SYSTEM, "its Pods are found by"),
     ],
 )
 def test_what_no_role_can_be_is_refused_with_the_remedy(helm4, options, namespace, said):

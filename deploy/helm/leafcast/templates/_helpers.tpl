@@ -144,10 +144,38 @@ readinessProbe:
 {{- fail (printf "rbac.namespaces: a %s has no rights on its cluster; leave it out, or say role: edge" $role) -}}
 {{- end -}}
 {{- if and (ne $role "relay") (include "leafcast.certificateSecret" .) -}}
-{{- fail (printf "listen.certificateSecret, listen.issuer: the chart takes a certificate of your own for a relay alone, not for a %s; leave them out: the tree's own authority signs then" $role) -}}
+{{- fail (printf "listen.certificateSecret, listen.issuer: the chart takes a certificate of your own for a relay alone, not for %s %s; leave them out: the tree's own authority signs then" (eq $role "edge" | ternary "an" "a") $role) -}}
 {{- end -}}
 {{- if and .Values.listen.authorities (not (include "leafcast.certificateSecret" .)) -}}
 {{- fail "listen.authorities: the tree's own authority signs where there is no certificate of your own; name listen.certificateSecret or listen.issuer, too" -}}
+{{- end -}}
+{{- if eq $role "edge" -}}
+{{- with .Values.service -}}
+{{- if or (ne .type "ClusterIP") .annotations .loadBalancerSourceRanges -}}
+{{- fail "service: nothing hangs below an edge, so no Service leads to it; leave it out, or say role: relay" -}}
+{{- end -}}
+{{- end -}}
+{{- if ne (int .Values.listen.port) 7422 -}}
+{{- fail (printf "listen.port: %d: nothing hangs below an edge; leave it out, or say role: relay" (int .Values.listen.port)) -}}
+{{- end -}}
+{{- end -}}
+{{- if ne $role "centre" -}}
+{{- $of := printf "%s %s" (eq $role "edge" | ternary "an" "a") $role -}}
+{{- if or (not (has .Values.hub.secret (list "" "leafcast-hub"))) (ne .Values.hub.key "hub.kubeconfig") -}}
+{{- fail (printf "hub: %s works on no hub; leave it out, or say role: centre" $of) -}}
+{{- end -}}
+{{- if .Values.serverResources -}}
+{{- fail (printf "serverResources: the nats-server of %s runs in the container of the program; say resources" $of) -}}
+{{- end -}}
+{{- end -}}
+{{- if and (eq $role "centre") (or .Values.join.proxy .Values.join.proxySecret .Values.join.durability) -}}
+{{- fail "join.proxy, join.proxySecret, join.durability: a centre has no parent that it joins; leave them out, or say role: relay" -}}
+{{- end -}}
+{{- range list "name" "instance" -}}
+{{- $label := printf "app.kubernetes.io/%s" . -}}
+{{- if hasKey $.Values.podLabels $label -}}
+{{- fail (printf "podLabels: %s is what its Pods are found by; leave it out, or say nameOverride" $label) -}}
+{{- end -}}
 {{- end -}}
 {{- if and (eq $role "centre") (ne (int .Values.listen.port) 7422) -}}
 {{- fail (printf "listen.port: %d: the centre of the chart listens at 7422; leave it out" (int .Values.listen.port)) -}}
