@@ -52,7 +52,9 @@ def files() -> dict[str, str]:
 def _completion(shell: str) -> str:
     kind = get_completion_class(shell)
     assert kind is not None
-    return kind(cli, {}, "leafcast", "_LEAFCAST_COMPLETE").source().strip() + "\n"
+    source = kind(cli, {}, "leafcast", "_LEAFCAST_COMPLETE").source().strip()
+    # What an option does may have a comma of its own; other shells split nothing.
+    return source.replace('string split ","', 'string split -m1 ","') + "\n"
 
 
 def _name(context: click.Context) -> str:

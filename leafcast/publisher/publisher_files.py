@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from securesystemslib.signer import Key, Signature, SSlibKey
 from tuf.api.metadata import Metadata, Root
 from tuf.api.serialization import DeserializationError
 
-from leafcast.key_form import half_key, read_key_form, write_key_pair
+from leafcast.key_form import KeyFileRefused, half_key, read_key_form, write_key_pair
 from relay.atomic_file import atomic_write_bytes
 from schemas.releases.publisher_roots import (
     RELEASES,
@@ -72,7 +72,18 @@ def read_publisher_key(file: Path) -> PublisherKey:
     return read_key_form(file, PRIVATE, _KEYGEN, lambda form: PublisherKey(half_key(form["seed"])))
 
 
-def read_public_key(file: Path) -> Key:
+def read_public_keys(files: Iterable[Path]) -> list[Key]:
+    """The public keys of these files; raises KeyFileRefused, also where one comes twice."""
+    keys: list[Key] = []
+    for file in files:
+        key = _read_public_key(file)
+        if key in keys:
+            raise KeyFileRefused(file, "a file named before has this key", "name each key once")
+        keys.append(key)
+    return keys
+
+
+def _read_public_key(file: Path) -> Key:
     """A public key; raises KeyFileRefused."""
     remedy = f"{_KEYGEN}, with .pub"
     return read_key_form(

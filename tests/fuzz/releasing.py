@@ -12,7 +12,7 @@ from leafcast.publisher.publisher_files import (
     PUBLIC,
     Signable,
     read_file,
-    read_public_key,
+    read_public_keys,
     read_publisher_key,
 )
 from leafcast.publisher.release_making import made_release, wheels_checked
@@ -140,7 +140,7 @@ TARGETS = {
     ),
     "public_publisher_key": file(
         "p.pub",
-        lambda at: read_public_key(at / "p.pub"),
+        lambda at: read_public_keys([at / "p.pub"]),
         KeyFileRefused,
         {"kind": PUBLIC, "public_key": "11" * 32},
     ),

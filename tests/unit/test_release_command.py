@@ -67,6 +67,16 @@ def test_the_page_of_publishers_shows_what_works(run, tmp_path):
     assert "signed by the publisher" in said[next(it for it in SHOWN if " verify " in it)]
 
 
+def test_a_key_that_is_named_twice_is_refused_by_its_file(run, tmp_path):
+    (tmp_path / "copy.pub").write_bytes((tmp_path / "a.key.pub").read_bytes())
+    words = ["root", "twice.json", "--key", "a.key.pub", "--key", "copy.pub", "--threshold", "2"]
+    done = CliRunner().invoke(release, words)
+    assert isinstance(done.exception, Unusable)
+    said = "copy.pub: a file named before has this key; name each key once"
+    assert said in str(done.exception)
+    assert not (tmp_path / "twice.json").exists()
+
+
 def signed(run):
     for name in "ab":
         run("sign", "root.json", "--key", f"{name}.key")

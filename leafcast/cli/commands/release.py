@@ -12,7 +12,7 @@ from leafcast.publisher.publisher_files import (
     Signable,
     file_data,
     read_file,
-    read_public_key,
+    read_public_keys,
     read_publisher_key,
     write_file,
     write_publisher_key,
@@ -91,9 +91,9 @@ def root(
     if before is None and not keys:
         raise click.UsageError("the first root names its keys: --key FILE.pub")
     wish = RootWish(
-        [read_public_key(it) for it in keys],
+        read_public_keys(keys),
         threshold or 0,
-        [read_public_key(it) for it in release_keys],
+        read_public_keys(release_keys),
         release_threshold or 0,
         lowest or "",
     )
