@@ -1,5 +1,6 @@
-"""What the Pods of the chart with `members: 3` run, as containers: each has a name and a volume."""
+"""What Pods of the chart run, as containers: each has a name and a volume."""
 
+import base64
 import json
 import re
 import subprocess
@@ -17,7 +18,7 @@ from leafcast.cli.main import cli
 from relay.claims.claim import PLACE_NOTE, RUN_NOTE, TREE_NOTE
 from tests.docker.daemon import PYTHON_IMAGE, ROOT, need_docker
 from tests.kube.build import HELM4
-from tests.kube.helm_program import SYSTEM, Helm, pod
+from tests.kube.helm_program import CHART, SYSTEM, Helm, pod
 
 pytestmark = [pytest.mark.docker, pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(550)]
 
@@ -157,7 +158,8 @@ def roles(cluster, at, path):
     return {it["name"]: it["role"] for it in node["members"] or ()}
 
 
-HUB, SOCKET = "hub.example", "server.sock"
+HUB, OWN, SOCKET = "hub.example", "kubernetes.default.svc", "server.sock"
+ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 FORWARDS = """
 import asyncio, os, sys
 listen, to = sys.argv[1:]
@@ -184,7 +186,7 @@ asyncio.run(main())
 
 
 @contextmanager
-def reached(cluster, server):
+def reached(cluster, server, name=HUB):
     """An API server of this machine, under a name in the network of the containers.
 
     What they say goes through a file: nothing listens elsewhere than on loopback.
@@ -201,7 +203,7 @@ def reached(cluster, server):
     beside = subprocess.Popen([sys.executable, "-c", FORWARDS, *words])
     try:
         forwards = ("-c", FORWARDS, "0.0.0.0:6443", f"/hub/{SOCKET}")
-        cluster.run("hub", HUB, *forwards, entry=("--entrypoint", "python3"))
+        cluster.run("hub", name, *forwards, entry=("--entrypoint", "python3"))
         yield
     finally:
         beside.kill()
@@ -295,6 +297,45 @@ def test_three_pods_work_on_one_hub_whichever_of_them_is_lost(helm, cluster, api
                 lambda it=name: sorted(roles(cluster, it, "/").values()) == WHOLE,
                 lambda it=name: cluster.logs(it)[-3000:],
             )
+
+
+@pytest.mark.kube
+def test_an_edge_delivers_to_its_cluster_by_the_rights_that_it_was_installed_with(
+    helm, cluster, api_server, tmp_path
+):
+    up = ("up", "--foreground", "--regions=0", "--listen=centre.example:7422")
+    cluster.run("centre", "centre.example", *up)
+    until(lambda: cluster.exec("centre", "leafcast", "tree"), lambda: cluster.logs("centre"))
+    cluster.give("centre", "join", "/store-1", "--approved")
+    wanted = f"{SHOP % 'hello'}---{PLACEMENT % 'shop'}".replace("[shop]", "[default]")
+    cluster.exec("centre", "leafcast", "apply", "-f", "-", stdin=wanted)
+
+    began = time.monotonic()
+    at = ("--kubeconfig", api_server.kubeconfig, "-n", SYSTEM)
+    helm("install", RELEASE, CHART, *at, "--create-namespace", "--set=role=edge")
+    kind = json.loads(api_server.kubectl("-n", SYSTEM, "get", "sts", RELEASE, "-o", "json"))
+    spec = kind["spec"]["template"]["spec"]
+    # What a kubelet shows a Pod of its account.
+    account = tmp_path / "account"
+    account.mkdir(mode=0o755)
+    token = api_server.kubectl("-n", SYSTEM, "create", "token", spec["serviceAccountName"])
+    (its,) = yaml.safe_load(api_server.kubeconfig.read_text())["clusters"]
+    trusted = base64.b64decode(its["cluster"]["certificate-authority-data"]).decode()
+    for name, text in (("token", token.strip()), ("ca.crt", trusted), ("namespace", SYSTEM)):
+        (account / name).write_text(text)
+    (program,) = spec["containers"]
+    with reached(cluster, api_server, OWN):
+        shown = (
+            f"--volume={account}:{ACCOUNT}:ro",
+            f"--env=KUBERNETES_SERVICE_HOST={OWN}",
+            "--env=KUBERNETES_SERVICE_PORT=6443",
+        )
+        cluster.run("edge", "edge.example", *program["args"], entry=shown)
+        until(
+            lambda: api_server.kubectl("get", "configmap", "hello", "-o", "name"),
+            lambda: cluster.logs("edge")[-3000:],
+        )
+    print(f"{time.monotonic() - began:.1f} s from `helm install` to the first delivery")
 
 
 def observed(server, placement):
