@@ -26,13 +26,16 @@ class NotAuthentic(Exception):
 
 
 class Siv(Protocol):
-    """One key and what is associated: a list, in which an empty entry counts."""
+    """One key and what is associated: a list, in which an empty entry counts.
 
-    def encrypt(self, plain: bytes) -> bytes:
+    `more` of it may be told with each use, at its end.
+    """
+
+    def encrypt(self, plain: bytes, *more: bytes) -> bytes:
         """The tag, and as many bytes as come in: one at least."""
         ...
 
-    def decrypt(self, sealed: bytes) -> bytes:
+    def decrypt(self, sealed: bytes, *more: bytes) -> bytes:
         """The plain bytes; raises NotAuthentic."""
         ...
 
@@ -141,12 +144,11 @@ class OpenSslSiv:
 
     def __init__(self, library: Library, key: bytes, associated: Sequence[bytes]) -> None:
         assert len(key) == KEY_BYTES
-        assert all(len(each) <= INPUT_BYTES_MAX for each in associated)
         self._library, self._key, self._associated = library, key, associated
 
-    def encrypt(self, plain: bytes) -> bytes:
+    def encrypt(self, plain: bytes, *more: bytes) -> bytes:
         assert 0 < len(plain) <= INPUT_BYTES_MAX
-        context = _Context(self._library, self._closing)
+        context = self._told(_Context(self._library, self._closing), more)
         sealed: bytes = _room(None, TAG_BYTES + len(plain))
         at = _address(sealed)
         done = self._run(context, at + TAG_BYTES, _address(plain), len(plain))
@@ -155,11 +157,11 @@ class OpenSslSiv:
             raise OpenSslFailed("it closed nothing")
         return sealed
 
-    def decrypt(self, sealed: bytes) -> bytes:
+    def decrypt(self, sealed: bytes, *more: bytes) -> bytes:
         length = len(sealed) - TAG_BYTES
         if not 0 < length <= INPUT_BYTES_MAX:
             raise NotAuthentic
-        context = _Context(self._library, self._opening)
+        context = self._told(_Context(self._library, self._opening), more)
         plain: bytes = _room(None, length)
         at = _address(sealed)
         done = self._library.control(context.at, _SET_TAG, TAG_BYTES, at)
@@ -178,13 +180,19 @@ class OpenSslSiv:
 
     def _begun(self, way: int) -> _Context:
         library, context = self._library, _Context(self._library)
-        done = library.begin(context.at, library.cipher, None, self._key, None, way)
-        count = c_int()
-        for each in self._associated:
-            done = done and library.update(context.at, None, count, _address(each), len(each))
-        if not done:
+        if not library.begin(context.at, library.cipher, None, self._key, None, way):
             library.forget_errors()
             raise OpenSslFailed("it took no key")
+        return self._told(context, self._associated)
+
+    def _told(self, context: _Context, associated: Sequence[bytes]) -> _Context:
+        """The context, once it knows that these are associated, too."""
+        library, count = self._library, c_int()
+        for each in associated:
+            assert len(each) <= INPUT_BYTES_MAX
+            if not library.update(context.at, None, count, _address(each), len(each)):
+                library.forget_errors()
+                raise OpenSslFailed("it took nothing that is associated")
         return context
 
     def _run(self, context: _Context, out: int, text: int, length: int) -> bool:
@@ -203,13 +211,13 @@ class PackagedSiv:
         from cryptography.exceptions import InvalidTag  # noqa: PLC0415
         from cryptography.hazmat.primitives.ciphers.aead import AESSIV  # noqa: PLC0415
 
-        self._cipher, self._refused, self._associated = AESSIV(key), InvalidTag, list(associated)
+        self._cipher, self._refused, self._associated = AESSIV(key), InvalidTag, associated
 
-    def encrypt(self, plain: bytes) -> bytes:
-        return self._cipher.encrypt(plain, self._associated)
+    def encrypt(self, plain: bytes, *more: bytes) -> bytes:
+        return self._cipher.encrypt(plain, [*self._associated, *more])
 
-    def decrypt(self, sealed: bytes) -> bytes:
+    def decrypt(self, sealed: bytes, *more: bytes) -> bytes:
         try:
-            return self._cipher.decrypt(sealed, self._associated)
+            return self._cipher.decrypt(sealed, [*self._associated, *more])
         except self._refused:
             raise NotAuthentic from None

@@ -83,7 +83,7 @@ def key_id(key: bytes) -> bytes:
 
 def seal(key: bytes, kind: str, tree: TreeId, plain: bytes, bound: bytes = b"") -> bytes:
     """Close bytes as what they are in their tree; `bound` must be told again to open them."""
-    return _cipher(key, kind, tree, bound).encrypt(blobs.compress(plain))
+    return _cipher(key, kind, tree).encrypt(blobs.compress(plain), bound)
 
 
 def unseal(
@@ -93,7 +93,7 @@ def unseal(
     if len(sealed) <= TAG_BYTES:
         raise NotOpened(f"a sealed {kind} of {len(sealed)} bytes")
     try:
-        value = _cipher(key, kind, tree, bound).decrypt(sealed)
+        value = _cipher(key, kind, tree).decrypt(sealed, bound)
     except NotAuthentic:
         raise NotOpened(f"this {kind} is sealed under another key, or altered") from None
     plain = blobs.decompress(value, size_max)
@@ -237,9 +237,9 @@ def _derived(key: bytes, person: bytes, said: bytes = b"", size: int = KEY_BYTES
 
 
 @lru_cache(maxsize=256)
-def _cipher(key: bytes, kind: str, tree: TreeId, bound: bytes) -> Siv:
-    """A cipher for one of our keys, and for what else must be told to open what it closed."""
-    associated = (b"leafcast/sealed/1", kind.encode(), tree.encode(), bound)
+def _cipher(key: bytes, kind: str, tree: TreeId) -> Siv:
+    """A cipher for one of our keys; what is bound to it differs from use to use."""
+    associated = (b"leafcast/sealed/1", kind.encode(), tree.encode())
     return siv(_derived(key, b"lc siv", size=SIV_KEY_BYTES), associated)
 
 

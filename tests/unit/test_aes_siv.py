@@ -107,6 +107,16 @@ def test_either_way_closes_as_the_rfc_says_and_opens_what_it_closed(key, associa
         assert way.encrypt(plain) == sealed, "a second time"
 
 
+@given(keys, lists, lists, plains)
+def test_what_is_associated_may_be_told_with_each_use(key, associated, more, plain):
+    sealed = by_the_rfc(key, plain, [*associated, *more])
+    for way in ways(key, associated):
+        assert way.encrypt(plain, *more) == sealed
+        assert way.decrypt(sealed, *more) == plain
+        with pytest.raises(NotAuthentic):
+            way.decrypt(sealed, *more, b"")
+
+
 @given(keys, lists, plains, st.data())
 def test_either_way_opens_nothing_that_was_altered(key, associated, plain, data):
     sealed = by_the_rfc(key, plain, associated)
