@@ -16,17 +16,22 @@ def load_without(library: str, unneeded: str, instead: ModuleType | None = None)
 
     It has no effect on what is loaded already, nor once the library is.
     """
-    if library not in sys.modules and library not in {
-        it.library for it in sys.meta_path if isinstance(it, _Finder)
-    }:
-        sys.meta_path.insert(0, _Finder(library, unneeded, instead))
+    if library in sys.modules:
+        return
+    finders = (it for it in sys.meta_path if isinstance(it, _Finder) and it.library == library)
+    finder = next(finders, None)
+    if finder is None:
+        finder = _Finder(library)
+        sys.meta_path.insert(0, finder)
+    finder.instead[unneeded] = instead
 
 
 class _Finder:
     """Finds one library, as ever; what it gets while it is executed is another thing."""
 
-    def __init__(self, library: str, unneeded: str, instead: ModuleType | None) -> None:
-        self.library, self._unneeded, self._instead = library, unneeded, instead
+    def __init__(self, library: str) -> None:
+        self.library = library
+        self.instead: dict[str, ModuleType | None] = {}
 
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -40,12 +45,14 @@ class _Finder:
             execute = spec.loader.exec_module
 
             def execute_without(module: ModuleType) -> None:
-                sys.modules.setdefault(self._unneeded, self._instead)  # type: ignore[arg-type] # None: not installed
+                for unneeded, instead in self.instead.items():
+                    sys.modules.setdefault(unneeded, instead)  # type: ignore[arg-type] # None: not installed
                 try:
                     execute(module)
                 finally:
-                    if sys.modules.get(self._unneeded, self) is self._instead:
-                        del sys.modules[self._unneeded]
+                    for unneeded, instead in self.instead.items():
+                        if sys.modules.get(unneeded, self) is instead:
+                            del sys.modules[unneeded]
 
             spec.loader.exec_module = execute_without  # type: ignore[method-assign]
         return spec

@@ -19,7 +19,7 @@ def library(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(sys, "meta_path", list(sys.meta_path))
     yield tmp_path / "leafcast_library.py"
-    for name in ("leafcast_library", "leafcast_unneeded"):
+    for name in ("leafcast_library", "leafcast_unneeded", "leafcast_rare"):
         sys.modules.pop(name, None)
 
 
@@ -38,6 +38,18 @@ def test_the_library_gets_what_stands_in(library):
     load_without("leafcast_library", "leafcast_unneeded", instead)
     assert loaded().seen is instead
     assert "leafcast_unneeded" not in sys.modules
+
+
+def test_a_library_may_do_without_several(library):
+    library.write_text(
+        SEES + SEES.replace("unneeded as seen", "rare as other").replace("seen =", "other =")
+    )
+    library.with_name("leafcast_rare.py").write_text("")
+    load_without("leafcast_library", "leafcast_unneeded")
+    load_without("leafcast_library", "leafcast_rare")
+    found = loaded()
+    assert (found.seen, found.other) == (None, None)
+    assert importlib.import_module("leafcast_rare").__file__ is not None
 
 
 def test_what_is_loaded_already_is_what_the_library_gets(library):

@@ -18,13 +18,6 @@ from ssl import SSLCertVerificationError
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from relay.adapters.jetstream import websocket_transport
-from schemas.values.refusals import CodecError
-
-# nats-py is kept from loading it: here it is what is wanted.
-websocket_transport.allow()
-
-# isort: split
 from aiohttp import ClientError, ClientResponse, ClientSSLError, ClientTimeout, TCPConnector
 from aiohttp.connector import NEEDS_CLEANUP_CLOSED
 from aiohttp.helpers import get_env_proxy_for_url
@@ -52,6 +45,7 @@ from relay.adapters.kubernetes.paths import JSON, with_query
 from relay.ports import Clock
 from relay.space_errors import SpaceError
 from schemas.values.codec import from_json, to_json
+from schemas.values.refusals import CodecError
 
 REQUEST_SECONDS_MAX = 65.0
 """A server ends its own requests after 60 s; longer than that means that it hangs."""
