@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 
 from schemas.releases.publisher_roots import PublisherRoots
-from schemas.releases.release_manifest import MANIFEST_MAX_BYTES, signed_part
 from schemas.releases.release_refused import ReleaseRefused
 from schemas.releases.release_version import version_order
 
-_ROOT_OF = "root"
 _MAKE = "have its publisher make it with `leafcast release make`"
 
 
@@ -22,7 +19,7 @@ def check_may_go_out(
     That is whom it names itself; who is pinned at the centre; and who signed what nodes run, which
     are the `accepted` releases by version.
     """
-    named = _roots_of(data) or pinned
+    named = PublisherRoots.named_by(data) or pinned
     if named is None:
         why = "it names no root of its publisher, so nobody can say who signed it"
         raise ReleaseRefused("release", why, _MAKE)
@@ -33,7 +30,7 @@ def check_may_go_out(
     if pinned is not None:
         _check_by(pinned, data, "whom this centre pins", "let out what that one signed")
     for version, former in accepted.items():
-        roots = _roots_of(former) if former != data else None
+        roots = PublisherRoots.named_by(former) if former != data else None
         if roots is not None:
             remedy = (
                 f"let out what that one signed; if all nodes pin another one by now, delete the "
@@ -48,10 +45,3 @@ def _check_by(roots: PublisherRoots, data: bytes, whose: str, remedy: str) -> No
     except ReleaseRefused as refused:
         why = f"the publisher {whose} does not stand for it: {refused.field}: {refused.why}"
         raise ReleaseRefused("publisher", why, remedy) from refused
-
-
-def _roots_of(data: bytes) -> PublisherRoots | None:
-    """Whom a release names as its publisher; raises ReleaseRefused."""
-    signed_part(data, "release", MANIFEST_MAX_BYTES)
-    form = json.loads(data)
-    return PublisherRoots.from_form(form[_ROOT_OF]) if _ROOT_OF in form else None

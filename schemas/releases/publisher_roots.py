@@ -69,6 +69,13 @@ class PublisherRoots:
         _check_signed(files[0].signed, files[0], ROOT)
         return roots
 
+    @classmethod
+    def named_by(cls, data: bytes) -> PublisherRoots | None:
+        """Whom the file of a release names as its publisher; raises ReleaseRefused."""
+        signed_part(data, "release", MANIFEST_MAX_BYTES)
+        form = json.loads(data)
+        return cls.from_form(form[_ROOT_OF]) if _ROOT_OF in form else None
+
     @property
     def newest(self) -> Root:
         return self.files[-1].signed
@@ -103,11 +110,8 @@ class PublisherRoots:
 
     def after(self, data: bytes) -> PublisherRoots:
         """The roots to which the file of a release leads from these; raises ReleaseRefused."""
-        signed_part(data, "release", MANIFEST_MAX_BYTES)
-        form = json.loads(data)
-        if _ROOT_OF not in form:
-            return self
-        return self.followed_by(PublisherRoots.from_form(form[_ROOT_OF]))
+        named = PublisherRoots.named_by(data)
+        return self if named is None else self.followed_by(named)
 
     def verified(self, data: bytes) -> ReleaseManifest:
         """The release in a file, if the publisher signed it and still means it to be installed.

@@ -52,7 +52,6 @@ EXEMPT = {
     "leafcast/bundles/installed_files.py::compare_installed": "of the own installation",
     "leafcast/cli/commands/upgrade.py::_read": "read_manifest reads it",
     "leafcast/cli/commands/upgrade.py::_upgrades_from": "read_manifest reads it",
-    "leafcast/publisher/letting_out.py::_roots_of": "read_roots reads it",
     "leafcast/cli/commands/upgrade.py::read_waves": "a person's own command line",
     "controllers/core/workloads/space.py::Workloads._read": "parse_kind reads it",
     "controllers/core/workloads/collectors.py::Collectors._read": "parse_kind read it",

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from leafcast.cli.command_group import CommandGroup
-from leafcast.publisher.pinning import pin_publisher
+from leafcast.publisher.pinning import named_publisher, pin_publisher
 from leafcast.publisher.publisher_files import (
     Signable,
     file_data,
@@ -21,7 +21,7 @@ from leafcast.publisher.release_making import made_release, release_file, wheels
 from leafcast.publisher.root_making import RootWish, next_root
 from leafcast.show.sanitize import sanitize
 from relay.adapters.clock import SystemDice
-from schemas.releases.publisher_roots import KEYS_MAX, ROOT_MAX_BYTES, PublisherRoots
+from schemas.releases.publisher_roots import KEYS_MAX
 from schemas.releases.release_manifest import (
     CENTRE_FIRST,
     CENTRE_LAST,
@@ -87,7 +87,7 @@ def root(
     Machines pin it, and follow it from then on. What is not named stays as in --after. Enough keys
     of the former root and of this one sign it, by `leafcast release sign`.
     """
-    before = PublisherRoots.parse(read_file(after, ROOT_MAX_BYTES)) if after else None
+    before = named_publisher(after) if after else None
     if before is None and not keys:
         raise click.UsageError("the first root names its keys: --key FILE.pub")
     wish = RootWish(
@@ -142,7 +142,7 @@ def make(
 
     The folder holds Leafcast and all that it needs, for each platform and one version of Python.
     """
-    roots = PublisherRoots.parse(read_file(publisher, ROOT_MAX_BYTES))
+    roots = named_publisher(publisher)
     made = made_release(wheels, upgrades_from, wire_lowest or 0, platforms, centre)
     for line in _described(made):
         click.echo(line)
@@ -165,7 +165,7 @@ def sign(file: Path, key: Path) -> None:
 def verify(file: Path, publisher: Path, wheels: Path | None) -> None:
     """Say whether a machine that pinned this root would install the release in FILE."""
     data = read_file(file)
-    found = PublisherRoots.parse(read_file(publisher, ROOT_MAX_BYTES)).verified(data)
+    found = named_publisher(publisher).verified(data)
     for line in _described(found):
         click.echo(line)
     if wheels is not None:
