@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from difflib import get_close_matches
 from typing import NamedTuple
 
 from leafcast.ask.session import CallFailed, Session
+from schemas.values.alike import most_alike
 
 ASK_SECONDS = 15.0
 ALIKE = 0.75
@@ -46,8 +46,8 @@ def did_you_mean(word: str, nodes: Iterable[NamedNode]) -> str:
     meant = path_meant(word, listed)
     if not meant:
         forms = dict(_forms(listed))
-        close = get_close_matches(_dashed(word), list(forms), 1, ALIKE)
-        meant = forms[close[0]] if close else ""
+        close = most_alike(_dashed(word), forms, ALIKE)
+        meant = forms[close] if close else ""
     target = next((node.target for node in listed if node.path == meant), "")
     return f'did you mean "{meant}"{f" ({target})" if target else ""}?' if meant else ""
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from schemas.objects.objects import BUILT_IN_KINDS, CRD_GROUP, KindTable, ObjectKey, group_of
+from schemas.values.alike import most_alike
 from schemas.values.groups import CONTROL_GROUP, DENATURED_GROUP, GROUP, RELEASES
 from schemas.values.wording import visible
 
@@ -75,9 +75,9 @@ BROUGHT_UP = "it arises at edges, and is brought up: add --all-edges, or --at PA
 class UnknownKind(ValueError):
     """A word that no kind goes by; says which it could be."""
 
-    def __init__(self, word: str, close: Sequence[str], remedy: str = "") -> None:
+    def __init__(self, word: str, close: str = "", remedy: str = "") -> None:
         remedy = remedy or (
-            f'did you mean "{close[0]}"?'
+            f'did you mean "{close}"?'
             if close
             else "name a kind such as deployments or edgeplacements, or apply its definition"
         )
@@ -152,9 +152,9 @@ class ResourceKinds:
         if meant is None and guess and plain and "." in group:
             return ResourceKind(group, plain, plain, namespaced=True)
         if meant is None and said in self._raised:
-            raise UnknownKind(word, (), BROUGHT_UP)
+            raise UnknownKind(word, remedy=BROUGHT_UP)
         if meant is None:
-            raise UnknownKind(word, difflib.get_close_matches(said, sorted(self._words), n=1))
+            raise UnknownKind(word, most_alike(said, sorted(self._words)))
         return self._kinds[meant]
 
     def resources(self) -> list[str]:

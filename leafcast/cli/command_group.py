@@ -6,6 +6,8 @@ from collections.abc import Iterable
 
 import click
 
+from schemas.values.alike import most_alike
+
 ALIKE = 0.75
 """How like a word must be to one that there is to be taken for it: `aply`, but not `autoscale`."""
 _APPLY = "change your file, then leafcast apply -f FILE"
@@ -90,7 +92,7 @@ def command_hint(word: str, commands: Iterable[str]) -> str:
 
 def close_hint(word: str, commands: Iterable[str]) -> str:
     """The command that a typo meant; "" if none is like it."""
-    close = _closest(word, commands)
+    close = most_alike(word, commands, ALIKE)
     return f'did you mean "{close}"?' if close else ""
 
 
@@ -98,13 +100,5 @@ def option_hint(option: str, options: Iterable[str]) -> str:
     """The same of an option, to be put behind what is wrong."""
     if instead := _OPTIONS.get(option):
         return f"; instead: {instead}"
-    close = _closest(option, options)
+    close = most_alike(option, options, ALIKE)
     return f"; did you mean {close}?" if close else ""
-
-
-def _closest(word: str, words: Iterable[str]) -> str:
-    """Which of the words is most like this one; "" if none is."""
-    # Here, as no command that is typed well needs it.
-    from difflib import get_close_matches  # noqa: PLC0415
-
-    return next(iter(get_close_matches(word, list(words), 1, ALIKE)), "")

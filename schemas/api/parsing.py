@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import types
 import typing
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,6 +22,7 @@ from schemas.api.rollout_status import Rollout
 from schemas.api.shared import api_group_of
 from schemas.api.transform import CustomTransform
 from schemas.objects.objects import object_faults, served_versions, title_of
+from schemas.values.alike import most_alike
 from schemas.values.faults import Fault, Faulty, InvalidObject
 from schemas.values.wording import value_text
 
@@ -176,10 +176,9 @@ def _suggestion(model: type[BaseModel], location: Sequence[str | int]) -> str:
         return f'did you mean "{_OTHER_NAMES[wrong]}"?'
     if below := [field for field in known if wrong in _aliases_below(holder, field)]:
         return f"it stands in each of {below[0]}: write it there"
-    close = difflib.get_close_matches(wrong, known, n=1)
-    folded = [name for name in known if name.lower() == wrong.replace("_", "").lower()]
-    for name in (*folded, *close):
-        return f'did you mean "{name}"?'
+    folded = (name for name in known if name.lower() == wrong.replace("_", "").lower())
+    if close := next(folded, "") or most_alike(wrong, known):
+        return f'did you mean "{close}"?'
     return f"use {', '.join(known)}" if known else ""
 
 

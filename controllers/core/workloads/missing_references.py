@@ -6,7 +6,6 @@ Namespaces.
 
 from __future__ import annotations
 
-import difflib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
@@ -16,6 +15,7 @@ from controllers.core.workloads.selection import ANY
 from schemas.api.placement import EdgePlacementSpec, UpsyncSet
 from schemas.api.policy import BindingPolicySpec
 from schemas.objects.objects import ALWAYS_THERE, BUILT_IN_KINDS, GroupResource
+from schemas.values.alike import most_alike
 from schemas.values.wording import some_of
 
 UNKNOWN_KIND, NO_NAMESPACE, NOTHING_SELECTED = "UnknownKind", "NamespaceNotFound", "NothingSelected"
@@ -176,5 +176,5 @@ def _nothing(spec: Spec) -> str:
 
 
 def _meant(word: str, known: list[str]) -> str:
-    close = difflib.get_close_matches(word, known, n=1)
-    return f'; did you mean "{close[0]}"?' if close else ""
+    close = most_alike(word, known)
+    return f'; did you mean "{close}"?' if close else ""
