@@ -38,7 +38,11 @@ def put(folder, name, files):
 
 
 @pytest.fixture
-def site(tmp_path):
+def site(tmp_path, monkeypatch):
+    # What is compiled goes beside its source, wherever these tests put their own.
+    monkeypatch.delenv("PYTHONPYCACHEPREFIX", raising=False)
+    monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
+    monkeypatch.setattr(sys, "pycache_prefix", None)
     folder = tmp_path / "lib" / "site-packages"
     put(folder, "leafcast", {"leafcast/__init__.py": "", "leafcast/a.py": "a = 1\n"})
     put(folder, "needed", {"needed/b.py": "b = 1\n", "../../bin/needed": "#!/bin/sh\n"})
