@@ -138,9 +138,8 @@ def _make_keys(folder: Path, dice: Dice) -> None:
     """Make those of a new tree; what an end amid this left behind is made anew."""
     tree = TreeId(random_id(dice.entropy(16)))
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    if (folder / KEYRING_FILE).exists():
-        # Its keys are lost, and no new ones open what it sealed.
-        load_keyring(folder, tree)
+    # Of one that is there the keys are lost, and no new ones open what it sealed: it is refused.
+    load_keyring(folder, tree)
     # First: a new tree seals from its beginning, whatever ends this.
     CentreKeyring(Keyring(tree), folder / _BEGUN_FILE).announce(dice)
     _write(folder / KEYS_FILE, KeyRing(tree, new_signer(tree, dice), (new_signer(tree, dice),)))

@@ -24,6 +24,9 @@ class DeadReleases:
 
     def ended(self, version: str, how: str, *, has_answered: bool) -> None:
         """A run of it ended that was never ready."""
+        if version in self.versions:
+            # Its files were read for that, all of them.
+            return
         ends, silent = self._ends.get(version, (0, 0))
         ends, silent = ends + 1, 0 if has_answered else silent + 1
         self._ends[version] = ends, silent
