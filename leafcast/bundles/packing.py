@@ -13,6 +13,7 @@ import re
 import tarfile
 from contextlib import suppress
 from dataclasses import dataclass
+from enum import StrEnum
 from importlib import resources
 from pathlib import Path
 from typing import Final
@@ -34,6 +35,27 @@ FORMAT: Final = tarfile.GNU_FORMAT
 _AT = 315_532_800
 """1980, as in wheels: of no file does the time count."""
 _BUILD = "name the folder that `make dist` wrote"
+BUNDLE_FILE: Final = "leafcast-bundle.tar"
+"""What a bundle is called; one that lies among packages does not go into the next."""
+
+
+class Kind(StrEnum):
+    """What is large in a bundle, and may be left out of it."""
+
+    IMAGES = "images"
+    PACKAGES = "packages"
+
+
+_LACKING = {
+    Kind.IMAGES: (
+        "it has no container images",
+        "make bundle IMAGE=NAME puts one there, as docker save NAME | gzip > images/NAME.tar.gz",
+    ),
+    Kind.PACKAGES: (
+        "it has no Debian package, and no wheels of what Leafcast needs",
+        "make dist and make bundle put them there",
+    ),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,14 +68,19 @@ class Made:
     sha256: str
 
 
-def make_bundle(folder: Path, file: Path, key: PrivateKey | None) -> Made:
-    """Write all files of a folder into one new file; with a key the list of sums is signed.
+def make_bundle(
+    folder: Path, file: Path, key: PrivateKey | None, asked: frozenset[Kind] = frozenset()
+) -> Made:
+    """Write the files of a folder into one new file; with a key the list of sums is signed.
 
-    It is written whole or not at all, and replaces nothing. Raises BundleUnusable.
+    What is asked for has to be there, and kinds that are not asked for stay out; nothing asked for
+    is all that is there. It is written whole or not at all, and replaces nothing. Raises
+    BundleUnusable.
     """
     _refuse_to_replace(file)
     found = _files(folder)
     version = _version(folder, found)
+    found = _asked(folder, found, asked)
     installer = resources.files(__package__).joinpath(INSTALLER).read_bytes()
     sums = {name: _sum(at) for name, at in found.items()}
     sums[INSTALLER] = hashlib.sha256(installer).hexdigest()
@@ -101,12 +128,29 @@ def _refuse_to_replace(file: Path) -> None:
         raise BundleUnusable(file, "it is there already", "remove it, or name another: -o FILE")
 
 
+def _asked(folder: Path, found: dict[str, Path], asked: frozenset[Kind]) -> dict[str, Path]:
+    """What was asked for of these files; raises BundleUnusable where a kind has none."""
+    kinds = {name: _kind(name) for name in found}
+    for kind in Kind:
+        if kind in asked and kind not in kinds.values():
+            raise BundleUnusable(folder, *_LACKING[kind])
+    wanted = {None, *(asked or Kind)}
+    return {name: at for name, at in found.items() if kinds[name] in wanted}
+
+
+def _kind(name: str) -> Kind | None:
+    """What is large; the wheel of Leafcast, chart, sources and bills go with anything."""
+    if name.startswith("images/"):
+        return Kind.IMAGES
+    return Kind.PACKAGES if name.startswith("wheels/") or name.endswith(".deb") else None
+
+
 def _files(folder: Path) -> dict[str, Path]:
     """What is in a folder, by the names that it is to have; raises BundleUnusable."""
     found = dict[str, Path]()
     for at in sorted(folder.rglob("*")):
         name = at.relative_to(folder).as_posix()
-        if at.is_dir() and not at.is_symlink():
+        if (at.is_dir() and not at.is_symlink()) or name == BUNDLE_FILE:
             continue
         if at.is_symlink() or not at.is_file():
             raise BundleUnusable(at, "it is no plain file", "take it out of the folder")

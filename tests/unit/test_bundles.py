@@ -266,3 +266,50 @@ def test_the_chart_in_one_file_has_the_same_bytes_each_time(tmp_path):
     with tarfile.open(first) as tar:
         names = tar.getnames()
     assert {"leafcast/Chart.yaml", "leafcast/templates/NOTES.txt"} <= set(names)
+
+
+IMAGE = {"images/leafcast.tar.gz": b"an image"}
+
+
+@pytest.mark.parametrize(
+    ("words", "left_out"),
+    [
+        ([], []),
+        (["--images", "--packages"], []),
+        (["--images"], ["leafcast_1.2.3_amd64.deb", *(it for it in FILES if "wheels/" in it)]),
+        (["--packages"], list(IMAGE)),
+    ],
+)
+def test_one_command_makes_a_bundle_of_what_it_is_asked_for(tmp_path, monkeypatch, words, left_out):
+    files = {**FILES, **IMAGE, "leafcast-1.2.3.tgz": b"the chart"}
+    # One that was made before does not go into the next.
+    folder(tmp_path / "dist", {**files, "leafcast-bundle.tar": b"one made before"})
+    monkeypatch.chdir(tmp_path)
+    ran = CliRunner().invoke(cli, ["bundle", *(words or ["make"])])
+    assert ran.exit_code == 0, ran.output
+    file = tmp_path / "leafcast-bundle.tar"
+    said, *put = (entry.name.removeprefix(f"{TOP}/") for entry, _ in entries(file))
+    assert said == SUMS
+    assert sorted(put) == sorted({INSTALLER, *files} - set(left_out))
+    assert verify_bundle(file, None).files == len(put)
+
+
+@pytest.mark.parametrize(
+    ("kind", "files", "lacks"),
+    [
+        ("--images", FILES, "bundle dist: it has no container images"),
+        ("--packages", {**IMAGE, "leafcast-1.2.3-py3-none-any.whl": b""}, "no Debian package"),
+        ("--images", {}, "it has 0 wheels of Leafcast"),
+    ],
+)
+def test_what_is_asked_for_and_is_not_there_is_named_and_nothing_is_made(
+    tmp_path, monkeypatch, kind, files, lacks
+):
+    folder(tmp_path / "dist", files)
+    monkeypatch.chdir(tmp_path)
+    ran = CliRunner().invoke(cli, ["bundle", kind])
+    assert ran.exit_code != 0
+    said = f"{ran.exception}"
+    assert lacks in said
+    assert "make dist" in said or "make bundle" in said
+    assert not (tmp_path / "leafcast-bundle.tar").exists()

@@ -51,6 +51,7 @@ RUN_ELSEWHERE = {
         (
             "openssl genpkey -algorithm ed25519 -out release.pem",
             "openssl pkey -in release.pem -pubout -out release.pub",
+            "leafcast bundle --images --packages",
             "leafcast bundle verify leafcast-bundle.tar --key release.pub",
             (
                 "openssl pkeyutl -verify -pubin -inkey ../release.pub -rawin -in SHA256SUMS "

@@ -12,14 +12,41 @@ from leafcast.show.sanitize import sanitize
 _path = click.Path(dir_okay=False, path_type=Path)
 
 
-@click.group(cls=CommandGroup)
+class _MakesBundles(CommandGroup):
+    """Makes one where no other command is named: `leafcast bundle --images`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if args and args[0].startswith("-") and args[0] not in ctx.help_option_names:
+            args = ["make", *args]
+        return super().parse_args(ctx, args)
+
+
+@click.group(cls=_MakesBundles)
 def bundle() -> None:
-    """Make and verify one file to install from where there is no network."""
+    """Make and verify one file to install from where there is no network.
+
+    With options alone it makes one: `leafcast bundle --images --packages`.
+    """
 
 
 @bundle.command("make")
-@click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
-@click.option("-o", "--out", "file", type=_path, metavar="FILE", help="The new file.")
+@click.argument(
+    "folder", type=click.Path(file_okay=False, path_type=Path), default="dist", required=False
+)
+@click.option("--images", is_flag=True, help="With the container images of FOLDER.")
+@click.option(
+    "--packages", is_flag=True, help="With its Debian packages, and the wheels that Leafcast needs."
+)
+@click.option(
+    "-o",
+    "--out",
+    "file",
+    type=_path,
+    metavar="FILE",
+    default="leafcast-bundle.tar",
+    show_default=True,
+    help="The new file.",
+)
 @click.option(
     "--sign",
     "key_file",
@@ -27,22 +54,25 @@ def bundle() -> None:
     metavar="KEY",
     help="Sign it with this Ed25519 key, as openssl writes them (PEM).",
 )
-def make(folder: Path, file: Path | None, key_file: Path | None) -> None:
-    """Put all that is in FOLDER, as `make bundle` gathers it, into one file.
+def make(folder: Path, file: Path, key_file: Path | None, *, images: bool, packages: bool) -> None:
+    """Put what is in FOLDER (dist), as `make bundle` gathers it, into one file.
 
     Packages, wheels, images, chart and bills of materials, with a list of their sums and
-    `install.sh`. It is a plain tar, and the same files give the same bytes.
+    `install.sh`. What you ask for has to be there; with `--images` alone no packages go in, with
+    `--packages` alone no images, with neither all that is there. It is a plain tar, and the same
+    files give the same bytes.
     """
     # Here, as no other command makes bundles.
     from leafcast.bundles.keys import signing_key  # noqa: PLC0415
-    from leafcast.bundles.packing import make_bundle  # noqa: PLC0415
+    from leafcast.bundles.packing import Kind, make_bundle  # noqa: PLC0415
 
     key = signing_key(key_file) if key_file else None
-    to = file or Path("leafcast-bundle.tar")
-    made = make_bundle(folder, to, key)
+    said = {Kind.IMAGES: images, Kind.PACKAGES: packages}
+    made = make_bundle(folder, file, key, frozenset(kind for kind in Kind if said[kind]))
     size = -(-made.size // 1_000_000)
-    said = "signed" if key else "not signed"
-    click.echo(sanitize(f"{to}: leafcast {made.version}, {made.files} files, {size} MB, {said}"))
+    signed = "signed" if key else "not signed"
+    name = f"{file}: leafcast {made.version}, {made.files} files, {size} MB, {signed}"
+    click.echo(sanitize(name))
     click.echo(f"sha256 {made.sha256}")
 
 
