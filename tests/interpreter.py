@@ -33,6 +33,7 @@ _LIBRARIES = (
     *("libbz2-dev", "libexpat1-dev", "libffi-dev", "liblzma-dev", "libssl-dev", "uuid-dev"),
     "zlib1g-dev",
 )
+_LOOP, _LOOP_BYTES_MIN, _SYMBOLS = "_PyEval_EvalFrameDefault", 10_000, "symbols"
 _LACKING = (
     "error: no interpreter for the Debian packages: {lacks}\n"
     "  It is built on a machine with apt: apt install mmdebstrap debian-archive-keyring"
@@ -71,6 +72,21 @@ def interpreter() -> Path:
             subprocess.run(source, check=True, cwd=package, stdout=subprocess.DEVNULL)
             _build(package, folder)
     return folder
+
+
+def refuse_cold_loop(symbols: Path) -> None:
+    """Refuse an interpreter whose loop that runs all of Python counts as never run.
+
+    `symbols` is what `nm -S` says of it. A compiler that loses the profile of that loop leaves a
+    few hundred bytes of it where what runs often lies, and puts the rest among what never runs.
+    """
+    lines = (line.split() for line in symbols.read_text().splitlines())
+    sizes = {words[3]: int(words[1], 16) for words in lines if len(words) == 4}
+    size = sizes.get(_LOOP, 0)
+    assert size >= _LOOP_BYTES_MIN, (
+        f"{symbols}: only {size} bytes of {_LOOP} are where what runs often lies: "
+        f"the compiler lost its profile; look at USED in {_RECIPE.name}"
+    )
 
 
 def _folder() -> Path:
@@ -131,7 +147,9 @@ def _build(package: Path, folder: Path) -> None:
     libraries = (f"{name}:{arch}" for name in _LIBRARIES for arch in triplets)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix="building-") as building:
         out = Path(building, "built")
-        command = f"cd /package && sh {_RECIPE.name} {' '.join(triplets.values())} >&2"
+        made = " ".join(triplets.values())
+        sized = f"for at in {made}; do $at-nm -S build/$at/python >out/$at/{_SYMBOLS}; done"
+        command = f"cd /package && sh {_RECIPE.name} {made} >&2 && {sized}"
         words = (
             "--quiet",
             "--variant=apt",
@@ -146,7 +164,10 @@ def _build(package: Path, folder: Path) -> None:
         subprocess.run(("mmdebstrap", *words, *where), check=True, stdout=subprocess.DEVNULL)
         out.mkdir()
         for arch, triplet in triplets.items():
-            (Path(building, "out") / triplet).rename(out / arch)
+            one = Path(building, "out") / triplet
+            refuse_cold_loop(one / _SYMBOLS)
+            (one / _SYMBOLS).unlink()
+            one.rename(out / arch)
         out.rename(folder)
 
 
