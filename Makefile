@@ -21,7 +21,7 @@ PYTHONS := $(PYTHON) python3.13 python3.12 python3.11 python3
 BENCHES := cost latency fanout durable forwarding restart reduction snapshot audience footprint scale \
   kube_latency kube_apply kube_cost kube_restart customization kube_customization collecting rows \
   flipping child_flood singletons plan removal rollout commands kubefleet tls keys sealing enrolment \
-  reconnect claims change observed backup trios trio_region upgrading page soak
+  reconnect claims change observed backup trios trio_region upgrading page interpreters soak
 
 # What `make check` runs of the suite, with fewer examples: everything that needs no server.
 FAST = -m 'not nats and not slow and not docker and not long' $(FAST_TESTS)
