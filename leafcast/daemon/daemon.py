@@ -35,6 +35,7 @@ from leafcast.daemon.nodes.membership import Membership
 from leafcast.daemon.nodes.moving import NodeMoves
 from leafcast.daemon.nodes.node_keys import NodeKeys
 from leafcast.daemon.nodes.token_files import TokenFiles
+from leafcast.daemon.release_events import follow_releases
 from leafcast.daemon.rollout_events import follow_rollouts
 from leafcast.daemon.tree_facts import placement_of, reached
 from leafcast.daemon.verbs.approvals import Approvals
@@ -275,6 +276,8 @@ class Daemon:
             group.create_task(follow_conditions(space, self.events, self._clock), name="events")
             rollouts = follow_rollouts(space, self.events, self._clock)
             group.create_task(rollouts, name="rollout events")
+            releases = follow_releases(space, self.events, self._clock)
+            group.create_task(releases, name="release events")
 
     def _let_change(self, spaces: SpacePair) -> None:
         """Judge and write what commands want changed in these."""

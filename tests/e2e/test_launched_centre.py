@@ -121,6 +121,9 @@ def test_a_centre_takes_a_release_first_and_goes_back_from_one_that_does_not_sta
             said = tree.asked("upgrade", "status")
             assert f"the centre: rolled-back: {BAD} ended before it was in session: code 3" in said
             assert f"the centre went back from {BAD}" in tree.asked("doctor")
+            # Its daemon is another since: what is wrong with a release is told at each start.
+            until(lambda: "ReleaseFailed" in tree.asked("events"), lambda: tree.asked("events"))
+            assert f"taken back at the centre: {BAD} ended before" in tree.asked("events")
             tree.run("upgrade", "abort", BAD)
             tree.start(made, good)
             until(lambda: f"{NEXT}: Complete" in tree.asked("upgrade", "status"))

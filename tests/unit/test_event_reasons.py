@@ -5,7 +5,7 @@ import re
 from functools import cache
 from pathlib import Path
 
-from leafcast.daemon import event_log, rollout_events
+from leafcast.daemon import event_log, release_events, rollout_events
 from leafcast.daemon.event_log import NORMAL, WARNING, EventLog
 from relay.core.effects import Noted
 from relay.core.records.acceptance import REFUSALS
@@ -26,7 +26,7 @@ OF_EVENTS = {
     "refuse": 0,
     "_refused": 2,
     "_junk": 0,
-    "_Event": 1,
+    "StatusEvent": 1,
     "_Refused": 0,
     "RecordRefusal": 0,
     "RootsRefused": 0,
@@ -103,8 +103,10 @@ def test_every_reason_of_an_event_has_its_row():
     told = {reason for reason, _ in event_log._OF_STATE.values()} | {event_log._JOINED[0]}
     story = {reason for reason, *_ in event_log._STORY.values()}
     rollouts = {reason for _, reason in rollout_events._TOLD.values()}
+    releases = {reason for _, reason in release_events._TOLD.values()}
+    releases |= {reason for reason, _ in release_events._AT_NODES.values()}
     asked = {f"Request{outcome}" for outcome in ("Done", "Refused", "Ignored")}
-    all_ = words_of(OF_EVENTS) | {*REFUSALS} | told | story | rollouts | asked
+    all_ = words_of(OF_EVENTS) | {*REFUSALS} | told | story | rollouts | releases | asked
     all_ |= {"Created", "Deleted", "Failing"}
     assert len(all_) > 60
     assert not sorted(all_ - _UNTOLD - rows(EVENTS).keys()), "docs/operations/events.md lacks these"
