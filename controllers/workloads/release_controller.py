@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import datetime as dt
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -57,6 +57,8 @@ from schemas.values.groups import RELEASES
 AGAIN_SECONDS = 5.0
 """So often it is looked whether pieces came that are lacking."""
 LOOK_AGAIN_SECONDS = 0.1
+PIN_SECONDS = 60.0
+"""So often it is looked whether the owner of the centre changed whom it believes."""
 VERSIONS_MAX = 10
 
 
@@ -68,6 +70,8 @@ class ReleaseController(QueueReconciler[str]):
         self._issuer = translator.issuer
         # Where the pieces lie.
         self.folder: Path | None = None
+        # Why the centre's owner does not believe who signed a manifest; "" if nobody is named.
+        self.why_not_signed: Callable[[bytes], str] = lambda _manifest: ""
         self._source = Source(API_RELEASE, self._issuer.tree, "", "release")
         self.key = self._source.key
         self._loaded: ReleaseContent | None = None
@@ -82,6 +86,7 @@ class ReleaseController(QueueReconciler[str]):
     async def reconcile(self, keys: frozenset[str]) -> Collection[str]:
         """Have the ledger and the statuses say what follows now; those to be tried again."""
         listed, record = self._translator.workloads.releases, self._in_force()
+        listed.unsigned = self._unsigned(record)
         name = listed.going_out(record.release.version if record is not None else "")
         is_written = True
         if name is not None:
@@ -100,6 +105,25 @@ class ReleaseController(QueueReconciler[str]):
         forms = [it.get("spec") for it in self._objects.values()]
         named = {it.get("version") for it in forms if isinstance(it, Mapping)}
         return self._steered == version and version not in named
+
+    def _unsigned(self, record: ReleaseRecord | None) -> dict[str, str]:
+        """Why releases may not begin that nobody signed whom this centre believes, by name.
+
+        What is in force is judged no more: nodes have it, and judge it themselves.
+        """
+        listed, found = self._translator.workloads.releases, dict[str, str]()
+        version, in_force = "", ""
+        if record is not None:
+            version, in_force = record.release.version, record.release.manifest
+        for name, value in listed.values.items():
+            spec, manifest = value.spec, value.spec.manifest.encode()
+            is_over = spec.aborted or (listed.has_ended(name) and spec.version != version)
+            if is_over or digest_of(manifest) == in_force:
+                continue
+            if why := self.why_not_signed(manifest):
+                found[name] = f"spec.manifest: {why}"
+                self._queue.add_later(name, PIN_SECONDS)
+        return found
 
     async def _let_go(self, folder: Path) -> None:
         """Remove the pieces that no release names any more, nor the record in force."""
@@ -121,6 +145,9 @@ class ReleaseController(QueueReconciler[str]):
         listed = self._translator.workloads.releases
         spec, now = listed.values[name].spec, self._clock.now()
         self._steered = spec.version
+        if why := listed.unsigned.get(name):
+            # Its manifest is another than that in force, which stays as it is.
+            return await self._say(name, "Refused", why)
         manifest = digest_of(spec.manifest.encode())
         if record is not None and record.release.manifest != manifest:
             record = None
@@ -256,18 +283,22 @@ class ReleaseController(QueueReconciler[str]):
             return True
         elif listed.values[name].spec.aborted:
             phase, message = "Aborted", ABORTED
-        elif why := self._centre_turn(name).why_none:
+        elif why := listed.unsigned.get(name) or self._centre_turn(name).why_none:
             phase, message = "Refused", why
         elif (newer := listed.passed_by(name)) and not listed.is_asked(name):
             version = listed.values[name].spec.version
             message = (
                 f"{newer} went out, which is newer; `leafcast upgrade start {version}` goes back"
             )
+        return await self._say(name, phase, message)
+
+    async def _say(self, name: str, phase: ReleasePhase, message: str) -> bool:
+        """Write the status of one that does not go on now; whether that was done."""
         status = LeafcastReleaseStatus(
             observed_generation=self._generation(name),
             phase=phase,
             message=message,
-            attempt=listed.tried(name),
+            attempt=self._translator.workloads.releases.tried(name),
         )
         return await self._write(name, status)
 

@@ -20,6 +20,7 @@ from leafcast.backups.restoring import RestoredStream, end_placing, restore_pend
 from leafcast.centre.centre_readings import centre_readings
 from leafcast.centre.centre_spaces import HeldSpaces, centre_identity, confirming
 from leafcast.centre.copying import end_copying, kept_copying, streams_at
+from leafcast.centre.pinned_publisher import PinnedPublisher
 from leafcast.centre.planned_nodes import register_planned
 from leafcast.data_dir import DataDir
 from leafcast.members.settings import kept_member
@@ -378,7 +379,9 @@ class Centre:
                     self.place.keys,
                     self._note_of_centre,
                 )
-                self.controllers.releases.folder = self.place.folder / RELEASES
+                releases = self.controllers.releases
+                releases.folder = self.place.folder / RELEASES
+                releases.why_not_signed = PinnedPublisher(self.place.folder).why_not
                 await self._end_bundles(self.controllers.issuer, relay)
                 await self._enrol_children(self.controllers.issuer, centre)
                 self.started.set()

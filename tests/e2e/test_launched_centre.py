@@ -21,11 +21,12 @@ from schemas.releases.release_folder import (
 from tests.awaiting import until
 from tests.e2e.join_tree import Tree
 from tests.e2e.test_launched_node import NEXT, built, rest
-from tests.launched import Arrived
+from tests.launched import STRANGER, Arrived
 from tests.processes import alive
+from tests.unit.releases_world import leafcast_release
 
 pytestmark = [pytest.mark.nats, pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(300)]
-BAD = "899.0.0"
+BAD, FORGED = "899.0.0", "898.0.0"
 
 
 class LaunchedTree(Tree):
@@ -56,6 +57,13 @@ class LaunchedTree(Tree):
         manifest = lies / MANIFESTS / f"{released.manifest}.json"
         words = ["--manifest", manifest, "--pieces", lies / PIECES, "--waves", "100%"]
         self.run("upgrade", "start", released.version, *words)
+
+    def apply(self, made: Arrived, released) -> None:
+        """Let a release out as from Git."""
+        manifest = made.folder.manifest(released.manifest).decode()
+        file = self.folder / f"{released.version}.json"
+        file.write_text(json.dumps(leafcast_release(released.version, manifest=manifest)))
+        self.run("apply", "-f", file)
 
     def note(self, machine: str = "tree"):
         file = self.folder / machine / RELEASES / LAUNCHER
@@ -116,6 +124,10 @@ def test_a_centre_takes_a_release_first_and_goes_back_from_one_that_does_not_sta
         site = tree.join(tree.add("/store-1"), "store-1")
         try:
             site.until("is in session")
+            tree.apply(made, made.release(FORGED, keys=(STRANGER,)))
+            said = f"{FORGED}: Refused. spec.manifest: release: 0 of the 1 signatures"
+            until(lambda: said in tree.asked("upgrade", "status"), tree.said)
+            assert f"ReleaseRefused / leafcastrelease/{FORGED}" in tree.asked("events")
             tree.start(made, bad)
             until(lambda: f"{BAD}: Failed. the centre could not" in tree.asked("upgrade", "status"))
             said = tree.asked("upgrade", "status")

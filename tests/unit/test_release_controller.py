@@ -3,11 +3,14 @@
 import asyncio
 from pathlib import Path
 
+from leafcast.centre.pinned_publisher import PinnedPublisher
 from relay.release_pieces import noted_pieces
 from schemas.objects.objects import ObjectKey
 from schemas.values.identity import NodePath
 from tests.awaiting import until_object
+from tests.launched import KEY, ROOTS, STRANGER, Arrived
 from tests.memory_tree import MANAGER
+from tests.publishing import root_after, wish
 from tests.unit.releases_world import (
     PIECES,
     PLATFORM,
@@ -220,6 +223,66 @@ async def test_a_release_whose_wire_nobody_reads_is_refused_and_keeps_no_other_w
         assert "let it out for the whole tree" in steering.planned("9.3.0", newer, "/a")["refused"]
         await tree.workloads.apply(leafcast_release("9.1.0"), MANAGER)
         await places.until_wanted("/s1", "9.1.0")
+
+
+async def test_what_the_pinned_publisher_did_not_sign_is_refused_before_a_piece_goes_out(tmp_path):
+    async with asyncio.timeout(SECONDS), upgraded_tree(tmp_path, ["/s1"]) as (tree, places):
+        places.launcher("/s1")
+        data_dir = tmp_path / "centre"
+        data_dir.mkdir()
+        made = Arrived(data_dir)
+        steering = tree.controllers.releases
+        steering.folder = made.folder.folder
+        steering.why_not_signed = PinnedPublisher(data_dir).why_not
+
+        def manifest(version, *keys, **more):
+            return made.folder.manifest(made.release(version, keys=keys, **more).manifest).decode()
+
+        unsigned = manifest("9.2.0", STRANGER)
+        await tree.workloads.apply(leafcast_release("9.2.0", manifest=unsigned), MANAGER)
+        obj = await until_object(tree.workloads, key("9.2.0"), phase("Refused"))
+        said = "spec.manifest: release: 0 of the 1 signatures that the publisher's root 1 asks for"
+        assert obj["status"]["message"].startswith(said)
+        assert obj["status"]["message"].endswith("have the holders of its keys sign it")
+        assert tree.centre.node.release is None
+        # It holds no other one up; that of another publisher is none of this tree's either.
+        signed = manifest("9.1.0", KEY)
+        await tree.workloads.apply(leafcast_release("9.1.0", manifest=signed), MANAGER)
+        await tree.centre.until(lambda node: node.release is not None)
+        own = root_after(None, wish([STRANGER], 1, [STRANGER]), STRANGER)
+        other = manifest("9.3.0", STRANGER, roots=own)
+        await tree.workloads.apply(leafcast_release("9.3.0", manifest=other), MANAGER)
+        obj = await until_object(tree.workloads, key("9.3.0"), phase("Refused"))
+        assert "the publisher whom this centre pins does not stand for it" in str(obj["status"])
+        # What is in force stays so if its object brings another manifest, until that is signed.
+        in_force = tree.centre.node.release.release.manifest
+        altered = manifest("9.1.0", STRANGER, upgrades_from="0.0.9")
+        await tree.workloads.apply(leafcast_release("9.1.0", manifest=altered), MANAGER)
+        await until_object(tree.workloads, key("9.1.0"), phase("Refused"))
+        assert tree.centre.node.release.release.manifest == in_force
+        again = manifest("9.1.0", KEY, upgrades_from="0.0.9")
+        await tree.workloads.apply(leafcast_release("9.1.0", manifest=again), MANAGER)
+        await tree.centre.until(
+            lambda node: node.release.release.manifest == sha256(again.encode())
+        )
+        await until_object(tree.workloads, key("9.1.0"), phase("Progressing"))
+
+
+def test_a_centre_without_a_pin_judges_nothing_and_one_whose_pin_is_damaged_lets_nothing_out(
+    tmp_path,
+):
+    asked, data = PinnedPublisher(tmp_path), signed_manifest("9.0.0").encode()
+    assert asked.why_not(data) == ""
+    made = Arrived(tmp_path)
+    good = made.folder.manifest(made.release("9.0.0").manifest)
+    assert (asked.why_not(good), bool(asked.why_not(data))) == ("", True)
+    # The pin is followed as it changes, also within one second.
+    made.folder.pinned.write_text("{}")
+    assert "it lacks a signed part" in asked.why_not(good)
+    made.folder.pinned.write_bytes(ROOTS.data)
+    assert asked.why_not(good) == ""
+    made.folder.pinned.unlink()
+    assert asked.why_not(data) == ""
 
 
 async def test_what_a_crash_left_of_a_piece_goes_when_the_centre_starts(tmp_path):

@@ -29,6 +29,8 @@ class LeafcastReleases(ReadObjects[LeafcastRelease, str]):
         self._wires = wires
         # Whether all that there are were seen in this run.
         self.is_listed = False
+        # Why they may not begin, by name, as the centre's owner does not believe who signed them.
+        self.unsigned: Mapping[str, str] = {}
         # The manifest of each, as it was read last, and all pieces that were named in this run.
         self._manifests: dict[str, ReleaseManifest] = {}
         self._named: frozenset[str] = frozenset()
@@ -136,7 +138,7 @@ class LeafcastReleases(ReadObjects[LeafcastRelease, str]):
         return not self.values[name].spec.aborted and not self.has_ended(name)
 
     def _may_begin(self, name: str) -> bool:
-        if not self._goes_on(name):
+        if not self._goes_on(name) or name in self.unsigned:
             return False
         if self.why_no_order(self._manifests[name], self.values[name].spec.path):
             return False
@@ -168,7 +170,7 @@ class LeafcastReleases(ReadObjects[LeafcastRelease, str]):
 
 
 def manifest_faults(release: LeafcastRelease) -> list[Fault]:
-    """What is wrong with the manifest that one brings; who signed it launchers look at."""
+    """What is wrong with the manifest that one brings, whoever signed it."""
     spec = release.spec
     try:
         manifest = read_manifest(spec.manifest.encode())
