@@ -22,6 +22,7 @@ from controllers.core.rollout.release_steps import (
     release_waves,
     wave_statuses,
 )
+from controllers.core.workloads.releases import WhyNotBack
 from controllers.spaces.status_writing import put_status
 from controllers.work_queue import ALL, WorkQueue
 from controllers.workloads.placement_translator import PlacementTranslator
@@ -72,6 +73,8 @@ class ReleaseController(QueueReconciler[str]):
         self.folder: Path | None = None
         # Why the centre's owner does not believe who signed a manifest; "" if nobody is named.
         self.why_not_signed: Callable[[bytes], str] = lambda _manifest: ""
+        # Why one that was let out may not go out again; "" if it may.
+        self.why_not_back: WhyNotBack = lambda _manifest, _accepted: ""
         self._source = Source(API_RELEASE, self._issuer.tree, "", "release")
         self.key = self._source.key
         self._loaded: ReleaseContent | None = None
@@ -162,7 +165,9 @@ class ReleaseController(QueueReconciler[str]):
         step = step_of_tree(spec, members, before, running, since, now.wall_ms, centre)
         below = self._relay.running_below()
         step = replace(step, message=with_holders(step, spec.version, members, running, below))
-        step = replace(step, message=with_way_back(step, spec.version, listed.former(name)))
+        if step.phase == "Failed":
+            former = listed.former(name, self.why_not_back)
+            step = replace(step, message=with_way_back(step, spec.version, former))
         try:
             await self._issue(spec, step, record)
         except (PiecesLacking, OSError) as lacking:

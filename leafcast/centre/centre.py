@@ -381,7 +381,9 @@ class Centre:
                 )
                 releases = self.controllers.releases
                 releases.folder = self.place.folder / RELEASES
-                releases.why_not_signed = PinnedPublisher(self.place.folder).why_not
+                publisher = PinnedPublisher(self.place.folder)
+                releases.why_not_signed = publisher.why_not
+                releases.why_not_back = publisher.why_not_back
                 await self._end_bundles(self.controllers.issuer, relay)
                 await self._enrol_children(self.controllers.issuer, centre)
                 self.started.set()

@@ -8,7 +8,7 @@ from relay.release_pieces import noted_pieces
 from schemas.objects.objects import ObjectKey
 from schemas.values.identity import NodePath
 from tests.awaiting import until_object
-from tests.launched import KEY, ROOTS, STRANGER, Arrived
+from tests.launched import KEY, ROOT_KEY, ROOTS, STRANGER, Arrived
 from tests.memory_tree import MANAGER
 from tests.publishing import root_after, wish
 from tests.unit.releases_world import (
@@ -283,6 +283,28 @@ def test_a_centre_without_a_pin_judges_nothing_and_one_whose_pin_is_damaged_lets
     assert asked.why_not(good) == ""
     made.folder.pinned.unlink()
     assert asked.why_not(data) == ""
+
+
+def test_what_newer_keys_stand_for_no_more_is_nothing_to_go_back_to(tmp_path):
+    asked, made = PinnedPublisher(tmp_path), Arrived(tmp_path)
+    made.folder.pinned.unlink()
+
+    def manifest(version, **more):
+        return made.folder.manifest(made.release(version, **more).manifest)
+
+    former = manifest("9.0.0")
+    moved = root_after(ROOTS, wish(releases=[STRANGER]), ROOT_KEY)
+    newer = manifest("9.2.0", keys=[STRANGER], roots=moved)
+    raised = root_after(ROOTS, wish(lowest="9.1.0"), ROOT_KEY)
+    assert asked.why_not_back(former, {"9.0.0": former}) == ""
+    said = asked.why_not_back(former, {"9.0.0": former, "9.2.0": newer})
+    assert "the publisher whose 9.2.0 nodes run does not stand for it" in said
+    said = asked.why_not_back(former, {"9.3.0": manifest("9.3.0", roots=raised)})
+    assert "9.0.0 is below 9.1.0" in said
+    assert asked.why_not(former) == ""
+    # By whom the centre pins, too.
+    made.folder.pinned.write_bytes(moved.data)
+    assert "whom this centre pins" in asked.why_not_back(former, {})
 
 
 async def test_what_a_crash_left_of_a_piece_goes_when_the_centre_starts(tmp_path):

@@ -227,7 +227,10 @@ def test_a_wave_says_whom_it_waits_for_and_a_failed_one_what_to_do():
         "allow more failures, then leafcast upgrade retry 9.0.0; or end it: leafcast upgrade abort "
         "9.0.0, then go back: leafcast upgrade start 8.0.0; or let another release out"
     )
-    assert with_way_back(failed, "9.0.0", "").endswith("abort 9.0.0, then let another release out")
+    assert with_way_back(failed, "9.0.0", "").endswith(
+        "abort 9.0.0, then let out another release, that those nodes take: "
+        "leafcast upgrade start VERSION --manifest FILE --pieces FOLDER"
+    )
 
 
 def test_a_release_that_failed_names_the_one_to_go_back_to_if_one_is_at_hand():
@@ -241,3 +244,24 @@ def test_a_release_that_failed_names_the_one_to_go_back_to_if_one_is_at_hand():
     )
     assert (listed.former("9.2.0"), listed.former("9.0.0")) == ("9.1.0", "")
     assert [name for name in listed.values if listed.has_failed(name)] == ["9.2.0"]
+
+
+def test_nobody_is_told_to_go_back_to_what_would_be_refused_or_is_for_another_place():
+    failed = release_of("9.2.0", "4", "Failed")
+    failed["spec"]["path"] = "/emea"
+    aside, former = release_of("9.1.0", "2", "Complete"), release_of("9.0.0", "1", "Complete")
+    aside["spec"]["path"] = "/emea/s1"
+    former["status"]["waves"] = [{"healthy": 1}]
+    assert listed_of(aside, former, failed).former("9.2.0") == "9.0.0"
+    asked = []
+
+    def refused(manifest, accepted):
+        asked.append(({*accepted}, manifest == former["spec"]["manifest"].encode()))
+        return "root 2 has other keys"
+
+    assert listed_of(aside, former, failed).former("9.2.0", refused) == ""
+    # By what nodes run, and by what the failed one brought to those that tried it.
+    assert asked == [({"9.0.0", "9.2.0"}, True)]
+    far = release_of("9.0.0", "1", "Complete")
+    far["spec"]["manifest"] = signed_manifest("9.0.0", wire=(9, 9))
+    assert listed_of(far, failed).former("9.2.0") == ""

@@ -12,6 +12,8 @@ def with_way_back(step: ReleaseStep, version: str, former: str) -> str:
     """
     if step.phase != "Failed":
         return step.message
-    back = f"go back: leafcast upgrade start {former}; or " if former else ""
-    abort = f"leafcast upgrade abort {version}"
-    return f"{step.message}; or end it: {abort}, then {back}let another release out"
+    end = f"{step.message}; or end it: leafcast upgrade abort {version}, then"
+    if not former:
+        how = "leafcast upgrade start VERSION --manifest FILE --pieces FOLDER"
+        return f"{end} let out another release, that those nodes take: {how}"
+    return f"{end} go back: leafcast upgrade start {former}; or let another release out"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from controllers.core.rollout.centre_order import CentreOrder, centre_order, why_no_order
@@ -12,12 +12,15 @@ from schemas.api.parsing import parse_wish
 from schemas.objects.objects import Object
 from schemas.records.signing import OWN_WIRES
 from schemas.releases.release_manifest import CENTRE_LAST, ReleaseManifest, read_manifest
-from schemas.releases.release_phases import has_ended, takes_back
+from schemas.releases.release_phases import accepted_manifests, has_ended, takes_back
 from schemas.releases.release_refused import ReleaseRefused
 from schemas.releases.release_version import version_order
 from schemas.releases.release_wires import Wires
 from schemas.values.faults import Fault, InvalidObject
 from schemas.values.identity import NodePath
+
+WhyNotBack = Callable[[bytes, Mapping[str, bytes]], str]
+"""Why a manifest may not go out once more, where nodes run releases with those, by version."""
 
 
 class LeafcastReleases(ReadObjects[LeafcastRelease, str]):
@@ -85,16 +88,29 @@ class LeafcastReleases(ReadObjects[LeafcastRelease, str]):
         ]
         return max(newer, key=version_order, default="")
 
-    def former(self, name: str) -> str:
-        """The newest older release that is complete, to which the tree can go back; or ""."""
-        own = self.values[name].spec.version
-        older = [
-            it.spec.version
+    def former(self, name: str, why_not: WhyNotBack = lambda _manifest, _accepted: "") -> str:
+        """The newest older release that is complete, to which the tree can go back; or "".
+
+        It went out wherever this one does, the wire allows it, and `why_not` says nothing against
+        it: nodes that tried this one believe whom it names.
+        """
+        own = self.values[name].spec
+        accepted = accepted_manifests(self.objects[each] for each in self.values)
+        accepted[own.version] = own.manifest.encode()
+        older = {
+            it.spec.version: each
             for each, it in self.values.items()
             if self._status(each).get("phase") == "Complete"
-            and version_order(it.spec.version) < version_order(own)
-        ]
-        return max(older, key=version_order, default="")
+            and version_order(it.spec.version) < version_order(own.version)
+            and NodePath.parse(it.spec.path).holds(NodePath.parse(own.path))
+        }
+        for version in sorted(older, key=version_order, reverse=True):
+            spec = self.values[older[version]].spec
+            if self.why_no_order(self._manifests[older[version]], spec.path):
+                continue
+            if not why_not(spec.manifest.encode(), accepted):
+                return version
+        return ""
 
     def has_failed(self, name: str) -> bool:
         """Whether nothing more begins of it before a person says so."""

@@ -29,7 +29,12 @@ from schemas.objects.manifest_files import LoadedObject
 from schemas.releases.release_folder import PIECES
 from schemas.releases.release_folder import RELEASES as FOLDER
 from schemas.releases.release_manifest import Piece, ReleaseManifest, read_manifest
-from schemas.releases.release_phases import UNDER_WAY, has_ended, takes_back
+from schemas.releases.release_phases import (
+    UNDER_WAY,
+    accepted_manifests,
+    has_ended,
+    takes_back,
+)
 from schemas.releases.release_refused import ReleaseRefused
 from schemas.releases.release_version import check_version
 from schemas.values.groups import RELEASES
@@ -328,14 +333,9 @@ def check_publisher(source: str, text: str, data_dir: Path | None, listed: Seque
     from leafcast.publisher.letting_out import check_may_go_out  # noqa: PLC0415
     from leafcast.publisher.pinning import pinned_publisher  # noqa: PLC0415
 
-    accepted = {
-        str(it["spec"]["version"]): str(it["spec"].get("manifest")).encode()
-        for it in listed
-        if any(wave.get("healthy") for wave in (it.get("status") or {}).get("waves") or ())
-    }
     try:
         pinned = pinned_publisher(DataDir.at(data_dir).folder)
-        check_may_go_out(text.encode(), pinned, accepted)
+        check_may_go_out(text.encode(), pinned, accepted_manifests(listed))
     except ReleaseRefused as refused:
         raise click.ClickException(f"{source}: {refused}") from refused
 
