@@ -9,10 +9,12 @@ import click
 import pytest
 
 from leafcast.cli.commands.upgrade import (
+    WAVES,
     check_publisher,
     give_pieces,
     read_waves,
     spec_to_begin,
+    spec_to_plan,
 )
 from leafcast.publisher.pinning import pin_publisher
 from leafcast.show.upgrade_notes import plan_notes
@@ -190,6 +192,16 @@ def test_a_release_that_went_out_before_begins_anew_by_its_version_alone(tmp_pat
         spec_to_begin("0.4.0", {}, None, [former])
     with pytest.raises(click.ClickException, match=r"pieces: .*not found"):
         give_pieces(read_manifest(former["spec"]["manifest"].encode()), None, tmp_path / "pieces")
+
+
+def test_a_plan_is_of_what_start_would_let_out():
+    assert spec_to_plan("0.4.0", {}, []) == {"path": "/", "waves": read_waves(WAVES)}
+    former = leafcast_release("0.3.0", {"name": "a", "percent": 50}, path="/emea")
+    planned = spec_to_plan("0.3.0", {}, [former])
+    assert planned == spec_to_begin("0.3.0", {}, None, [former]) == former["spec"]
+    assert spec_to_plan("0.3.0", {"path": "/"}, [former])["path"] == "/"
+    # With a manifest it is a new one.
+    assert spec_to_plan("0.3.0", {"manifest": "{}"}, [former])["path"] == "/"
 
 
 def test_tables_say_who_runs_what_and_how_far_a_release_is():

@@ -59,7 +59,12 @@ def _checked_version(_context: click.Context, _parameter: click.Parameter, said:
 _version = click.argument("version")
 _new_version = click.argument("version", callback=_checked_version)
 _WAVES_HELP = "In order: a share such as 10%, a label that SyncTargets have, or KEY=VALUE."
-_PATH_HELP = "At and below it."
+_waves_option = click.option(
+    "--waves", help=f"{_WAVES_HELP}  [default: as it was let out before, or {WAVES}]"
+)
+_path_option = click.option(
+    "--path", help="At and below it.  [default: as it was let out before, or /]"
+)
 
 
 @click.group(cls=CommandGroup)
@@ -72,8 +77,8 @@ def upgrade() -> None:
 
 @upgrade.command()
 @_new_version
-@click.option("--waves", default=WAVES, show_default=True, help=_WAVES_HELP)
-@click.option("--path", default="/", show_default=True, help=_PATH_HELP)
+@_waves_option
+@_path_option
 @click.option(
     "--manifest",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
@@ -83,8 +88,8 @@ def upgrade() -> None:
 @data_dir_option
 def plan(
     version: str,
-    waves: str,
-    path: str,
+    waves: str | None,
+    path: str | None,
     manifest: Path | None,
     *,
     output: Output,
@@ -92,20 +97,20 @@ def plan(
 ) -> None:
     """Show whom each wave would admit, when the centre goes, and what runs now.
 
-    Nothing is changed.
+    Nothing is changed. What `leafcast upgrade start` would refuse by who signed it is refused.
     """
-    form = read_waves(waves)
-    text = _read(version, manifest)[0].decode() if manifest is not None else ""
+    new = _asked(version, waves, path, manifest)
 
     async def ask(session: Session) -> Any:
         listed = await releases(session)
+        spec = spec_to_plan(version, new, listed)
+        text, form = str(spec.get("manifest", "")), spec["waves"]
         if text:
-            check_publisher(str(manifest), text, data_dir, listed)
+            check_publisher(_source(manifest), text, data_dir, listed)
         found = await session.call(
-            "upgrades", waves=form, path=path, version=version, manifest=text
+            "upgrades", waves=form, path=spec["path"], version=version, manifest=text
         )
-        lowest = _upgrades_from(version, text, listed)
-        notes = plan_notes(version, lowest, form, found, listed)
+        notes = plan_notes(version, _upgrades_from(text), form, found, listed)
         return {**found, "version": version, "notes": notes}
 
     show(data_dir, ask, planned_view, output)
@@ -124,8 +129,8 @@ def plan(
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     help="The folder with its wheels.  [default: those that the centre has]",
 )
-@click.option("--waves", help=f"{_WAVES_HELP}  [default: {WAVES}]")
-@click.option("--path", help=f"{_PATH_HELP}  [default: /]")
+@_waves_option
+@_path_option
 @click.option("--soak", help="How long each wave must stay good, such as 1h.")
 @data_dir_option
 def start(
@@ -142,15 +147,10 @@ def start(
     One that went out before begins anew, also if that takes nodes back from a newer one: then its
     version is enough.
     """
-    new: dict[str, Any] = {"path": path} if path else {}
-    if waves:
-        new["waves"] = read_waves(waves)
-    if manifest is not None:
-        new["manifest"] = _read(version, manifest)[0].decode()
+    new = _asked(version, waves, path, manifest)
     listed = in_session(data_dir, releases)
     spec = spec_to_begin(version, new, soak, listed)
-    source = str(manifest) if manifest is not None else "spec.manifest"
-    check_publisher(source, str(spec["manifest"]), data_dir, listed)
+    check_publisher(_source(manifest), str(spec["manifest"]), data_dir, listed)
     give_pieces(_said_by(spec), pieces, DataDir.at(data_dir).folder / FOLDER / PIECES)
     _apply(data_dir, {"metadata": {"name": name_of(version)}, "spec": spec})
 
@@ -222,6 +222,31 @@ def check_takes_nobody_back(obj: Any, listed: Sequence[Any]) -> None:
             remedy = f"to go back: leafcast upgrade start {version}"
             said = f"{version} does not go out now, and {newer} did, which is newer"
             raise CallFailed("upgrade", "Ended", said, remedy)
+
+
+def _asked(
+    version: str, waves: str | None, path: str | None, manifest: Path | None
+) -> dict[str, Any]:
+    """What a person says of a spec; raises UsageError or ClickException."""
+    new: dict[str, Any] = {"path": path} if path else {}
+    if waves is not None:
+        new["waves"] = read_waves(waves)
+    if manifest is not None:
+        new["manifest"] = _read(version, manifest)[0].decode()
+    return new
+
+
+def _source(manifest: Path | None) -> str:
+    """Where the manifest of a release was found."""
+    return str(manifest) if manifest is not None else "spec.manifest"
+
+
+def spec_to_plan(version: str, new: Mapping[str, Any], listed: Sequence[Any]) -> dict[str, Any]:
+    """The spec with which `start` would let a release out, also of one that nobody knows yet."""
+    names = {str(it["metadata"]["name"]) for it in listed}
+    if "manifest" in new or name_of(version) in names:
+        return spec_to_begin(version, new, None, listed)
+    return {"path": "/", "waves": read_waves(WAVES), **new}
 
 
 def spec_to_begin(
@@ -308,14 +333,9 @@ def _read(version: str, file: Path) -> tuple[bytes, ReleaseManifest]:
     return data, said
 
 
-def _upgrades_from(version: str, text: str, listed: Sequence[Any]) -> str:
+def _upgrades_from(text: str) -> str:
     """The lowest version that a release follows; "" if its manifest is not known."""
-    specs: list[dict[str, Any]] = [it["spec"] for it in listed]
-    known = next((it for it in specs if it["version"] == version), {})
-    try:
-        return read_manifest((text or str(known.get("manifest", ""))).encode()).upgrades_from
-    except ReleaseRefused:
-        return ""
+    return read_manifest(text.encode()).upgrades_from if text else ""
 
 
 def _said_by(spec: Mapping[str, Any]) -> ReleaseManifest:
