@@ -8,6 +8,8 @@ from typing import Any
 
 from schemas.releases.release_phases import UNDER_WAY
 from schemas.releases.release_version import age_of
+from schemas.reports.running import UNMANAGED
+from schemas.values.identity import NodePath
 from schemas.values.wording import many, some_of
 
 Form = Mapping[str, Any]
@@ -16,9 +18,13 @@ _ALL = 100
 
 
 def plan_notes(
-    version: str, upgrades_from: str, waves: Sequence[Form], found: Form, listed: Sequence[Form]
+    upgrades_from: str, waves: Sequence[Form], found: Form, listed: Sequence[Form]
 ) -> list[str]:
-    """Lines for people; `upgrades_from` is "" where no manifest of that version is known."""
+    """Lines for people; `upgrades_from` is "" where no manifest of that version is known.
+
+    `found` is what the centre says of it, with its `version` and `path`.
+    """
+    version = str(found["version"])
     return [*_held(version, listed), *_barred(version, upgrades_from, found), *_left(waves)]
 
 
@@ -33,26 +39,37 @@ def _held(version: str, listed: Sequence[Form]) -> Iterator[str]:
 
 
 def _barred(version: str, upgrades_from: str, found: Form) -> Iterator[str]:
+    """Whom the release would be too new for, of those that it goes to through the tree."""
     if not upgrades_from:
         return
-    barred = _below(found, upgrades_from)
-    if not barred:
-        return
-    places = {f"/{name}": _below(said, upgrades_from) for name, said in found["children"].items()}
-    if here := _below(found.get("centre") or {}, upgrades_from):
-        places["the centre"] = here
-    where = [f"{place}: {count.total()}" for place, count in sorted(places.items()) if count]
+    path = NodePath.parse(found["path"])
+    places = {
+        f"/{name}": _below(said, upgrades_from)
+        for name, said in sorted(found["children"].items())
+        if path.is_root or name == path.names[0]
+    }
+    most = sum(wave["relays"] + wave["edges"] for wave in found["waves"])
+    if path.is_root:
+        places["the centre"] = _below(found.get("centre") or {}, upgrades_from)
+        most += 1
+    barred = sum(places.values(), Counter[str]())
+    where = [f"{place}: {count.total()}" for place, count in places.items() if count]
     run = some_of(sorted(barred, key=age_of), NAMED_MAX)
-    nodes = f"{many(barred.total(), 'node')} with {run} will refuse it"
-    why = f"{version} follows {upgrades_from} or later"
-    at = f" ({some_of(where, NAMED_MAX)})" if where else ""
-    yield f"{nodes}{at}: {why}. Let out a release between first."
+    who = f"{many(barred.total(), 'node')} with {run}"
+    if barred.total() > most:
+        # What is said below a child is told apart by neither place nor wave.
+        who = f"at most {many(most, 'node')}, of {barred.total()} with {run},"
+    if barred and most:
+        why = f"{version} follows {upgrades_from} or later"
+        told = f"{who} will refuse it ({some_of(where, NAMED_MAX)}): {why}"
+        yield f"{told}. Let out a release between first."
 
 
 def _below(said: Form, upgrades_from: str) -> Counter[str]:
     found = Counter[str]()
     for each in said.get("counts", ()):
-        if age_of(str(each["version"])) < age_of(upgrades_from):
+        is_older = age_of(str(each["version"])) < age_of(upgrades_from)
+        if is_older and each["state"] not in UNMANAGED:
             found[str(each["version"])] += each["count"]
     return found
 

@@ -13,8 +13,11 @@ from schemas.values.wording import many
 Form = Mapping[str, Any]
 BY_HAND = (
     "Where no launcher runs the centre, a person upgrades it, before all others, or where it goes "
-    "last, after them. The members of a node on three machines go one at a time by themselves, "
-    "where a launcher runs each; else by hand, before those below it."
+    "last, after them. "
+)
+MEMBERS = (
+    "The members of a node on three machines go one at a time by themselves, where a launcher "
+    "runs each; else by hand, before those below it."
 )
 
 
@@ -80,20 +83,27 @@ def planned_view(found: Form, _now_ms: int) -> View:
     ran = Text(f"Now {', '.join(now) or 'nobody has said what it runs'}.")
     order = Text(_order(found), overflow="fold")
     notes = [Text(each, overflow="fold") for each in found.get("notes", ())]
-    return Group(table, ran, *notes, order, Text(BY_HAND, overflow="fold"))
+    hands = (BY_HAND if found["path"] == "/" else "") + MEMBERS
+    return Group(table, ran, *notes, order, Text(hands, overflow="fold"))
 
 
 def _order(found: Form) -> str:
     """When the centre takes a release, or why it does not go out."""
-    version, order = found["version"], found.get("order")
+    version, order, path = found["version"], found.get("order"), found["path"]
+    left = "" if path == "/" else f"The centre is left as it is: the release is for {path}. "
     if not order:
-        unknown = f"No release {version} is known here: --manifest FILE says when the centre goes"
-        return f"{unknown}, and whether it can go out at all."
+        when = "" if left else "when the centre goes, and "
+        unknown = f"No release {version} is known here: --manifest FILE says"
+        return f"{left}{unknown} {when}whether it can go out at all."
     if order["refused"]:
         return f"Refused: {order['refused']}."
+    edges_first = order["why"] and order["goes"] == "last"
+    if left:
+        edges = f"Edges go before relays: {order['why']}." if edges_first else ""
+        return f"{left}{edges}".strip()
     if not order["why"]:
         return f"The centre goes {order['goes']}; the wire would allow the other order, too."
-    nodes = ", and edges before relays" if order["goes"] == "last" else ""
+    nodes = ", and edges before relays" if edges_first else ""
     return f"The centre goes {order['goes']}{nodes}: {order['why']}."
 
 

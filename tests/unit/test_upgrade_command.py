@@ -231,7 +231,8 @@ def test_tables_say_who_runs_what_and_how_far_a_release_is():
     through["versions"] = [{"version": v, "nodes": 2} for v in ("0.2.0", "0.3.0", "0.4.0")]
     lines = drawn(upgrades_view([{**leafcast_release("0.3.0"), "status": through}], 0))
     assert [line[:40] for line in lines[1:]] == ["2 nodes with 0.4.0, which is newer and s"]
-    planned = {**found, "waves": [{"name": "canary", "relays": 1, "edges": 2}], "version": "0.3.0"}
+    planned = {**found, "waves": [{"name": "canary", "relays": 1, "edges": 2}], "path": "/"}
+    planned["version"] = "0.3.0"
     lines = drawn(planned_view(planned, 0))
     assert lines[1] == "canary 1 2"
     assert "No release 0.3.0 is known here: --manifest FILE" in " ".join(lines[2:])
@@ -242,13 +243,44 @@ def test_a_plan_names_what_it_waits_for_whom_it_bars_and_whom_it_leaves():
     old = {"version": "0.1.0", "state": "healthy", "count": 2}
     found = {"counts": [old, *COUNTS], "children": {"emea": {"counts": [old]}, "us": COUNTS[1:]}}
     found["children"]["us"] = {"counts": COUNTS}
-    waits, barred, left = plan_notes("0.3.0", "0.2.0", read_waves("canary,10%"), found, [other])
+    found |= {"version": "0.3.0", "path": "/", "waves": [planned_wave(relays=1, edges=4)]}
+    waits, barred, left = plan_notes("0.2.0", read_waves("canary,10%"), found, [other])
     assert waits.startswith("0.2.5 goes out now (Soaking). One release goes out at a time: 0.3.0")
     assert barred.startswith("2 nodes with 0.1.0 will refuse it (/emea: 2): 0.3.0 follows 0.2.0")
     assert left.startswith("The waves end at 10%: who is in none of them stays")
-    assert plan_notes("0.2.5", "", read_waves("100%"), found, [other]) == []
-    planned = {"counts": [], "waves": [], "version": "0.3.0", "notes": [left]}
+    assert plan_notes("", read_waves("100%"), {**found, "version": "0.2.5"}, [other]) == []
+    planned = {"counts": [], "waves": [], "version": "0.3.0", "path": "/", "notes": [left]}
     assert "The waves end at 10%" in " ".join(drawn(planned_view(planned, 0)))
+
+
+def planned_wave(relays, edges):
+    return {"name": "all", "relays": relays, "edges": edges}
+
+
+def barred_by(path, relays, edges, emea, centre=()):
+    found = {"version": "0.3.0", "path": path, "waves": [planned_wave(relays, edges)]}
+    el = {"version": "0.2.0", "state": "idle", "count": 1}
+    found["children"] = {"el": {"counts": [el]}, "emea": {"counts": emea}}
+    found["centre"] = {"counts": centre}
+    said = plan_notes("0.2.5", read_waves("100%"), found, [])
+    return said[0] if said else ""
+
+
+def test_a_plan_bars_nobody_who_is_elsewhere_or_upgraded_by_hand():
+    old = [{"version": "0.2.0", "state": state, "count": 2} for state in ("idle", "healthy")]
+    hand = [
+        {"version": "0.2.0", "state": state, "count": 1}
+        for state in ("managed-elsewhere", "pins-no-publisher")
+    ]
+    said = barred_by("/", 2, 6, [*old, *hand], hand[:1])
+    assert said.startswith("5 nodes with 0.2.0 will refuse it (/el: 1, /emea: 4): 0.3.0 follows")
+    said = barred_by("/", 2, 6, hand, [{**old[0], "count": 1}])
+    assert said.startswith("2 nodes with 0.2.0 will refuse it (/el: 1, the centre: 1): ")
+    assert barred_by("/emea", 1, 3, hand) == ""
+    assert barred_by("/emea", 1, 3, old).startswith("4 nodes with 0.2.0 will refuse it (/emea: 4)")
+    said = barred_by("/emea/s1", 1, 1, old)
+    assert said.startswith("at most 2 nodes, of 4 with 0.2.0, will refuse it (/emea: 4): ")
+    assert barred_by("/emea/none", 0, 0, old) == ""
 
 
 @pytest.mark.parametrize(
@@ -262,5 +294,9 @@ def test_a_plan_names_what_it_waits_for_whom_it_bars_and_whom_it_leaves():
 )
 def test_a_plan_says_when_the_centre_goes_or_why_nobody_does(goes, why, refused, said):
     order = {"goes": goes, "why": why, "refused": refused}
-    planned = {"counts": [], "waves": [], "version": "0.3.0", "order": order}
+    planned = {"counts": [], "waves": [], "version": "0.3.0", "order": order, "path": "/"}
     assert said in " ".join(drawn(planned_view(planned, 0)))
+    of_part = " ".join(drawn(planned_view({**planned, "path": "/emea"}, 0)))
+    assert ("The centre is left as it is: the release is for /emea." in of_part) == (not refused)
+    assert ("The centre goes" in of_part, "runs the centre" in of_part) == (False, False)
+    assert ("Edges go before relays: it reads no 3." in of_part) == (goes == "last")

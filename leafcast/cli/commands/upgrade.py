@@ -110,8 +110,8 @@ def plan(
         found = await session.call(
             "upgrades", waves=form, path=spec["path"], version=version, manifest=text
         )
-        notes = plan_notes(version, _upgrades_from(text), form, found, listed)
-        return {**found, "version": version, "notes": notes}
+        found = {**found, "version": version, "path": spec["path"]}
+        return {**found, "notes": plan_notes(_upgrades_from(text), form, found, listed)}
 
     show(data_dir, ask, planned_view, output)
 
