@@ -25,7 +25,12 @@ def plan_notes(
     `found` is what the centre says of it, with its `version` and `path`.
     """
     version = str(found["version"])
-    return [*_held(version, listed), *_barred(version, upgrades_from, found), *_left(waves)]
+    return [
+        *_held(version, listed),
+        *_barred(version, upgrades_from, found),
+        *_empty(waves, found),
+        *_left(waves),
+    ]
 
 
 def _held(version: str, listed: Sequence[Form]) -> Iterator[str]:
@@ -72,6 +77,18 @@ def _below(said: Form, upgrades_from: str) -> Counter[str]:
         if is_older and each["state"] not in UNMANAGED:
             found[str(each["version"])] += each["count"]
     return found
+
+
+def _empty(waves: Sequence[Form], found: Form) -> Iterator[str]:
+    """The waves at which the release would wait for a person; and that nobody would get it."""
+    counted = {wave["name"]: wave["relays"] + wave["edges"] for wave in found["waves"]}
+    for wave in waves:
+        if counted.get(wave["name"]) == 0 and not wave.get("allowEmpty"):
+            said = f'Wave "{wave["name"]}" admits nobody: the release would wait there'
+            remedy = "Label SyncTargets for it, leave it out, or start with --allow-empty"
+            yield f"{said}. {remedy}."
+    if not any(counted.values()):
+        yield f"No wave admits anybody at or below {found['path']}."
 
 
 def _left(waves: Sequence[Form]) -> Iterator[str]:

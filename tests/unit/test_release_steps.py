@@ -93,7 +93,21 @@ def test_a_wave_soaks_and_one_without_anybody_who_is_upgraded_waits_for_a_person
     assert (soaking.phase, soaking.good_since_ms, soaking.due_seconds) == ("Soaking", 1_000, 600)
     assert run(spec(canary), said, opened, since=1_000, now=601_000).phase == "Complete"
     nobody = says(1, managed_elsewhere=6)
-    assert run(spec(canary), nobody, opened).phase == "Waiting"
+    waits = run(spec(canary), nobody, opened)
+    assert waits.phase == "Waiting"
+    assert waits.message == (
+        'wave "all" has nobody who is upgraded through the tree, so that nobody tries it; give '
+        "some a launcher and a publisher, or pass it: leafcast upgrade start 9.0.0 --allow-empty "
+        "(allowEmpty: true in a LeafcastRelease)"
+    )
+    gold = {"name": "gold", "selector": {"matchLabels": {"tier": "gold"}}}
+    empty = spec(gold, canary)
+    waits = run(empty, Running())
+    assert waits.message.startswith(
+        'wave "gold" admits nobody, so that nobody tries it; label Sync'
+    )
+    passed = run(spec({**gold, "allowEmpty": True}, canary), Running(), waits.waves)
+    assert [(it.number, it.relays, it.edges) for it in passed.waves][1:] == [(2, 1, False)]
     assert run(spec({**canary, "allowEmpty": True, "soak": "1s"}), nobody, opened, 0, 1_000).phase
 
 

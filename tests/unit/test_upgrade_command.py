@@ -178,18 +178,20 @@ def test_a_release_that_went_out_before_begins_anew_by_its_version_alone(tmp_pat
     former = leafcast_release("0.3.0", {"name": "a", "percent": 50}, aborted=True, attempt=2)
     former["spec"] |= {"path": "/emea", "windows": [{"cron": "0 1 * * 1", "duration": "1h"}]}
     former["status"] = {"phase": "Aborted", "attempt": 2}
-    again = spec_to_begin("0.3.0", {}, None, [former])
+    again = spec_to_begin("0.3.0", {}, {}, [former])
     gone = {"aborted"}
     kept = {name: said for name, said in former["spec"].items() if name not in gone}
     assert again == {**kept, "attempt": 3}
     waves = read_waves("100%")
-    soaked = spec_to_begin("0.3.0", {"waves": waves, "path": "/"}, "1h", [former])
+    soaked = spec_to_begin("0.3.0", {"waves": waves, "path": "/"}, {"soak": "1h"}, [former])
     assert (soaked["path"], soaked["waves"]) == ("/", [{**waves[0], "soak": "1h"}])
+    passed = spec_to_begin("0.3.0", {}, {"allowEmpty": True}, [former])
+    assert passed["waves"] == [{"name": "a", "percent": 50, "allowEmpty": True}]
     # With a manifest it is let out as a new one.
-    other = spec_to_begin("0.3.0", {"manifest": "{}"}, None, [former])
+    other = spec_to_begin("0.3.0", {"manifest": "{}"}, {}, [former])
     assert (other["path"], "windows" in other, other["attempt"]) == ("/", False, 3)
     with pytest.raises(click.ClickException, match=r"no release 0.4.0 .*0.4.0 --manifest FILE"):
-        spec_to_begin("0.4.0", {}, None, [former])
+        spec_to_begin("0.4.0", {}, {}, [former])
     with pytest.raises(click.ClickException, match=r"pieces: .*not found"):
         give_pieces(read_manifest(former["spec"]["manifest"].encode()), None, tmp_path / "pieces")
 
@@ -198,7 +200,7 @@ def test_a_plan_is_of_what_start_would_let_out():
     assert spec_to_plan("0.4.0", {}, []) == {"path": "/", "waves": read_waves(WAVES)}
     former = leafcast_release("0.3.0", {"name": "a", "percent": 50}, path="/emea")
     planned = spec_to_plan("0.3.0", {}, [former])
-    assert planned == spec_to_begin("0.3.0", {}, None, [former]) == former["spec"]
+    assert planned == spec_to_begin("0.3.0", {}, {}, [former]) == former["spec"]
     assert spec_to_plan("0.3.0", {"path": "/"}, [former])["path"] == "/"
     # With a manifest it is a new one.
     assert spec_to_plan("0.3.0", {"manifest": "{}"}, [former])["path"] == "/"
@@ -280,7 +282,19 @@ def test_a_plan_bars_nobody_who_is_elsewhere_or_upgraded_by_hand():
     assert barred_by("/emea", 1, 3, old).startswith("4 nodes with 0.2.0 will refuse it (/emea: 4)")
     said = barred_by("/emea/s1", 1, 1, old)
     assert said.startswith("at most 2 nodes, of 4 with 0.2.0, will refuse it (/emea: 4): ")
-    assert barred_by("/emea/none", 0, 0, old) == ""
+    none = barred_by("/emea/none", 0, 0, old)
+    assert none == "No wave admits anybody at or below /emea/none."
+
+
+def test_a_plan_names_waves_of_nobody_at_which_the_release_would_wait():
+    waves = read_waves("canary,10%,100%")
+    counts = zip(waves, (0, 0, 4), strict=True)
+    found = {"version": "0.3.0", "path": "/", "counts": [], "children": {}}
+    found["waves"] = [{"name": it["name"], "relays": 0, "edges": n} for it, n in counts]
+    (said,) = plan_notes("", waves, found, [])
+    assert said.startswith('Wave "canary" admits nobody: the release would wait there. Label')
+    waves[0]["allowEmpty"] = True
+    assert plan_notes("", waves, found, []) == []
 
 
 @pytest.mark.parametrize(

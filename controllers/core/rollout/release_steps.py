@@ -161,8 +161,7 @@ def next_step(
     looked_at = found if edges_first and last.relays else found[-1:]
     at = next((it for it in looked_at if it.verdict is not _Verdict.GOOD), found[-1])
     if at.verdict is _Verdict.EMPTY:
-        said = f"{at.name} has nobody who is upgraded through the tree, so that nobody tries it"
-        return ReleaseStep(opened, "Waiting", f"{said}; allowEmpty: true passes it")
+        return ReleaseStep(opened, "Waiting", _empty(spec, at))
     if at.verdict is _Verdict.WAITING:
         said = f"{at.name}: {at.said.healthy} of {at.wanted} nodes are healthy with it"
         return ReleaseStep(opened, "Progressing", said)
@@ -175,6 +174,16 @@ def next_step(
     if following is None:
         return ReleaseStep(opened, "Complete", "all waves are through", since)
     return ReleaseStep(following, "Progressing", "the next begin", None, 0.0)
+
+
+def _empty(spec: LeafcastReleaseSpec, wave: _JudgedWave) -> str:
+    """What a person does about a wave in which nobody tries the release."""
+    said = "admits nobody", "label SyncTargets for it"
+    if wave.wanted:
+        said = "has nobody who is upgraded through the tree", "give some a launcher and a publisher"
+    passes = f"leafcast upgrade start {spec.version} --allow-empty"
+    why = f"{wave.name} {said[0]}, so that nobody tries it"
+    return f"{why}; {said[1]}, or pass it: {passes} (allowEmpty: true in a LeafcastRelease)"
 
 
 def to_retry(version: str, mended: str) -> str:

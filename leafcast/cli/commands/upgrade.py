@@ -18,6 +18,7 @@ from leafcast.cli.commands.apply import apply_all
 from leafcast.cli.options.common import data_dir_option
 from leafcast.cli.options.objects import refuse
 from leafcast.cli.options.output import Output, output_options
+from leafcast.cli.options.release_limits import wave_options
 from leafcast.cli.printing import show, watch
 from leafcast.cli.session_calls import in_session
 from leafcast.data_dir import DataDir
@@ -131,7 +132,7 @@ def plan(
 )
 @_waves_option
 @_path_option
-@click.option("--soak", help="How long each wave must stay good, such as 1h.")
+@wave_options
 @data_dir_option
 def start(
     version: str,
@@ -139,7 +140,7 @@ def start(
     pieces: Path | None,
     waves: str | None,
     path: str | None,
-    soak: str | None,
+    of_waves: Mapping[str, Any],
     data_dir: Path | None,
 ) -> None:
     """Let a release out: relays before the edges below them, wave by wave.
@@ -149,7 +150,7 @@ def start(
     """
     new = _asked(version, waves, path, manifest)
     listed = in_session(data_dir, releases)
-    spec = spec_to_begin(version, new, soak, listed)
+    spec = spec_to_begin(version, new, of_waves, listed)
     check_publisher(_source(manifest), str(spec["manifest"]), data_dir, listed)
     give_pieces(_said_by(spec), pieces, DataDir.at(data_dir).folder / FOLDER / PIECES)
     _apply(data_dir, {"metadata": {"name": name_of(version)}, "spec": spec})
@@ -245,14 +246,14 @@ def spec_to_plan(version: str, new: Mapping[str, Any], listed: Sequence[Any]) ->
     """The spec with which `start` would let a release out, also of one that nobody knows yet."""
     names = {str(it["metadata"]["name"]) for it in listed}
     if "manifest" in new or name_of(version) in names:
-        return spec_to_begin(version, new, None, listed)
+        return spec_to_begin(version, new, {}, listed)
     return {"path": "/", "waves": read_waves(WAVES), **new}
 
 
 def spec_to_begin(
-    version: str, new: Mapping[str, Any], soak: str | None, listed: Sequence[Any]
+    version: str, new: Mapping[str, Any], of_waves: Mapping[str, Any], listed: Sequence[Any]
 ) -> dict[str, Any]:
-    """The spec with which a release goes out; raises ClickException.
+    """The spec with which a release goes out, and each wave with that; raises ClickException.
 
     Without a new manifest it is that which was let out, and what is not `new` stays.
     """
@@ -265,8 +266,7 @@ def spec_to_begin(
     spec: dict[str, Any] = {"path": "/", "waves": read_waves(WAVES)}
     spec |= {name: said for name, said in kept.items() if name not in over}
     spec |= {"version": version, **new}
-    if soak:
-        spec["waves"] = [{**wave, "soak": soak} for wave in spec["waves"]]
+    spec["waves"] = [{**wave, **of_waves} for wave in spec["waves"]]
     attempt = attempt_to_begin(version, listed)
     return {**spec, "attempt": attempt} if attempt else spec
 
