@@ -16,6 +16,7 @@ from leafcast.cli.commands.upgrade import (
     spec_to_begin,
     spec_to_plan,
 )
+from leafcast.cli.options.release_limits import ReleaseLimits, limit_options
 from leafcast.publisher.pinning import pin_publisher
 from leafcast.show.upgrade_notes import plan_notes
 from leafcast.show.upgrade_tables import planned_view, upgrades_view, versions_view
@@ -194,6 +195,61 @@ def test_a_release_that_went_out_before_begins_anew_by_its_version_alone(tmp_pat
         spec_to_begin("0.4.0", {}, {}, [former])
     with pytest.raises(click.ClickException, match=r"pieces: .*not found"):
         give_pieces(read_manifest(former["spec"]["manifest"].encode()), None, tmp_path / "pieces")
+
+
+def limits_said(*words):
+    found = []
+
+    @click.command()
+    @limit_options
+    def start(limits):
+        found.append(limits)
+
+    start.main([*words], standalone_mode=False)
+    return found[0]
+
+
+def test_words_of_limits_make_a_release_that_is_valid():
+    words = ("--window", "0 2 * * 2-5 for 4h", "--window", "0 3 * * 1 for 1h in Europe/Berlin")
+    said = limits_said(*words, "--failures", "2", "--offline", "0%", "--success", "99.5%")
+    obj = leafcast_release("0.3.0", **said.spec)
+    spec = parse_wish(obj).spec
+    assert [it.zone for it in spec.windows] == ["destination", "Europe/Berlin"]
+    assert (spec.failures.maximum, spec.failures.at_least) == (2, 1)
+    assert (spec.offline.maximum, spec.success.minimum) == ("0%", "99.5%")
+    assert limits_said("--failures", "2.5%").spec == {"failures": {"maximum": "2.5%"}}
+    assert limits_said("--soak", "1h", "--allow-empty").waves == {"soak": "1h", "allowEmpty": True}
+    assert limits_said() == ReleaseLimits({}, {})
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--window", "0 2 * * *"), 'is no window; write one such as "0 2 '),
+        (("--window", "0 2 * * for 4h"), "is no cron line"),
+        (("--window", "0 2 * * * for 4"), '"4" is not a duration'),
+        (("--window", "0 2 * * * for 4h in Mars"), '"Mars" is no time zone'),
+        (("--failures", "-1"), "not a number or a share"),
+        (("--offline", "3"), '"3" is not a share'),
+    ],
+)
+def test_a_slip_in_limits_is_named(words, said):
+    with pytest.raises(click.BadParameter) as refused:
+        limits_said(*words)
+    assert said in str(refused.value)
+
+
+def test_a_limit_that_is_said_replaces_that_one_alone():
+    own = {"name": "a", "percent": 100, "windows": [{"cron": "0 1 * * 1", "duration": "1h"}]}
+    former = leafcast_release("0.3.0", own, failures={"maximum": "5%", "atLeast": 3})
+    said = limits_said("--failures", "9").spec
+    again = spec_to_begin("0.3.0", said, {}, [former])
+    assert again["failures"] == {"maximum": 9, "atLeast": 3}
+    assert again["waves"] == former["spec"]["waves"]
+    # Windows of a wave would go before those of all.
+    said = limits_said("--window", "0 2 * * * for 4h").spec
+    again = spec_to_begin("0.3.0", said, {}, [former])
+    assert (again["windows"], again["waves"]) == (said["windows"], [{"name": "a", "percent": 100}])
 
 
 def test_a_plan_is_of_what_start_would_let_out():

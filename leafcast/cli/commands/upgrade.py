@@ -18,7 +18,7 @@ from leafcast.cli.commands.apply import apply_all
 from leafcast.cli.options.common import data_dir_option
 from leafcast.cli.options.objects import refuse
 from leafcast.cli.options.output import Output, output_options
-from leafcast.cli.options.release_limits import wave_options
+from leafcast.cli.options.release_limits import ReleaseLimits, limit_options
 from leafcast.cli.printing import show, watch
 from leafcast.cli.session_calls import in_session
 from leafcast.data_dir import DataDir
@@ -132,7 +132,7 @@ def plan(
 )
 @_waves_option
 @_path_option
-@wave_options
+@limit_options
 @data_dir_option
 def start(
     version: str,
@@ -140,7 +140,7 @@ def start(
     pieces: Path | None,
     waves: str | None,
     path: str | None,
-    of_waves: Mapping[str, Any],
+    limits: ReleaseLimits,
     data_dir: Path | None,
 ) -> None:
     """Let a release out: relays before the edges below them, wave by wave.
@@ -148,9 +148,9 @@ def start(
     One that went out before begins anew, also if that takes nodes back from a newer one: then its
     version is enough.
     """
-    new = _asked(version, waves, path, manifest)
+    new = {**_asked(version, waves, path, manifest), **limits.spec}
     listed = in_session(data_dir, releases)
-    spec = spec_to_begin(version, new, of_waves, listed)
+    spec = spec_to_begin(version, new, limits.waves, listed)
     check_publisher(_source(manifest), str(spec["manifest"]), data_dir, listed)
     give_pieces(_said_by(spec), pieces, DataDir.at(data_dir).folder / FOLDER / PIECES)
     _apply(data_dir, {"metadata": {"name": name_of(version)}, "spec": spec})
@@ -262,11 +262,17 @@ def spec_to_begin(
         remedy = f"leafcast upgrade start {version} --manifest FILE --pieces FOLDER"
         raise click.ClickException(f"no release {version} was let out here before; {remedy}")
     kept = {} if former is None or "manifest" in new else former["spec"]
-    over = {"paused", "aborted", "attempt"}
+    ended = {"paused", "aborted", "attempt"}
     spec: dict[str, Any] = {"path": "/", "waves": read_waves(WAVES)}
-    spec |= {name: said for name, said in kept.items() if name not in over}
-    spec |= {"version": version, **new}
-    spec["waves"] = [{**wave, **of_waves} for wave in spec["waves"]]
+    spec |= {name: said for name, said in kept.items() if name not in ended}
+    for name, said in {"version": version, **new}.items():
+        spec[name] = {**spec.get(name, {}), **said} if isinstance(said, Mapping) else said
+    # Those of a wave would go before those of all.
+    over = {"windows"} if "windows" in new else set()
+    spec["waves"] = [
+        {**{name: said for name, said in wave.items() if name not in over}, **of_waves}
+        for wave in spec["waves"]
+    ]
     attempt = attempt_to_begin(version, listed)
     return {**spec, "attempt": attempt} if attempt else spec
 
