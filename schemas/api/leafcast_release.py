@@ -114,7 +114,7 @@ class ReleaseWaveStatus(ApiValue):
     elsewhere: CountField = 0
     """How many of them are not upgraded through the tree."""
     unheard: CountField = 0
-    """How many of them said nothing of it yet."""
+    """How many of those that may begin said nothing of it yet."""
 
 
 class RunningVersion(ApiValue):

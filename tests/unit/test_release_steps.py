@@ -4,7 +4,12 @@ import pytest
 
 from controllers.core.rollout.release_failed import with_way_back
 from controllers.core.rollout.release_holders import with_holders
-from controllers.core.rollout.release_steps import next_step, release_members, release_waves
+from controllers.core.rollout.release_steps import (
+    next_step,
+    release_members,
+    release_waves,
+    wave_statuses,
+)
 from controllers.core.workloads.releases import LeafcastReleases
 from leafcast.ask.session import CallFailed
 from leafcast.cli.commands.upgrade import attempt_to_begin, check_takes_nobody_back
@@ -75,6 +80,24 @@ def test_relays_go_before_edges_from_the_centre_down_and_waves_in_their_order():
     done = run(release, merged([says(1, healthy=3), says(2, healthy=1)]), opened)
     last = run(release, merged([says(1, healthy=3), says(2, healthy=3)]), done.waves)
     assert (done.waves[-1].edges, last.phase) == (True, "Complete")
+
+
+def test_of_whom_may_not_begin_yet_nothing_is_missed():
+    release = spec()
+    members = release_members(release_waves(release), records())
+
+    def unheard(said, opened=()):
+        step = run(release, said, opened)
+        statuses = wave_statuses(release, members, step, said)
+        return [(it.phase, it.members, it.failed, it.unheard) for it in statuses]
+
+    assert unheard(Running()) == [("Progressing", 3, 0, 1), ("Pending", 3, 0, 0)]
+    first = run(release, Running()).waves
+    failed = unheard(says(1, rolled_back=1), first)
+    assert failed == [("Failed", 3, 1, 0), ("Pending", 3, 0, 0)]
+    # The edges may begin, and one of the three was heard.
+    opened = release_waves(release)[:1]
+    assert unheard(says(1, fetching=1), opened)[0] == ("Progressing", 3, 0, 2)
 
 
 def test_what_could_not_take_it_stops_all_that_comes_after():

@@ -206,12 +206,13 @@ def wave_statuses(
     step: ReleaseStep,
     running: Running,
 ) -> list[ReleaseWaveStatus]:
-    """What is counted of each wave."""
-    found = []
+    """What is counted of each wave; of whom may not begin yet nothing is to be heard."""
+    found, opened = [], {wave.number: wave for wave in step.waves}
     for number, (wave, whom) in enumerate(zip(spec.waves, members, strict=True), 1):
         said = tally(running, spec.version, number)
-        is_open, is_last = number <= len(step.waves), number == len(step.waves)
-        phase = "Pending" if not is_open else "Done"
+        may_begin = whom.of(opened[number]) if number in opened else 0
+        is_last = number == len(step.waves)
+        phase = "Pending" if number not in opened else "Done"
         if is_last and step.phase != "Complete":
             phase = step.phase if step.phase in ("Soaking", "Failed") else "Progressing"
         found.append(
@@ -223,7 +224,7 @@ def wave_statuses(
                     "healthy": said.healthy,
                     "failed": said.failed,
                     "elsewhere": said.elsewhere,
-                    "unheard": max(whom.all - said.heard, 0),
+                    "unheard": max(may_begin - said.heard, 0),
                 }
             )
         )
