@@ -60,6 +60,8 @@ AGAIN_SECONDS = 5.0
 LOOK_AGAIN_SECONDS = 0.1
 PIN_SECONDS = 60.0
 """So often it is looked whether the owner of the centre changed whom it believes."""
+SILENT_SECONDS = 30.0
+"""So often it is looked whether those are there for whom a wave waits."""
 VERSIONS_MAX = 10
 
 
@@ -163,8 +165,12 @@ class ReleaseController(QueueReconciler[str]):
         running = self._relay.running()
         centre = self._centre_turn(name)
         step = step_of_tree(spec, members, before, running, since, now.wall_ms, centre)
-        below = self._relay.running_below()
-        step = replace(step, message=with_holders(step, spec.version, members, running, below))
+        below, silent = self._relay.running_below(), self._relay.silent_below()
+        told = with_holders(step, spec.version, members, running, below, silent)
+        if step.phase == "Progressing":
+            # Who is silent says nothing that would have it looked at.
+            self._queue.add_later(name, SILENT_SECONDS)
+        step = replace(step, message=told)
         if step.phase == "Failed":
             former = listed.former(name, self.why_not_back)
             step = replace(step, message=with_way_back(step, spec.version, former))

@@ -248,6 +248,15 @@ class CentrePublisher:
         node = self._node()
         return {name: node.running_at(name) for name in node.children()}
 
+    def silent_below(self) -> dict[str, int]:
+        """When children of the centre were heard last that joined, and are not there now.
+
+        In ms since 1970.
+        """
+        node = self._node()
+        heard = {name: node.heard(name) for name in node.children()}
+        return {name: it.last_ms for name, it in heard.items() if it and it.silent and it.last_ms}
+
     async def published_handled(self) -> None:
         """Wait until the node has dealt with all that was published before."""
         for key, signed in list(self._ahead.items()):

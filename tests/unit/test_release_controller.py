@@ -3,7 +3,10 @@
 import asyncio
 from pathlib import Path
 
+from controllers.workloads import release_controller
 from leafcast.centre.pinned_publisher import PinnedPublisher
+from relay.core.events import Tick
+from relay.core.link.session import SILENT_AFTER_SECONDS
 from relay.release_pieces import noted_pieces
 from schemas.objects.objects import ObjectKey
 from schemas.values.identity import NodePath
@@ -128,6 +131,31 @@ async def test_the_centre_takes_a_release_first_and_keeps_the_pieces_of_others(t
         obj = await until_object(tree.workloads, key("9.0.0"), phase("Complete"))
         assert obj["status"]["centre"] == "healthy"
         assert (centre / "pieces" / "of-another").exists()
+
+
+async def test_a_relay_that_is_away_on_its_trial_is_told_with_when_it_was_heard_last(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(release_controller, "SILENT_SECONDS", 0.05)
+    async with asyncio.timeout(SECONDS), upgraded_tree(tmp_path, NODES) as (tree, places):
+        put_pieces(tree, tmp_path / "centre")
+        for path in NODES:
+            places.launcher(path)
+        await tree.workloads.apply(leafcast_release("9.0.0", *WAVES), MANAGER)
+        await places.until_wanted("/emea", "9.0.0")
+        manifest = sha256(signed_manifest("9.0.0").encode())
+        places.launcher("/emea", "1.0.0", "starting", manifest=manifest)
+        await until_object(
+            tree.workloads, key("9.0.0"), lambda obj: "(1 starting)" in str(obj.get("status"))
+        )
+        await tree.stop(NodePath.parse("/emea"))
+        tree.clock.ahead += SILENT_AFTER_SECONDS
+        await tree.centre.observe(Tick())
+        await until_object(
+            tree.workloads,
+            key("9.0.0"),
+            lambda obj: "/emea (1 starting; last heard 20" in str(obj.get("status")),
+        )
 
 
 async def test_a_release_whose_pieces_are_not_at_the_centre_or_that_lies_says_so(tmp_path):

@@ -251,13 +251,16 @@ def test_a_wave_says_whom_it_waits_for_and_a_failed_one_what_to_do():
     emea, apac = says(1, healthy=1, fetching=2), says(1, healthy=1, managed_elsewhere=1)
     running = merged([emea, apac])
     waits = run(release, running, opened)
-    said = with_holders(waits, "9.0.0", members, running, {"emea": emea, "apac": apac})
+    below, heard = {"emea": emea, "apac": apac}, {"emea": 1_000_999, "apac": 5}
+    said = with_holders(waits, "9.0.0", members, running, below, {})
     assert said == (
         'wave "all": 2 of 6 nodes are healthy with it; under way: /emea (2 fetching); '
         "1 said nothing of it yet"
     )
     failed = run(release, says(1, healthy=4, refused=2), opened)
-    assert with_holders(failed, "9.0.0", members, running, {}) == failed.message
+    silent = with_holders(waits, "9.0.0", members, running, below, heard)
+    assert "under way: /emea (2 fetching; last heard 1970-01-01 00:16:40 UTC); 1 said" in silent
+    assert with_holders(failed, "9.0.0", members, running, {}, {}) == failed.message
     assert with_way_back(waits, "9.0.0", "8.0.0") == waits.message
     assert with_way_back(failed, "9.0.0", "8.0.0") == (
         'wave "all": 2 of 6 could not take it; nothing more begins; mend what is wrong there, or '

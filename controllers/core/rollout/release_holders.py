@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
@@ -20,12 +21,17 @@ def with_holders(
     members: Sequence[ReleaseMembers],
     running: Running,
     below: Mapping[str, Running],
+    silent: Mapping[str, int],
 ) -> str:
-    """The message of a step, with whom it waits for; `below` is what is said at each child."""
+    """The message of a step, with whom it waits for.
+
+    `below` is what is said at each child, `silent` when those were heard last (ms since 1970) that
+    are not there now.
+    """
     if step.phase != "Progressing" or not step.waves or step.due_seconds is not None:
         return step.message
     said = [
-        f"/{name} ({states})"
+        f"/{name} ({states}{_last_heard(silent.get(name))})"
         for name, said in sorted(below.items())
         if (states := _under_way(said, version, step.waves))
     ]
@@ -42,6 +48,13 @@ def _under_way(said: Running, version: str, waves: Sequence[ReleaseWave]) -> str
         if each.wanted == version and each.wave in numbers and each.state not in SETTLED:
             states[each.state] += each.count
     return ", ".join(f"{count} {state}" for state, count in sorted(states.items()))
+
+
+def _last_heard(moment_ms: int | None) -> str:
+    if moment_ms is None:
+        return ""
+    at = dt.datetime.fromtimestamp(moment_ms // 1000, dt.UTC)
+    return f"; last heard {at:%Y-%m-%d %H:%M:%S} UTC"
 
 
 def _unheard(
