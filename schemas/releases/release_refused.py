@@ -19,3 +19,10 @@ class ReleaseRefused(WireRefused):
 
 class RefusedNow(ReleaseRefused):
     """It is not taken now, for a reason that may pass: as it is, it may be taken later."""
+
+
+def pin_unusable(place: object, data_dir: object, why: str) -> RefusedNow:
+    """That the file of a pinned publisher, in this data directory, cannot be used."""
+    anew = f"leafcast release pin root.json --data-dir {data_dir}"
+    remedy = f"remove it, and pin the publisher's newest root anew: {anew}"
+    return RefusedNow("publisher", f"{place} is damaged: {why}", remedy)

@@ -11,6 +11,7 @@ import pytest
 from leafcast.launcher.dead_releases import DeadReleases
 from leafcast.launcher.installation import main, pinned_at, put_there
 from leafcast.launcher.launch_folder import SITE, LaunchFolder
+from leafcast.publisher.pinning import pin_publisher
 from schemas.releases.release_folder import (
     PIECES,
     PINNED,
@@ -166,6 +167,36 @@ def test_a_newer_root_is_pinned_though_its_release_is_refused(place):
     refused(place, place.release("0.3.0", roots=second), "below 0.4.0, the lowest")
     assert pinned_at(place.folder.pinned) == second
     refused(place, place.release("0.3.0"), "below 0.4.0, the lowest")
+
+
+@pytest.mark.parametrize("face", ["empty", "no JSON", "no root", "cut", "a folder", "a loop"])
+def test_a_pin_that_is_damaged_names_its_file_and_a_remedy_that_works(place, face):
+    wanted, pinned = place.release("0.3.0"), place.folder.pinned
+    pinned.unlink()
+    match face:
+        case "a folder":
+            pinned.mkdir()
+        case "a loop":
+            pinned.symlink_to(pinned)
+        case _:
+            broken = {"empty": b"", "no JSON": b"?", "no root": b'{"signed": {}}'}
+            pinned.write_bytes(broken.get(face, ROOTS.data[:-100]))
+    data_dir = place.folder.folder.parent
+    root = data_dir / "root.json"
+    root.write_bytes(ROOTS.data)
+    said = (
+        rf"publisher: {pinned} is damaged: .+; remove it, and pin the publisher's newest root "
+        rf"anew: leafcast release pin root\.json --data-dir {data_dir}$"
+    )
+    refused(place, wanted, said)
+    with pytest.raises(ReleaseRefused, match=said):
+        pin_publisher(data_dir, root)
+    # As it says; and the launcher looks again by itself.
+    with pytest.raises(RefusedNow):
+        put(place, wanted)
+    pinned.rmdir() if face == "a folder" else pinned.unlink()
+    pin_publisher(data_dir, root)
+    put(place, wanted)
 
 
 def test_what_was_begun_is_never_taken_for_whole(place):
