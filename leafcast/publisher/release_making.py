@@ -79,10 +79,12 @@ def wheels_checked(manifest: ReleaseManifest, folder: Path) -> Iterator[Piece]:
     """Each piece whose bytes are in the folder; raises ReleaseRefused at one that is not."""
     for piece in manifest.all_pieces.values():
         try:
-            piece.check((folder / piece.name).read_bytes())
+            data = (folder / piece.name).read_bytes()
         except OSError as error:
             why = f"{folder / piece.name}: {error.strerror}"
             raise ReleaseRefused("pieces", why, "name the folder it was made from") from error
+        if not piece.holds(data):
+            raise ReleaseRefused("pieces", piece.why_altered, "get the wheel that was signed")
         yield piece
 
 

@@ -18,7 +18,7 @@ from leafcast.upgrades.chosen import (
 from leafcast.upgrades.fetching import NotHere, ReleaseFetching
 from leafcast.upgrades.held_back import why_held_back
 from leafcast.upgrades.release_folder import ReleaseFolder, here
-from leafcast.upgrades.standing import Choice, ReleaseStanding, standing_of
+from leafcast.upgrades.standing import NEEDS_FILES, Choice, ReleaseStanding, standing_of
 from relay.core.events import RunningStated
 from relay.ports import Clock
 from relay.shell.driver import Driver
@@ -95,8 +95,8 @@ class ReleaseKeeper:
         return launcher is not None
 
     async def _is_lost(self, record: ReleaseRecord | None, standing: ReleaseStanding) -> bool:
-        """Whether the launcher could not have it, as files are gone that were here."""
-        if record is None or self._fetching is None or standing.state is not ReleaseState.REFUSED:
+        """Whether the launcher cannot have it, as files are gone that were here."""
+        if record is None or self._fetching is None or standing.state not in NEEDS_FILES:
             return False
         return await self._fetching.lacks(record.release)
 

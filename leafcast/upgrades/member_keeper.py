@@ -30,7 +30,7 @@ from leafcast.upgrades.member_words import (
     words_in,
 )
 from leafcast.upgrades.release_folder import ReleaseFolder, here, wanted_by
-from leafcast.upgrades.standing import ReleaseStanding, standing_of
+from leafcast.upgrades.standing import NEEDS_FILES, ReleaseStanding, standing_of
 from leafcast.upgrades.turns import MemberWord, Turn, together, turn_of
 from relay.adapters.jetstream.blobs import Blobs
 from relay.adapters.jetstream.connection import Connection
@@ -179,8 +179,8 @@ class MemberReleases:
         return None
 
     async def _is_lost(self, connection: Connection, told: Told, standing: ReleaseStanding) -> bool:
-        """Whether the launcher could not have it, as files are gone that were here."""
-        if standing.state is not ReleaseState.REFUSED or not told.choice.may_begin:
+        """Whether the launcher cannot have it, as files are gone that were here."""
+        if standing.state not in NEEDS_FILES or not told.choice.may_begin:
             return False
         try:
             return await self._fetching.lacks(await self._body(connection, told))

@@ -7,6 +7,9 @@ from dataclasses import dataclass, replace
 from schemas.releases.release_folder import LaunchNote, LaunchState, WantedRelease
 from schemas.reports.running import ReleaseState
 
+NEEDS_FILES = frozenset({ReleaseState.INSTALLING, ReleaseState.REFUSED})
+"""Where the launcher reads the files of a release, or could not: it waits for what is gone."""
+
 
 @dataclass(frozen=True, slots=True)
 class Choice:

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from schemas.releases.release_refused import FETCH_ANEW, ReleaseRefused
+from schemas.releases.release_refused import ReleaseRefused
 from schemas.releases.release_version import check_version
 from schemas.releases.release_wires import Wires
 
@@ -53,11 +53,14 @@ class Piece:
             reason = f"{self.name} has {self.size!r} bytes; a piece has 1 to {PIECE_MAX_BYTES}"
             raise ReleaseRefused("pieces", reason, _MAKE)
 
-    def check(self, data: bytes) -> None:
-        """Raise ReleaseRefused unless these are its bytes."""
-        if len(data) != self.size or hashlib.sha256(data).hexdigest() != self.sha256:
-            reason = f"{self.name}: the bytes are not those that the release names"
-            raise ReleaseRefused("pieces", reason, FETCH_ANEW)
+    def holds(self, data: bytes) -> bool:
+        """Whether these are its bytes."""
+        return len(data) == self.size and digest_of(data) == self.sha256
+
+    @property
+    def why_altered(self) -> str:
+        """What is wrong with other bytes."""
+        return f"{self.name}: the bytes are not those that the release names"
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from schemas.values.refusals import WireRefused
 
-FETCH_ANEW = "have it fetched anew: leafcast upgrade retry VERSION, at the centre"
-
 
 class ReleaseRefused(WireRefused):
     """It is not taken; `field` says which part of it, `why` what is wrong, `remedy` what helps."""
@@ -19,6 +17,11 @@ class ReleaseRefused(WireRefused):
 
 class RefusedNow(ReleaseRefused):
     """It is not taken now, for a reason that may pass: as it is, it may be taken later."""
+
+
+def retry_of(version: str) -> str:
+    """What has one node, or some, try a release once more."""
+    return f"have it fetched anew: leafcast upgrade retry {version}, at the centre"
 
 
 def pin_unusable(place: object, data_dir: object, why: str) -> RefusedNow:

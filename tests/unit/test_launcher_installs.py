@@ -3,6 +3,8 @@
 import json
 import shutil
 import subprocess
+import sys
+import time
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -223,7 +225,7 @@ def test_what_was_cut_off_or_is_wanted_no_more_takes_no_room(place, monkeypatch,
         return SimpleNamespace(free=0 if any(it.exists() for it in left) else 10**9)
 
     monkeypatch.setattr(shutil, "disk_usage", usage)
-    words = [str(place.folder.folder), BASE, "0.2.1", wanted.text]
+    words = [str(place.folder.folder), BASE, "0.2.1", "0", wanted.text]
     monkeypatch.setattr("sys.argv", ["installation", *words])
     main()
     assert json.loads(capsys.readouterr().out)["refused"] == ""
@@ -280,6 +282,57 @@ def test_what_was_altered_below_what_says_its_version_is_put_there_anew(place):
     put(place, wanted)
     assert (made / "bad.pyc").exists() is False
     assert inside.stat().st_ino == before
+
+
+@pytest.mark.parametrize("comes_whole", [True, False])
+def test_what_was_altered_in_the_folder_is_fetched_again_some_times(place, comes_whole):
+    wanted = place.release("0.3.0")
+    folder = place.folder.folder
+    manifest = folder / "manifests" / f"{wanted.manifest}.json"
+    whole = {it: it.read_bytes() for it in (manifest, *(folder / PIECES).iterdir())}
+
+    def arrives(file, *, altered):
+        file.with_suffix(".new").write_bytes(whole[file][:-1] + b"!" if altered else whole[file])
+        file.with_suffix(".new").replace(file)
+
+    for file in whole:
+        arrives(file, altered=True)
+    start = [sys.executable, "-m", "leafcast.launcher.installation"]
+    words = [str(folder), BASE, BASE, "0", wanted.text]
+    fetched = 0
+    with subprocess.Popen([*start, *words], stdout=subprocess.PIPE, text=True) as worker:
+        while worker.poll() is None:
+            gone = [file for file in whole if not file.exists()]
+            fetched += len(gone)
+            for file in gone:
+                arrives(file, altered=not comes_whole)
+            time.sleep(0.01)
+        said = json.loads(worker.stdout.read())
+    if comes_whole:
+        assert said == {"refused": "", "passing": False, "altered": 2}
+        # All pieces at once: each fetch takes its time.
+        assert fetched == 3
+        assert place.folder.is_installed("0.3.0")
+        return
+    assert (said["altered"], said["passing"], fetched) == (4, False, 3)
+    assert said["refused"].startswith("manifest: it is not ")
+    assert said["refused"].endswith(
+        ", 4 times; look after the disk, then have it fetched anew: leafcast upgrade retry 0.3.0, "
+        "at the centre"
+    )
+
+
+def test_what_was_altered_and_is_not_fetched_now_is_refused_for_now(place, monkeypatch, capsys):
+    wanted = place.release("0.3.0")
+    piece = next((place.folder.folder / PIECES).iterdir())
+    piece.write_bytes(b"?")
+    monkeypatch.setattr("leafcast.launcher.installation.ARRIVE_SECONDS", 0.0)
+    words = [str(place.folder.folder), BASE, BASE, "0", wanted.text]
+    monkeypatch.setattr("sys.argv", ["installation", *words])
+    main()
+    said = json.loads(capsys.readouterr().out)
+    assert said["refused"].endswith("the node fetches it again, and it is tried again by itself")
+    assert (said["passing"], said["altered"], piece.exists()) == (True, 1, False)
 
 
 @pytest.mark.parametrize("name", ["installed", "installed/0.3.0", "launcher.json", "current"])

@@ -3,17 +3,21 @@
 import asyncio
 
 import pytest
+from msgspec.structs import replace
 
-from leafcast.upgrades.release_folder import ReleaseFolder
+from leafcast.upgrades.fetching import ReleaseFetching
+from leafcast.upgrades.release_folder import ReleaseFolder, wanted_by
 from relay.core.events import RunningStated
 from relay.core.release_waves import wave_of_edge, wave_of_relay
 from relay.release_pieces import note_pieces
+from schemas.content.blobs import open_value
 from schemas.objects.selectors import LabelSelector, Requirement
 from schemas.records.records import Profile, Source
 from schemas.records.release_body import ReleaseWave
 from schemas.releases.release_folder import LAUNCHER, LaunchNote, WantedRelease
 from schemas.reports.running import Running, RunningCount
 from schemas.values.identity import DestinationId, NodePath
+from tests.leaping_time import LoopClock
 from tests.unit.releases_world import (
     MANIFEST,
     PIECES,
@@ -168,17 +172,57 @@ def profile_of():
     return made
 
 
-async def test_files_that_are_gone_are_fetched_again_for_a_launcher_that_lacked_them(tmp_path):
+@pytest.mark.parametrize("state", ["installing", "refused"])
+async def test_files_that_are_gone_are_fetched_again_for_a_launcher_that_lacks_them(
+    tmp_path, state
+):
     async with asyncio.timeout(SECONDS), upgraded_tree(tmp_path, ["/s1"]) as (tree, places):
         places.launcher("/s1")
         await issue(tree, *release("9.0.0", ReleaseWave(1)))
         await places.until_wanted("/s1", "9.0.0")
         piece = places.of("/s1") / "pieces" / sha256(PIECES[PLATFORM])
         piece.unlink()
-        places.launcher("/s1", "1.0.0", "refused", why="lacks", manifest=sha256(MANIFEST))
+        places.launcher("/s1", "1.0.0", state, why="lacks", manifest=sha256(MANIFEST))
         while not piece.exists():
             await asyncio.sleep(0.02)
         assert piece.read_bytes() == PIECES[PLATFORM]
+
+
+async def test_a_file_that_comes_wrong_again_and_again_is_refused_until_it_is_retried(tmp_path):
+    body, blobs = release("9.0.0", ReleaseWave(1))
+    of = {it.address: open_value(it, blobs[it.address], blobs) for it in body.content}
+    fetching = ReleaseFetching(ReleaseFolder(tmp_path), PLATFORM, LoopClock())
+    loaded = []
+
+    async def load(reference):
+        loaded.append(reference)
+        return of[reference.address]
+
+    async def fetched(wanted, looks):
+        """How often its manifest was had, by somebody who looks each minute."""
+        loaded.clear()
+        for _ in range(looks):
+            await fetching.fetch(wanted, load)
+            await asyncio.sleep(61)
+        return loaded.count(wanted.content[1])
+
+    wrong = "0" * 64
+    piece, other = body.pieces
+    altered = replace(body, pieces=(replace(piece, sha256=wrong), other))
+    assert await fetched(altered, 3) == 3
+    assert fetching.refused == ""
+    assert await fetched(altered, 5) == 1
+    said = f"piece {wrong[:12]} has another hash than its record names, 4 times; have it fetched"
+    assert fetching.refused == f"{said} anew: leafcast upgrade retry 9.0.0, at the centre"
+    again = replace(altered, attempt=1)
+    await fetching.fetch(again, load)
+    assert fetching.refused == ""
+    of[body.content[0].address] = b"another"
+    assert await fetched(replace(body, manifest=wrong), 9) == 0
+    assert fetching.refused.startswith("its manifest is another than the one that was chosen, 4")
+    of[body.content[0].address] = MANIFEST
+    await fetching.fetch(body, load)
+    assert (fetching.refused, ReleaseFolder(tmp_path).wanted()) == ("", wanted_by(body))
 
 
 def test_the_next_release_leaves_the_launcher_what_it_installs_now(tmp_path):
