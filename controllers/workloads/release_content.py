@@ -57,7 +57,8 @@ async def kept_content(
         while stretch := await asyncio.to_thread(next, stretches, b""):
             digest.update(stretch)
             await _keep(relay, key, content, stretch)
-        if digest.hexdigest() != piece.sha256:
+        size = sum(reference.size for reference in content[before:])
+        if (digest.hexdigest(), size) != (piece.sha256, piece.size):
             why = f"{file} is not what the manifest names as {piece.name}"
             raise PiecesLacking(f"{why}; {_remedy(version)}")
         count, whom = len(content) - before, tuple(platforms[piece.sha256])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Annotated
 
 from schemas.content.blobs import Reference
@@ -86,15 +87,22 @@ class ReleaseBody(WireRecord, frozen=True):
             raise ValueError("its content is not its manifest and the stretches of its pieces")
         if sum(reference.size for reference in self.content) > RELEASE_MAX_BYTES:
             raise ValueError(f"it has more than {RELEASE_MAX_BYTES} bytes")
+        for piece, stretches in self._pieces():
+            # By it a node sees whether it has room: what is more than was said is not fetched.
+            if sum(reference.size for reference in stretches) != piece.size:
+                raise ValueError(f"piece {piece.sha256[:12]} is not as large as its stretches")
 
     def encode(self) -> bytes:
         return encode(self)
 
     def pieces_of(self, platform: str) -> list[tuple[ReleasePiece, tuple[Reference, ...]]]:
         """The pieces that a node of this platform needs, each with its stretches."""
-        found, at = [], 1
+        return [
+            (piece, stretches) for piece, stretches in self._pieces() if platform in piece.platforms
+        ]
+
+    def _pieces(self) -> Iterator[tuple[ReleasePiece, tuple[Reference, ...]]]:
+        at = 1
         for piece in self.pieces:
-            if platform in piece.platforms:
-                found.append((piece, self.content[at : at + piece.stretches]))
+            yield piece, self.content[at : at + piece.stretches]
             at += piece.stretches
-        return found

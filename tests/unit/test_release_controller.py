@@ -169,6 +169,16 @@ async def test_a_release_whose_pieces_are_not_at_the_centre_or_that_lies_says_so
         assert "it is of 9.1.0, and spec.version is 9.2.0" in obj["status"]["message"]
 
 
+async def test_a_release_that_says_another_size_than_a_piece_has_goes_nowhere(tmp_path):
+    async with asyncio.timeout(SECONDS), upgraded_tree(tmp_path, NODES[:1]) as (tree, _places):
+        put_pieces(tree, tmp_path / "centre")
+        size = len(PIECES[PLATFORM])
+        short = signed_manifest("9.0.0").replace(f'"length": {size}', '"length": 1')
+        await tree.workloads.apply(leafcast_release("9.0.0", manifest=short), MANAGER)
+        obj = await until_object(tree.workloads, key("9.0.0"), phase("Waiting"))
+        assert "is not what the manifest names as leafcast-9.0.0" in obj["status"]["message"]
+
+
 async def test_a_complete_release_goes_out_again_when_it_is_asked_for_and_only_then(tmp_path):
     async with asyncio.timeout(SECONDS), upgraded_tree(tmp_path, ["/s1"]) as (tree, places):
         put_pieces(tree, tmp_path / "centre")

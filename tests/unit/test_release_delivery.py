@@ -225,6 +225,16 @@ async def test_a_file_that_comes_wrong_again_and_again_is_refused_until_it_is_re
     assert (fetching.refused, ReleaseFolder(tmp_path).wanted()) == ("", wanted_by(body))
 
 
+def test_a_piece_is_as_large_as_what_is_fetched_of_it():
+    body, _ = release("9.0.0", ReleaseWave(1))
+    for at in range(2):
+        for size in (1, body.pieces[at].size + 1):
+            pieces = [*body.pieces]
+            pieces[at] = replace(pieces[at], size=size)
+            with pytest.raises(ValueError, match="is not as large as its stretches"):
+                replace(body, pieces=tuple(pieces))
+
+
 def test_the_next_release_leaves_the_launcher_what_it_installs_now(tmp_path):
     folder = ReleaseFolder(tmp_path)
     data = signed_manifest("9.0.0").encode()
