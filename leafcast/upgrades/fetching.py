@@ -87,7 +87,7 @@ class ReleaseFetching:
     async def _fetch_all(self, body: ReleaseBody, load: LoadStretch) -> None:
         folder = self._folder
         await asyncio.to_thread(folder.begin, body)
-        needed = body.pieces_of(self._platform)
+        needed = await asyncio.to_thread(folder.lacking, body, self._platform)
         size = sum(piece.size for piece, _ in needed)
         if why := await asyncio.to_thread(folder.lacks_room, size):
             raise OSError(why)
@@ -96,8 +96,7 @@ class ReleaseFetching:
             if not await asyncio.to_thread(folder.put_manifest, body, data):
                 raise _Wrong("its manifest is another than the one that was chosen")
         for piece, stretches in needed:
-            if not await asyncio.to_thread(folder.has_piece, piece):
-                await self._fetch_piece(piece, stretches, load)
+            await self._fetch_piece(piece, stretches, load)
 
     async def _fetch_piece(
         self, piece: ReleasePiece, stretches: tuple[Reference, ...], load: LoadStretch

@@ -19,6 +19,7 @@ from typing import TypeVar
 from relay.adapters.server.store_space import free_bytes
 from relay.atomic_file import DRAFT, atomic_write, atomic_write_bytes, make_folder, move_file
 from relay.release_pieces import clear_drafts, noted_pieces
+from schemas.content.blobs import Reference
 from schemas.records.release_body import ReleaseBody, ReleasePiece
 from schemas.releases.release_folder import (
     LAUNCHER,
@@ -160,7 +161,8 @@ class ReleaseFolder:
         free = free_bytes(self.path)
         if free >= 2 * size:
             return ""
-        return f"{free} bytes are free at {self.path}, and {2 * size} are needed: make room"
+        needed = f"{2 * size // 1_000_000 + 1} MB are needed to fetch it"
+        return f"{free // 1_000_000} MB are free at {self.path}, and {needed}: make room"
 
     def has_manifest(self, body: ReleaseBody) -> bool:
         """Whether the manifest is here."""
@@ -173,8 +175,13 @@ class ReleaseFolder:
         atomic_write_bytes(self._manifest(body), data)
         return True
 
-    def has_piece(self, piece: ReleasePiece) -> bool:
-        """Whether a piece is here whole; raises OSError."""
+    def lacking(
+        self, body: ReleaseBody, platform: str
+    ) -> list[tuple[ReleasePiece, tuple[Reference, ...]]]:
+        """The pieces that are not here whole, each with its stretches; raises OSError."""
+        return [each for each in body.pieces_of(platform) if not self._has_piece(each[0])]
+
+    def _has_piece(self, piece: ReleasePiece) -> bool:
         file = self.path / PIECES / piece.sha256
         try:
             return file.stat().st_size == piece.size and _sha256(file) == piece.sha256

@@ -225,6 +225,26 @@ async def test_a_file_that_comes_wrong_again_and_again_is_refused_until_it_is_re
     assert (fetching.refused, ReleaseFolder(tmp_path).wanted()) == ("", wanted_by(body))
 
 
+async def test_room_is_needed_for_what_is_not_here_yet(tmp_path, monkeypatch):
+    pieces = {PLATFORM: b"wheel" * 1_000_000, "linux-arm64": b"none"}
+    body, blobs = release("9.0.0", ReleaseWave(1), pieces=pieces)
+    body = replace(body, pieces=tuple(replace(it, platforms=(PLATFORM,)) for it in body.pieces))
+    monkeypatch.setattr("leafcast.upgrades.release_folder.free_bytes", lambda _place: 9_999_999)
+
+    async def load(reference):
+        return open_value(reference, blobs[reference.address], blobs)
+
+    fetching = ReleaseFetching(ReleaseFolder(tmp_path), PLATFORM, LoopClock())
+    await fetching.fetch(body, load)
+    said = f"9 MB are free at {tmp_path}, and 11 MB are needed to fetch it: make room"
+    assert fetching.refused == f"it cannot be kept: {said}"
+    large, _ = body.pieces
+    (tmp_path / "pieces" / large.sha256).write_bytes(pieces[PLATFORM])
+    fetching.rest()
+    await fetching.fetch(body, load)
+    assert (fetching.refused, ReleaseFolder(tmp_path).wanted()) == ("", wanted_by(body))
+
+
 def test_a_piece_is_as_large_as_what_is_fetched_of_it():
     body, _ = release("9.0.0", ReleaseWave(1))
     for at in range(2):
