@@ -40,7 +40,7 @@ class LaunchedNode:
         gone = (*_OF_THE_MANAGER, *(_OF_PYTHON if own else ()))
         if HEALTH_PORT not in words:
             words = [*words, HEALTH_PORT, str(self._where[1])]
-        start = [str(python), *(["-I"] if own else []), "-m", "leafcast", *words]
+        start = [str(python), "-I" if own else "-P", "-m", "leafcast", *words]
         self._process = subprocess.Popen(  # noqa: S603 - what the publisher signed
             start,
             stdin=subprocess.DEVNULL,

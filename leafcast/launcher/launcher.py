@@ -280,6 +280,7 @@ class Launcher:
         self._worker = subprocess.Popen(  # noqa: S603 - this program
             [
                 sys.executable,
+                "-P",
                 "-m",
                 "leafcast.launcher.installation",
                 str(self._folder.folder),

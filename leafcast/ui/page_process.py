@@ -58,7 +58,7 @@ async def _serve(guard: ProcessGuard, place: PagePlace, data_dir: Path) -> str:
 
 
 def _command(place: PagePlace, data_dir: Path) -> Iterator[str]:
-    yield from (sys.executable, "-m", "leafcast", "ui", "--data-dir", str(data_dir))
+    yield from (sys.executable, "-P", "-m", "leafcast", "ui", "--data-dir", str(data_dir))
     yield from ("--host", place.host, "--port", str(place.port))
     for name in place.names:
         yield from ("--name", name)

@@ -45,12 +45,12 @@ class Launched:
     def log(self) -> Path:
         return self.place.folder.folder.parent / "launcher.log"
 
-    def start(self, package: Path | None = None) -> None:
+    def start(self, package: Path | None = None, cwd: Path | None = None) -> None:
         """Start it; as what a package brought that lies there, where one is named."""
         words = ["--data-dir", str(self.place.folder.folder.parent), "--look-seconds", "0.05"]
         words += ["--start-seconds", str(self.seconds), "--soak-seconds", "0.5", "--", "join"]
-        program = [sys.executable, "-m", "leafcast.launcher.program"]
-        more = {}
+        program = [sys.executable, *(["-P"] if cwd else []), "-m", "leafcast.launcher.program"]
+        more = {"cwd": cwd}
         if package is not None:
             more = {"cwd": package, "env": {**os.environ, "PYTHONPATH": str(package)}}
         with self.log.open("a") as log:
@@ -206,6 +206,17 @@ async def test_a_newer_package_runs_from_the_next_start_on_until_another_release
     await one.runs("0.3.0", LaunchState.HEALTHY)
     one.end()
     one.start(package)
+    await one.runs("0.3.0", LaunchState.HEALTHY)
+
+
+async def test_nothing_that_lies_in_the_working_directory_is_imported(launched, tmp_path):
+    one, there = launched(), tmp_path / "there"
+    there.mkdir()
+    for name in ("json", "installer", "leafcast"):
+        (there / f"{name}.py").write_text("raise SystemExit('it was imported')")
+    one.end()
+    one.start(cwd=there)
+    one.place.choose(one.place.release("0.3.0"))
     await one.runs("0.3.0", LaunchState.HEALTHY)
 
 
