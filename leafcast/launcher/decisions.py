@@ -143,9 +143,10 @@ def decide(note: LaunchNote, seen: Seen, limits: LaunchLimits) -> tuple[LaunchNo
     elif not seen.child and (seen.now >= seen.again_at or after.running != note.running):
         steps.append(Start(after.running))
     if (note.state in ON_TRIAL or note.doubt) and after.state in _DECIDED:
-        tidy = Tidy(frozenset({after.running, after.former} - {""}))
-        # What is to end needs its files until it has.
-        steps = [*steps, tidy] if Stop() in steps else [tidy, *steps]
+        if steps == [Stop()]:
+            steps.append(Start(after.running))
+        # Last: what ends needs its files until it has, and what starts waits for no removal.
+        steps.append(Tidy(frozenset({after.running, after.former} - {""})))
     return after, steps
 
 
