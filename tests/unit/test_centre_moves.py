@@ -144,6 +144,23 @@ async def test_a_sync_target_that_leaves_its_location_keeps_it_too(centre):
         await centre.relay.until(lambda relay: held(relay, "t"))
 
 
+async def test_a_sync_target_that_leaves_a_location_that_keeps_it_keeps_it_too(centre):
+    selects = {"matchLabels": {"site": "a"}}
+    await centre.inventory.apply(location("east", selects, carbon="low"), USER)
+    await centre.inventory.apply(target("t", "/r/e", site="a"), USER)
+    await centre.apply(config("a"), moving())
+    async with centre.running():
+        await centre.relay.until(holds("a"))
+        await centre.relay.until(lambda relay: record(relay, "t"))
+        await report(centre, 1)
+        await centre.inventory.apply(location("east", selects, carbon="high"), USER)
+        await centre.relay.until(lambda relay: held(relay, "east"))
+        assert not held(centre.relay, "t")
+        await centre.inventory.apply(target("t", "/r/e", site="b"), USER)
+        await centre.relay.until(lambda relay: record(relay, "t").labels["site"] == "b")
+        assert held(centre.relay, "t")
+
+
 def test_what_lasts_is_taken_for_usual():
     usual = HealthBaseline(3, 100.0, healthy=7)
     assert usual.seen(2, 8, 101.0, 60.0) == HealthBaseline(2, 101.0, healthy=8)

@@ -207,6 +207,20 @@ def test_an_instance_selector_that_narrows_is_held_too():
     assert (world.meant(), world.placements.held) == (5, {})
 
 
+def test_who_leaves_a_location_that_holds_its_copies_keeps_them_too():
+    narrow = {"matchLabels": {"region": "1"}}
+    world = World(by_place(at="here"), places=[location("place", narrow, at="here")])
+    assert world.meant() == 3
+    world.label(location("place", narrow, at="there"))
+    world.now_ms += 60_000
+    world.label(target("t1", "/r/t1", region="2"))
+    assert world.meant() == 3
+    assert "60 copies at 3 destinations" in world.placements.held["shop"]
+    world.accept()
+    assert world.meant() == 0
+    assert not world.registry.braked()
+
+
 def test_little_goes_at_once():
     clause = {"namespaces": ["shop"], "objectNames": ["c1", "c2"]}
     world = World(placement(clause=clause, selectors=({"matchLabels": {"at": "here"}},)))

@@ -19,6 +19,7 @@ from controllers.core.inventory.make_before_break import (
     holds_in,
     instances,
     is_hold,
+    is_kept,
     is_relabelled,
     selects,
 )
@@ -192,11 +193,17 @@ class LabelBrakes:
 
     def _loses(self, head: DeltaHead, draft: Draft, after: Mapping[MailKey, Record]) -> bool:
         """Whether a placement is no more meant for who this is of, by what the draft says."""
-        record, before = draft.record, self._records[draft.slot]
+        key, record, before = head.source.key, draft.record, self._records[draft.slot]
         assert isinstance(record, Profile | LocationRecord)
         assert isinstance(before, Profile | LocationRecord)
-        kept = head.source.key in holds_in(before, BRAKED) or selects(head, before, self._records)
-        return kept and (not selects(head, record, after) or instances(before) != instances(record))
+        had = (
+            key in holds_in(before, BRAKED)
+            or selects(head, before, self._records)
+            # It had it from a Location that would lose it, too.
+            or is_kept(key, before, self._records, BRAKED)
+        )
+        stays = selects(head, record, after) or is_kept(key, record, after, BRAKED)
+        return had and (not stays or instances(before) != instances(record))
 
     def _held(
         self,

@@ -69,6 +69,21 @@ def holds_in(record: Record, prefix: str = MOVED) -> dict[MailKey, int]:
     }
 
 
+def is_kept(
+    placement: MailKey,
+    record: Labelled,
+    records: Mapping[MailKey, Record],
+    prefix: str,
+) -> bool:
+    """Whether a Location that takes a destination holds a placement for it."""
+    if isinstance(record, LocationRecord):
+        return False
+    return any(
+        placement in holds_in(location, prefix)
+        for location in locations_of(records.values())(record)
+    )
+
+
 class MoveGuards:
     """Which holds the records in force bear, and which of them are let go."""
 
@@ -105,12 +120,17 @@ class MoveGuards:
             if (slot, key) in self._released:
                 self._released.discard((slot, key))
                 continue
-            kept = key in held or selects(head, before, self._records)
-            if kept and not selects(head, record, self._records):
+            kept = key in held or self._has(head, before)
+            if kept and not self._has(head, record):
                 labels[f"{MOVED}{key}"] = str(held.get(key, now_ms))
         if labels == record.labels:
             return draft
         return Draft(draft.kind, wire.replace(record, labels=labels))
+
+    def _has(self, head: DeltaHead, record: Labelled) -> bool:
+        """Whether a placement is meant for who this is of, or a Location keeps it for that one."""
+        records = self._records
+        return selects(head, record, records) or is_kept(head.source.key, record, records, MOVED)
 
 
 def is_relabelled(draft: Draft, records: Mapping[MailKey, Record]) -> bool:
