@@ -39,7 +39,7 @@ BUNDLE_FILE: Final = "leafcast-bundle.tar"
 """What a bundle is called; one that lies among packages does not go into the next."""
 
 
-class Kind(StrEnum):
+class BundlePart(StrEnum):
     """What is large in a bundle, and may be left out of it."""
 
     IMAGES = "images"
@@ -47,11 +47,11 @@ class Kind(StrEnum):
 
 
 _LACKING = {
-    Kind.IMAGES: (
+    BundlePart.IMAGES: (
         "it has no container images",
         "make bundle IMAGE=NAME puts one there, as docker save NAME | gzip > images/NAME.tar.gz",
     ),
-    Kind.PACKAGES: (
+    BundlePart.PACKAGES: (
         "it has no Debian package, and no wheels of what Leafcast needs",
         "make dist and make bundle put them there",
     ),
@@ -69,7 +69,7 @@ class Made:
 
 
 def make_bundle(
-    folder: Path, file: Path, key: PrivateKey | None, asked: frozenset[Kind] = frozenset()
+    folder: Path, file: Path, key: PrivateKey | None, asked: frozenset[BundlePart] = frozenset()
 ) -> Made:
     """Write the files of a folder into one new file; with a key the list of sums is signed.
 
@@ -128,21 +128,21 @@ def _refuse_to_replace(file: Path) -> None:
         raise BundleUnusable(file, "it is there already", "remove it, or name another: -o FILE")
 
 
-def _asked(folder: Path, found: dict[str, Path], asked: frozenset[Kind]) -> dict[str, Path]:
+def _asked(folder: Path, found: dict[str, Path], asked: frozenset[BundlePart]) -> dict[str, Path]:
     """What was asked for of these files; raises BundleUnusable where a kind has none."""
     kinds = {name: _kind(name) for name in found}
-    for kind in Kind:
+    for kind in BundlePart:
         if kind in asked and kind not in kinds.values():
             raise BundleUnusable(folder, *_LACKING[kind])
-    wanted = {None, *(asked or Kind)}
+    wanted = {None, *(asked or BundlePart)}
     return {name: at for name, at in found.items() if kinds[name] in wanted}
 
 
-def _kind(name: str) -> Kind | None:
+def _kind(name: str) -> BundlePart | None:
     """What is large; the wheel of Leafcast, chart, sources and bills go with anything."""
     if name.startswith("images/"):
-        return Kind.IMAGES
-    return Kind.PACKAGES if name.startswith("wheels/") or name.endswith(".deb") else None
+        return BundlePart.IMAGES
+    return BundlePart.PACKAGES if name.startswith("wheels/") or name.endswith(".deb") else None
 
 
 def _files(folder: Path) -> dict[str, Path]:

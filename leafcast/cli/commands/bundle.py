@@ -64,11 +64,11 @@ def make(folder: Path, file: Path, key_file: Path | None, *, images: bool, packa
     """
     # Here, as no other command makes bundles.
     from leafcast.bundles.keys import signing_key  # noqa: PLC0415
-    from leafcast.bundles.packing import Kind, make_bundle  # noqa: PLC0415
+    from leafcast.bundles.packing import BundlePart, make_bundle  # noqa: PLC0415
 
     key = signing_key(key_file) if key_file else None
-    said = {Kind.IMAGES: images, Kind.PACKAGES: packages}
-    made = make_bundle(folder, file, key, frozenset(kind for kind in Kind if said[kind]))
+    said = {BundlePart.IMAGES: images, BundlePart.PACKAGES: packages}
+    made = make_bundle(folder, file, key, frozenset(kind for kind in BundlePart if said[kind]))
     size = -(-made.size // 1_000_000)
     signed = "signed" if key else "not signed"
     name = f"{file}: leafcast {made.version}, {made.files} files, {size} MB, {signed}"
