@@ -1,6 +1,7 @@
 """deploy/helm/leafcast: Helm and a real API server take what it makes, and say what they refuse."""
 
 import json
+import shutil
 
 import click
 import pytest
@@ -275,6 +276,64 @@ def test_an_api_server_takes_a_role_and_its_pod_where_rights_are_restricted(helm
     mine = f"app.kubernetes.io/instance={name}"
     kinds = "sts,svc,sa,netpol,pdb,role,rolebinding,clusterrole,clusterrolebinding"
     assert kubectl("-n", SYSTEM, "get", kinds, "-l", mine, "-o", "name") == ""
+
+
+OTHERWISE = (
+    ("logFormat=text", "say --set role=relay, or --reset-then-reuse-values"),
+    ("role=centre", "say --set role=relay, or --reset-then-reuse-values"),
+    ("role=relay,members=3", "members: 3"),
+    ("role=relay,persistence.size=3Gi", "say --set persistence.size=2Gi"),
+    ("role=relay,persistence.size=2G", "tree-kept-leafcast-0"),
+    ("role=relay", "persistence.size: 10Gi: release kept was installed with 2Gi"),
+    ("role=relay,persistence.size=2Gi,persistence.storageClass=fast", "changes its class"),
+    ("role=relay,nameOverride=other", "nameOverride=leafcast,fullnameOverride=kept-leafcast"),
+    ("role=relay,fullnameOverride=other", "nameOverride=leafcast,fullnameOverride=kept-leafcast"),
+    ("nameOverride=other,fullnameOverride=kept-leafcast,role=relay", "nameOverride=leafcast,"),
+)
+"""What an upgrade of a relay would have to change that no StatefulSet changes, and the word."""
+
+
+def test_an_upgrade_to_another_node_name_or_volume_is_refused_before_anything_changes(helm, server):
+    at = ("--kubeconfig", server.kubeconfig, "-n", SYSTEM)
+    first = "--set=role=relay,persistence.size=2048Mi"
+    helm("install", "kept", CHART, *at, "--create-namespace", first)
+    mine = ("-n", SYSTEM, "get", "sts,svc,clusterrole,clusterrolebinding", "-o", "name")
+    mine = (*mine, "-l", "app.kubernetes.io/instance=kept")
+    try:
+        before = server.kubectl(*mine)
+        for values, said in OTHERWISE:
+            fine, words = helm.run("upgrade", "kept", CHART, *at, f"--set={values}")
+            assert not fine, values
+            assert said in words
+            assert "Forbidden" not in words
+            assert server.kubectl(*mine) == before
+        # One size has many words, and a server has its own.
+        for values in ("role=relay,persistence.size=2Gi", "logFormat=text"):
+            helm("upgrade", "kept", CHART, *at, f"--set={values}", "--reset-then-reuse-values")
+    finally:
+        helm("uninstall", "kept", *at)
+
+
+def test_a_chart_above_has_two_nodes_in_one_release(helm4, server, tmp_path):
+    """Each is found by its own name, where both are of one release."""
+    (tmp_path / "charts").mkdir()
+    needs = [
+        {"name": "leafcast", "version": "*", "repository": f"file://{CHART}", "alias": name}
+        for name in ("store", "region")
+    ]
+    about = {"apiVersion": "v2", "name": "above", "version": "1.0.0", "dependencies": needs}
+    (tmp_path / "Chart.yaml").write_text(yaml.safe_dump(about))
+    shutil.copytree(CHART, tmp_path / "charts" / "leafcast")
+    at = ("--kubeconfig", server.kubeconfig, "-n", SYSTEM)
+    (tmp_path / "values.yaml").write_text("store: {role: relay}\nregion: {role: centre}\n")
+    helm4("install", "both", tmp_path, *at, "--create-namespace")
+    try:
+        helm4("upgrade", "both", tmp_path, *at, "--set=store.logFormat=text")
+        fine, words = helm4.run("upgrade", "both", tmp_path, *at, "--set=store.fullnameOverride=x")
+        assert not fine
+        assert "fullnameOverride=both-store" in words
+    finally:
+        helm4("uninstall", "both", *at)
 
 
 def test_a_server_with_the_kind_gets_a_service_monitor(helm4, server):

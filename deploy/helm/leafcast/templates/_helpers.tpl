@@ -104,18 +104,13 @@ readinessProbe:
 
 {{/* What no schema can say with its reason. */}}
 {{- define "leafcast.checks" -}}
+{{- include "leafcast.checkInstalled" . -}}
 {{- $role := .Values.role -}}
 {{- if contains "@" .Values.join.proxy -}}
 {{- fail "join.proxy: whoever reads the Pod would read its password; write that URL under the key proxy of a Secret, and name the Secret in join.proxySecret" -}}
 {{- end -}}
 {{- if and .Values.join.proxy .Values.join.proxySecret -}}
 {{- fail "join.proxy, join.proxySecret: both name a proxy; leave out one of them" -}}
-{{- end -}}
-{{- $policy := eq (int .Values.members) 3 | ternary "Parallel" "OrderedReady" -}}
-{{- with lookup "apps/v1" "StatefulSet" .Release.Namespace (include "leafcast.fullname" .) -}}
-{{- if ne .spec.podManagementPolicy $policy -}}
-{{- fail (printf "members: %d: release %s was installed with another number, and no StatefulSet changes that; leave it as it was, or install another release and let its node join anew" (int $.Values.members) $.Release.Name) -}}
-{{- end -}}
 {{- end -}}
 {{- if include "leafcast.isTrio" . -}}
 {{- if eq $role "edge" -}}
