@@ -112,67 +112,14 @@ readinessProbe:
 {{- if and .Values.join.proxy .Values.join.proxySecret -}}
 {{- fail "join.proxy, join.proxySecret: both name a proxy; leave out one of them" -}}
 {{- end -}}
-{{- if include "leafcast.isTrio" . -}}
-{{- if eq $role "edge" -}}
+{{- if and (eq $role "edge") (include "leafcast.isTrio" .) -}}
 {{- fail "members: 3: an edge runs once; leave members at 1, or say role: centre or role: relay" -}}
 {{- end -}}
-{{- if or .Values.join.proxy .Values.join.proxySecret -}}
-{{- fail "join.proxy, join.proxySecret: a member goes out through no proxy yet; leave them out, or leave members at 1" -}}
-{{- end -}}
-{{- if include "leafcast.certificateSecret" . -}}
-{{- fail "listen.certificateSecret, listen.issuer: the three members show one certificate of the tree's own authority; leave them out, or leave members at 1" -}}
-{{- end -}}
-{{- if eq (int .Values.listen.port) 6222 -}}
+{{- if and (include "leafcast.isTrio" .) (eq (int .Values.listen.port) 6222) -}}
 {{- fail "listen.port: 6222: there the members reach each other; name another port" -}}
-{{- end -}}
-{{- if .Values.serverResources -}}
-{{- fail "serverResources: the nats-server of a member runs in the container of the program; say resources" -}}
-{{- end -}}
 {{- end -}}
 {{- if and (eq $role "edge") (ne .Release.Namespace "leafcast-system") -}}
 {{- fail (printf "namespace %s: an edge claims its cluster by a Lease in namespace leafcast-system; install it there: --namespace leafcast-system --create-namespace" .Release.Namespace) -}}
 {{- end -}}
-{{- if and (eq $role "edge") .Values.listen.host -}}
-{{- fail "listen.host: nothing hangs below an edge; leave it out, or say role: relay" -}}
-{{- end -}}
-{{- if and (ne $role "edge") .Values.rbac.namespaces -}}
-{{- fail (printf "rbac.namespaces: a %s has no rights on its cluster; leave it out, or say role: edge" $role) -}}
-{{- end -}}
-{{- if and (ne $role "relay") (include "leafcast.certificateSecret" .) -}}
-{{- fail (printf "listen.certificateSecret, listen.issuer: the chart takes a certificate of your own for a relay alone, not for %s %s; leave them out: the tree's own authority signs then" (eq $role "edge" | ternary "an" "a") $role) -}}
-{{- end -}}
-{{- if and .Values.listen.authorities (not (include "leafcast.certificateSecret" .)) -}}
-{{- fail "listen.authorities: the tree's own authority signs where there is no certificate of your own; name listen.certificateSecret or listen.issuer, too" -}}
-{{- end -}}
-{{- if eq $role "edge" -}}
-{{- with .Values.service -}}
-{{- if or (ne .type "ClusterIP") .annotations .loadBalancerSourceRanges -}}
-{{- fail "service: nothing hangs below an edge, so no Service leads to it; leave it out, or say role: relay" -}}
-{{- end -}}
-{{- end -}}
-{{- if ne (int .Values.listen.port) 7422 -}}
-{{- fail (printf "listen.port: %d: nothing hangs below an edge; leave it out, or say role: relay" (int .Values.listen.port)) -}}
-{{- end -}}
-{{- end -}}
-{{- if ne $role "centre" -}}
-{{- $of := printf "%s %s" (eq $role "edge" | ternary "an" "a") $role -}}
-{{- if or (not (has .Values.hub.secret (list "" "leafcast-hub"))) (ne .Values.hub.key "hub.kubeconfig") -}}
-{{- fail (printf "hub: %s works on no hub; leave it out, or say role: centre" $of) -}}
-{{- end -}}
-{{- if .Values.serverResources -}}
-{{- fail (printf "serverResources: the nats-server of %s runs in the container of the program; say resources" $of) -}}
-{{- end -}}
-{{- end -}}
-{{- if and (eq $role "centre") (or .Values.join.proxy .Values.join.proxySecret .Values.join.durability) -}}
-{{- fail "join.proxy, join.proxySecret, join.durability: a centre has no parent that it joins; leave them out, or say role: relay" -}}
-{{- end -}}
-{{- range list "name" "instance" -}}
-{{- $label := printf "app.kubernetes.io/%s" . -}}
-{{- if hasKey $.Values.podLabels $label -}}
-{{- fail (printf "podLabels: %s is what its Pods are found by; leave it out, or say nameOverride" $label) -}}
-{{- end -}}
-{{- end -}}
-{{- if and (eq $role "centre") (ne (int .Values.listen.port) 7422) -}}
-{{- fail (printf "listen.port: %d: the centre of the chart listens at 7422; leave it out" (int .Values.listen.port)) -}}
-{{- end -}}
+{{- include "leafcast.checkUnused" . -}}
 {{- end -}}

@@ -5,6 +5,13 @@ yes
 {{- end -}}
 {{- end -}}
 
+{{/* Whether nodes from elsewhere reach each member by a Service of its own. */}}
+{{- define "leafcast.reached" -}}
+{{- if or .Values.listen.host (ne .Values.service.type "ClusterIP") -}}
+yes
+{{- end -}}
+{{- end -}}
+
 {{/* In the words of a Pod's shell: each member has its Pod's name before that of all. */}}
 {{- define "leafcast.memberHost" -}}
 {{- printf "$POD_NAME.%s" (include "leafcast.ownHost" .) -}}
