@@ -179,7 +179,7 @@ def test_an_image_without_a_registry_is_told_of_and_a_published_chart_has_one(
     monkeypatch.setenv("LEAFCAST_IMAGE", named)
     made = notes(helm4, write_chart(tmp_path))
     assert said not in made
-    assert f"image: {named}:" in made
+    assert f'image: "{named}:' in made
 
 
 def test_an_edge_waits_a_day_for_its_approval_and_has_a_password_from_a_secret(helm4):

@@ -12,8 +12,8 @@
 {{- end -}}
 
 {{- define "leafcast.selector" -}}
-app.kubernetes.io/name: {{ default .Chart.Name .Values.nameOverride }}
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/name: {{ default .Chart.Name .Values.nameOverride | quote }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- end -}}
 
 {{/* A hub that is in this cluster, too, sends none of these anywhere: that is what stays says. */}}
@@ -22,8 +22,8 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/component: {{ .Values.role }}
 app.kubernetes.io/part-of: leafcast
-app.kubernetes.io/managed-by: {{ .Release.Service }}
-helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+app.kubernetes.io/managed-by: {{ .Release.Service | quote }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | quote }}
 leafcast.io/stays: "true"
 {{- end -}}
 
@@ -34,6 +34,11 @@ leafcast.io/stays: "true"
 {{- else -}}
 {{ .Values.image.repository }}:{{ $tag }}
 {{- end -}}
+{{- end -}}
+
+{{/* The Service by which a Pod is watched. */}}
+{{- define "leafcast.healthName" -}}
+{{- printf "%s-health" (include "leafcast.fullname" .) -}}
 {{- end -}}
 
 {{/* Where children dial in; of three members each has its Pod's name before it. */}}
