@@ -1,12 +1,12 @@
 {{- define "leafcast.fullname" -}}
 {{- if .Values.fullnameOverride -}}
-{{- .Values.fullnameOverride | trunc 45 | trimSuffix "-" -}}
+{{- .Values.fullnameOverride | trunc 45 | trimAll "-." -}}
 {{- else -}}
 {{- $name := default .Chart.Name .Values.nameOverride -}}
 {{- if contains $name .Release.Name -}}
-{{- .Release.Name | trunc 45 | trimSuffix "-" -}}
+{{- .Release.Name | trunc 45 | trimAll "-." -}}
 {{- else -}}
-{{- printf "%s-%s" .Release.Name $name | trunc 45 | trimSuffix "-" -}}
+{{- printf "%s-%s" .Release.Name $name | trunc 45 | trimAll "-." -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
@@ -111,7 +111,7 @@ readinessProbe:
 {{- define "leafcast.checks" -}}
 {{- include "leafcast.checkInstalled" . -}}
 {{- $role := .Values.role -}}
-{{- if contains "@" .Values.join.proxy -}}
+{{- if contains "@" (default "" .Values.join.proxy) -}}
 {{- fail "join.proxy: whoever reads the Pod would read its password; write that URL under the key proxy of a Secret, and name the Secret in join.proxySecret" -}}
 {{- end -}}
 {{- if and .Values.join.proxy .Values.join.proxySecret -}}
@@ -123,8 +123,12 @@ readinessProbe:
 {{- if and (include "leafcast.isTrio" .) (eq (int .Values.listen.port) 6222) -}}
 {{- fail "listen.port: 6222: there the members reach each other; name another port" -}}
 {{- end -}}
+{{- if eq (int .Values.listen.port) 8086 -}}
+{{- fail "listen.port: 8086: there the Pod says how it is; name another port" -}}
+{{- end -}}
 {{- if and (eq $role "edge") (ne .Release.Namespace "leafcast-system") -}}
 {{- fail (printf "namespace %s: an edge claims its cluster by a Lease in namespace leafcast-system; install it there: --namespace leafcast-system --create-namespace" .Release.Namespace) -}}
 {{- end -}}
 {{- include "leafcast.checkUnused" . -}}
+{{- include "leafcast.checkTaken" . -}}
 {{- end -}}

@@ -11,7 +11,8 @@
 {{- $power = mulf $power 1024 -}}
 {{- $_ := set $units . $power -}}
 {{- end -}}
-{{- $number := regexFind "^[0-9.]+" . -}}
+{{- /* 1e3, as a number may be written; E alone is a unit. */ -}}
+{{- $number := regexFind "^[0-9.]+([eE][+-]?[0-9]+)?" . -}}
 {{- mulf (float64 $number) (get $units (trimPrefix $number .)) | printf "%.3f" -}}
 {{- end -}}
 

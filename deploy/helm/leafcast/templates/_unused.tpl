@@ -39,7 +39,7 @@
 {{- $value = get $value . -}}
 {{- end -}}
 {{- $own := concat (include "leafcast.labels" $top | fromYaml | keys) (slice . 2) -}}
-{{- range $label, $_ := $value -}}
+{{- range $label, $_ := default dict $value -}}
 {{- if has $label $own -}}
 {{- fail (printf "%s: %s is not for you to set, as it is set for each release; leave it out" $name $label) -}}
 {{- end -}}
