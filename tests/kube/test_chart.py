@@ -122,6 +122,7 @@ def test_a_values_file_with_a_typo_is_refused_by_its_name(helm, tmp_path, values
         ("role=relay,listen.port=8086", SYSTEM, "listen.port: 8086"),
         ("role=relay,members=3,listen.port=8086", SYSTEM, "listen.port: 8086"),
         ("role=edge,resources.requests.cpu=2,resources.limits.cpu=1500m", SYSTEM, "than its limit"),
+        ("role=edge,resources.requests.hugepages-2Mi=4Mi", SYSTEM, "say the same in resources.lim"),
         ("role=centre,members=3,serverResources.limits.cpu=1", SYSTEM, "say resources"),
         ("role=edge", "default", "--namespace leafcast-system"),
         ("role=edge,listen.host=a.example", SYSTEM, "role: relay"),

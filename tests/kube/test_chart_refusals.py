@@ -96,6 +96,7 @@ TAKEN = [
     {"image": {"repository": "localhost:5000/a_b/c--d"}},
     {"resources": {"limits": {"memory": "1Gi", "cpu": 0.5}, "requests": {"cpu": "500m"}}},
     {"resources": {"limits": {"memory": 1_000_000_000, "example.org/gpu": 1}}},
+    {"resources": {kind: {"cpu": "1", "example.org/gpu": "2"} for kind in ("requests", "limits")}},
     to_port(port=1000, endPort=2000, protocol="UDP"),
     to_port(port="a-1"),
     to_port(),

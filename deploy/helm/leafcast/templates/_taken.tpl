@@ -10,8 +10,12 @@
 {{- $resources := get $.Values $part | default dict -}}
 {{- $limits := default dict $resources.limits -}}
 {{- range $kind, $asked := $resources.requests -}}
-{{- if hasKey $limits $kind -}}
 {{- $limit := get $limits $kind -}}
+{{- if not (has $kind (list "cpu" "memory" "ephemeral-storage")) -}}
+{{- if ne (toString $asked) (toString $limit) -}}
+{{- fail (printf "%s.requests.%s: %v: of this a Pod gets what its limit says; say the same in %s.limits" $part $kind $asked $part) -}}
+{{- end -}}
+{{- else if hasKey $limits $kind -}}
 {{- if gt (include "leafcast.bytes" (toString $asked) | float64) (include "leafcast.bytes" (toString $limit) | float64) -}}
 {{- fail (printf "%s.requests.%s: %v: that is more than its limit, %v" $part $kind $asked $limit) -}}
 {{- end -}}
