@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import re
 import shutil
 import subprocess
@@ -19,6 +20,8 @@ UNITS, INVITATIONS, STATE = "etc/systemd/system", "etc/leafcast/nodes", "var/lib
 PRIVATE_STATE = "var/lib/private/leafcast"
 """Where systemd really keeps what a unit without a user of its own finds in STATE."""
 SYSTEMCTL = "systemctl"
+BOOTED = Path("/run/systemd/system")
+"""It is there where systemd runs this machine: sd_booted(3) says so."""
 _ASKED_SECONDS = 120
 _Late = subprocess.TimeoutExpired
 _PUBLISHER = re.compile(r"^LoadCredential=publisher:(.*)$", re.MULTILINE)
@@ -41,6 +44,11 @@ class Services:
     def is_live(self) -> bool:
         return self.root == Path("/")
 
+    @property
+    def is_running(self) -> bool:
+        """Whether there is a service manager to ask; in a container or a chroot there is none."""
+        return self.is_live and BOOTED.is_dir()
+
     def invitation_of(self, path: NodePath) -> Path:
         """Where a node's unit looks for its address and token, once that system runs."""
         return Path("/", INVITATIONS, f"{service_name(path)}.join")
@@ -61,6 +69,12 @@ class Services:
 
     def install(self, unit: NodeUnit, invitation: str) -> None:
         """Write the unit and what it needs, and start it; raises ServiceUnusable."""
+        if self.is_live and not self.is_running:
+            remedy = (
+                "start `leafcast join` there by what starts programs, without --service; "
+                "or write it into the image of a machine: --service-root DIR"
+            )
+            raise ServiceUnusable(unit.name, "systemd does not run here", remedy)
         file = self.unit_file(unit.name)
         if file.exists() and unit.name not in self.names():
             reason = f"{file} was written by someone else"
@@ -97,11 +111,15 @@ class Services:
 
         Raises ServiceUnusable.
         """
-        if self.is_live:
+        if self.is_running:
             self._ask("disable", "--now", f"{name}.service")
-        else:
+        elif not self.is_live:
             self._ask("disable", f"{name}.service")
         try:
+            if self.is_live and not self.is_running:
+                # Nobody is there to be asked, perhaps not even the program that asks.
+                for wants in (self.root / UNITS).glob("*.wants"):
+                    (wants / f"{name}.service").unlink(missing_ok=True)
             (self.root / INVITATIONS / f"{name}.join").unlink(missing_ok=True)
             for state in (self.root / PRIVATE_STATE / name, self.root / STATE / name):
                 if state.is_symlink():
@@ -114,7 +132,7 @@ class Services:
             reason = f"{error.filename}: {error.strerror}"
             remedy = f"{_remedy(error)}, and run `leafcast leave` again"
             raise ServiceUnusable(name, reason, remedy) from error
-        if self.is_live:
+        if self.is_running:
             self._ask("daemon-reload")
 
     def _ask(self, *words: str) -> None:
@@ -135,7 +153,9 @@ class Services:
             ) from error
         if done.returncode:
             said = " ".join(done.stderr.split()) or f"it ended with {done.returncode}"
-            remedy = f"see `systemctl status {words[-1]}`, and run it as root"
+            unit = f" {words[-1]}" if len(words) > 1 else ""
+            rights = "" if os.geteuid() == 0 else ", and run it as root"
+            remedy = f"see `systemctl status{unit}`{rights}"
             raise ServiceUnusable(words[-1], f"{' '.join(command)}: {said}", remedy)
 
 

@@ -419,6 +419,7 @@ def test_a_service_that_does_not_start_is_disabled_again(tmp_path, monkeypatch):
     program.chmod(0o755)
     monkeypatch.setattr(installed, "SYSTEMCTL", str(program))
     monkeypatch.setattr(Services, "is_live", True)
+    monkeypatch.setattr(installed, "BOOTED", tmp_path)
     unit = NodeUnit(TOKEN.path, "/opt/leafcast/bin/leafcast", "/etc/leafcast/nodes/x.join")
     with pytest.raises(ServiceUnusable, match=f"journalctl -u {NAME}.*it is disabled until this"):
         Services(tmp_path).install(unit, "tls://a b")
@@ -433,9 +434,39 @@ def test_a_service_that_does_not_come_up_says_what_it_may_wait_for(tmp_path, mon
     monkeypatch.setattr(installed, "SYSTEMCTL", str(program))
     monkeypatch.setattr(installed, "_ASKED_SECONDS", 1)
     monkeypatch.setattr(Services, "is_live", True)
+    monkeypatch.setattr(installed, "BOOTED", tmp_path)
     unit = NodeUnit(TOKEN.path, "/opt/leafcast/bin/leafcast", "/etc/leafcast/nodes/x.join")
     with pytest.raises(ServiceUnusable, match=r"not done after 1 s.*network-online.*journalctl"):
         Services(tmp_path).install(unit, "tls://a b")
+
+
+def test_where_systemd_does_not_run_no_service_is_written(image, invitation, monkeypatch):
+    monkeypatch.setattr(Services, "is_live", True)
+    monkeypatch.setattr(installed, "BOOTED", image / "run/systemd/system")
+    before = {*image.rglob("*")}
+    code, said = leafcast("join", invitation, "--service", "--service-root", image)
+    assert code == 1
+    assert "systemd does not run here; start `leafcast join` there" in said
+    assert "--service-root DIR" in said
+    assert {*image.rglob("*")} == before
+
+
+@pytest.mark.parametrize("program", ["systemctl", "/nowhere/systemctl"])
+def test_where_systemd_does_not_run_a_service_that_was_written_leaves(
+    image, invitation, monkeypatch, program
+):
+    """It is of an image that runs as a container, which perhaps has no systemd."""
+    need_systemd("systemctl")
+    before = {*image.rglob("*")}
+    assert leafcast("join", invitation, "--service", "--service-root", image)[0] == 0
+    (image / STATE / NAME / "node").mkdir(parents=True)
+    monkeypatch.setattr(Services, "is_live", True)
+    monkeypatch.setattr(installed, "BOOTED", image / "run/systemd/system")
+    monkeypatch.setattr(installed, "SYSTEMCTL", program)
+    code, said = leafcast("leave", "--yes", "--service-root", image)
+    assert code == 0, said
+    assert not {it for it in image.rglob("*") if not it.is_dir() or it.is_symlink()} - before
+    assert not (image / STATE / NAME).exists()
 
 
 @given(st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Cs")), max_size=20))
