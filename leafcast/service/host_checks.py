@@ -6,14 +6,20 @@ import errno
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from leafcast.doctor.findings import Check
+from leafcast.show.durations import span_text
 from relay.adapters.jetstream.server_floor import floor_text, is_too_old, is_unnumbered
 
 PYTHON_OLDEST = (3, 11)
 FREE_BYTES_MIN, FREE_BYTES_FAIR = 200_000_000, 1_000_000_000
 FILES_MIN = 4096
 CLOCK_BACK_SECONDS = 86_400
+CLOCK_SECONDS_MAX, CLOCK_SECONDS_FAIR = 3_600, 120
+"""A certificate that a tree makes begins an hour before that, and a node whose clock is two minutes
+ahead refuses questions."""
+_KEEP = "have a time service keep it: timedatectl set-ntp true, or install chrony"
 _MEMORY_KINDS = ("tmpfs", "ramfs", "overlay")
 _NETWORK_KINDS = ("nfs", "nfs4", "cifs", "smb3", "9p", "fuse.sshfs")
 
@@ -29,6 +35,12 @@ class Dialled:
     proxy: str = ""
     # No name server knows it, or the proxy.
     is_nameless: bool = False
+    # What to do where it answers, and is no parent; "" else.
+    other: str = ""
+    # From when until when its certificate is good, in seconds since 1970; None if it showed none.
+    good: tuple[float, float] | None = None
+    # What time it is there, and was here then; None where it does not say.
+    told: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,17 +130,52 @@ def _clock(facts: HostFacts) -> Iterator[Check]:
             "set it, and have it kept: timedatectl set-ntp true",
         )
         return
+    if found := [check for one in facts.dialled if (check := _apart(one, facts.now_seconds))]:
+        yield from found
+        return
     if facts.is_clock_kept is False:
         yield Check(
             group,
             "warning",
             "nothing keeps the clock right",
             "the kernel says that it is not synchronized; certificates and snapshots go by it",
-            "have a time service keep it: timedatectl set-ntp true, or install chrony",
+            _KEEP,
         )
     else:
         kept = "the clock is kept right" if facts.is_clock_kept else "the clock is plausible"
         yield Check(group, "ok", kept)
+
+
+def _apart(one: Dialled, now_seconds: float) -> Check | None:
+    """How the clock here is off the one of a parent, or the times that its certificate names."""
+    if one.told is not None:
+        there, here = one.told
+        off = abs(here - there)
+        if off <= CLOCK_SECONDS_FAIR:
+            return None
+        way = "ahead of" if here > there else "behind"
+        return Check(
+            "Clock",
+            "failure" if off > CLOCK_SECONDS_MAX else "warning",
+            f"the clock is {span_text(off)} {way} the one at {one.address}",
+            f"here it is {_date(here)}, there {_date(there)}; certificates and snapshots go by it",
+            f"set the one that is wrong, and {_KEEP}",
+        )
+    if one.good is None or one.good[0] <= now_seconds <= one.good[1]:
+        return None
+    way = "late" if now_seconds < one.good[0] else "ahead"
+    return Check(
+        "Clock",
+        "failure",
+        f"the clock is {way}, or the certificate at {one.address} is not good",
+        f"here it is {_date(now_seconds)}; that is good from {_date(one.good[0])} to "
+        f"{_date(one.good[1])}",
+        f"set the clock, and {_KEEP}; if it is right, have the certificate renewed there",
+    )
+
+
+def _date(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
 
 
 def _entropy(facts: HostFacts) -> Check:
@@ -198,13 +245,33 @@ def _ports(facts: HostFacts) -> Iterator[Check]:
             yield Check("Ports", "ok", f"{address} is free")
 
 
+def _is_over(one: Dialled) -> bool:
+    """Whether by the clock of the parent itself its certificate is not good."""
+    if one.good is None or one.told is None:
+        return False
+    return not one.good[0] <= one.told[0] <= one.good[1]
+
+
 def _ways(facts: HostFacts) -> Iterator[Check]:
     group = "Way to the parent"
     for one in facts.dialled:
         through = f" through {one.proxy}" if one.proxy else ""
+        if not one.trouble and _is_over(one):
+            assert one.good is not None
+            said = f"the certificate at {one.address} is not good"
+            cause = f"it is good from {_date(one.good[0])} to {_date(one.good[1])}"
+            yield Check(group, "failure", said, cause, "have it renewed there")
+            continue
         if not one.trouble:
             took = f"{one.seconds * 1000:.0f} ms"
-            yield Check(group, "ok", f"{one.address} answers{through}, in {took}")
+            said = f"{one.address} answers{through}, in {took}"
+            # No authority of the tree is known before it has answered to a token.
+            later = "; its certificate is judged as the node joins" if one.good else ""
+            yield Check(group, "ok", f"{said}{later}")
+            continue
+        if one.other:
+            said = f"{one.address} is no parent{through}"
+            yield Check(group, "failure", said, one.trouble, one.other)
             continue
         remedy = "have the firewall let this machine out to that address and port"
         if one.trouble == os.strerror(errno.ECONNREFUSED):

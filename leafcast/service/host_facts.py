@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import ctypes
 import os
 import platform
@@ -15,16 +14,14 @@ import subprocess
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from leafcast.service.host_checks import Dialled, HostFacts
+from relay.adapters.server.parent_probe import NoParent, Parent, end_of, parent_at
 from relay.adapters.server.process import server_binary
-from relay.adapters.server.upgrade_probe import connected, endpoint
+from relay.adapters.server.upgrade_probe import endpoint
 from relay.ports import Clock
 
 DIAL_SECONDS = 5.0
-_PORTS = {"ws": 80, "wss": 443, "http": 80, "https": 443}
-_NATS_PORT = 7422
 _PROXIES = ("https_proxy", "HTTPS_PROXY", "http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY")
 _VERSION = re.compile(r"v?(\d+\.\d+\.\d+)")
 _ADJTIMEX_BYTES, _STATUS_AT, _UNSYNCHRONIZED = 256, 40, 0x40
@@ -134,14 +131,17 @@ def _trouble_at(port: int) -> str:
 
 
 async def _dial(url: str, proxy: str, clock: Clock) -> Dialled:
-    """Connect to an address, or through a proxy to it."""
-    host, port = _end(url)
-    shown, began, trouble = endpoint(*_end(proxy)) if proxy else "", clock.now().seconds, ""
-    is_nameless = False
+    """Look for the parent at an address, or through a proxy there."""
+
+    def here() -> float:
+        return clock.now().wall_ms / 1000
+
+    shown, began, trouble = endpoint(*end_of(proxy)) if proxy else "", clock.now().seconds, ""
+    is_nameless, other, parent = False, "", Parent()
     try:
-        async with asyncio.timeout(DIAL_SECONDS):
-            _, writer = await connected(host, port, proxy)
-            writer.transport.abort()
+        parent = await parent_at(url, proxy, here, DIAL_SECONDS)
+    except NoParent as error:
+        trouble, other = error.why, error.remedy
     except TimeoutError:
         trouble = f"nothing came back within {DIAL_SECONDS:g} s"
     except ssl.SSLError as error:
@@ -152,9 +152,5 @@ async def _dial(url: str, proxy: str, clock: Clock) -> Dialled:
         known = error.errno is not None and error.errno > 0
         trouble = os.strerror(error.errno or 0) if known else error.strerror or str(error)
     took = clock.now().seconds - began
-    return Dialled(endpoint(host, port), took, trouble, shown, is_nameless)
-
-
-def _end(url: str) -> tuple[str, int]:
-    parts = urlsplit(url)
-    return parts.hostname or "", parts.port or _PORTS.get(parts.scheme, _NATS_PORT)
+    at = endpoint(*end_of(url))
+    return Dialled(at, took, trouble, shown, is_nameless, other, parent.good, parent.told)

@@ -4,6 +4,7 @@ import json
 import socket
 from contextlib import closing
 from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
 
@@ -13,6 +14,7 @@ from click.testing import CliRunner
 from leafcast.cli.main import cli
 from leafcast.service.host_checks import Dialled, HostFacts, host_checks
 from leafcast.service.host_facts import kind_of
+from relay.adapters.server import parent_probe
 
 FIT = HostFacts(
     python=(3, 13, 1),
@@ -64,6 +66,12 @@ def test_a_machine_that_is_fit_has_nothing_to_mend():
         ({"dialled": [replace(DEAF, is_nameless=True)]}, "failure", "name server"),
         ({"dialled": [DEAF], "proxies": ["https_proxy"]}, "failure", "LEAFCAST_PROXY"),
         ({"dialled": [replace(DEAF, proxy="p:3128")]}, "failure", "CONNECT"),
+        ({"dialled": [replace(DEAF, other="write tls://")]}, "failure", "write tls://"),
+        ({"dialled": [Dialled("a:1", told=(2e9, 2e9 + 121))]}, "warning", "timedatectl"),
+        ({"dialled": [Dialled("a:1", told=(2e9, 2e9 - 3601))]}, "failure", "timedatectl"),
+        ({"dialled": [Dialled("a:1", good=(1e9, 1.9e9))]}, "failure", "renewed"),
+        ({"dialled": [Dialled("a:1", good=(2.1e9, 3e9))]}, "failure", "set the clock"),
+        ({"dialled": [Dialled("a:1", good=(1e9, 1.9e9), told=(2e9, 2e9))]}, "failure", "renewed"),
     ],
 )
 def test_each_fault_of_a_machine_has_its_cause_and_a_remedy(found, state, remedy):
@@ -71,6 +79,11 @@ def test_each_fault_of_a_machine_has_its_cause_and_a_remedy(found, state, remedy
     assert check.state == state
     assert check.cause
     assert remedy in check.remedy
+
+
+def test_a_clock_that_is_as_the_parents_is_right():
+    one = Dialled("a:1", good=(1.99e9, 2.01e9), told=(2e9, 2e9 - 100))
+    assert wrong(dialled=[one]) == []
 
 
 def test_the_clock_may_be_unknown():
@@ -98,18 +111,55 @@ def check_host(*words):
 
 @pytest.fixture
 def taken():
-    """A port at which someone listens."""
+    """A port at which someone listens, and says nothing."""
     with closing(socket.create_server(("", 0))) as server:
         yield server.getsockname()[1]
 
 
-def test_this_machine_is_looked_at(taken, tmp_path):
+@pytest.fixture
+def hasty(monkeypatch):
+    """Who is silent is not waited for so long."""
+    monkeypatch.setattr(parent_probe, "ANSWER_SECONDS", 1.0)
+
+
+def test_this_machine_is_looked_at(taken, tmp_path, hasty):
     code, found = check_host("--data-dir", tmp_path, f"nats://127.0.0.1:{taken}")
     groups = {it["group"] for it in found.values()}
     assert {"Versions", "Clock", "Entropy", "Disk", "Limits", "Way to the parent"} <= groups
     (way,) = (it for it in found.values() if it["group"] == "Way to the parent")
-    assert way["state"] == "ok"
-    assert code == any(it["state"] == "failure" for it in found.values())
+    assert (code, way["state"]) == (1, "failure")
+    assert way["said"] == f"127.0.0.1:{taken} is no parent"
+    assert way["cause"] == "it takes the connection, and says nothing within 1 s"
+
+
+class Page(BaseHTTPRequestHandler):
+    """It has no page."""
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("scheme", "cause"),
+    [
+        ("nats", "a web server answers `501 Unsupported"),
+        ("ws", "a web server answers `501 Unsupported"),
+        ("tls", "a web server answers in clear; a parent at tls:// speaks TLS"),
+        ("wss", "a web server answers in clear; a parent at wss:// speaks TLS"),
+    ],
+)
+def test_a_web_server_is_no_parent(scheme, cause, tmp_path, hasty):
+    with ThreadingHTTPServer(("127.0.0.1", 0), Page) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        url = f"{scheme}://127.0.0.1:{server.server_port}/leaf"
+        try:
+            code, found = check_host("--data-dir", tmp_path, url)
+        finally:
+            server.shutdown()
+    assert code == 1
+    said = found[f"127.0.0.1:{server.server_port} is no parent"]
+    assert said["cause"].startswith(cause)
+    assert said["remedy"]
 
 
 def test_a_port_that_is_taken_and_a_parent_that_is_not_there_are_failures(taken, tmp_path):

@@ -79,9 +79,10 @@ def check_host(
     """Look whether this machine is fit for a node, before it joins.
 
     Versions, the clock and who keeps it, random numbers, disk, limits, the ports of a relay, and
-    the way to the parent at URL, or at what the FILE of `leafcast node add` names. No token is
-    used up: it connects, and says nothing. Each failure has its cause and a remedy. Exit code 1 if
-    something failed; warnings do not count.
+    the way to the parent at URL, or at what the FILE of `leafcast node add` names: whether a
+    parent answers there, and whether its time is the one here. No token is used up: it asks
+    without one. Each failure has its cause and a remedy. Exit code 1 if something failed; warnings
+    do not count.
     """
     folder, urls = DataDir.at(data_dir).folder, _urls(source)
     check_way_out(proxy, urls)

@@ -46,31 +46,44 @@ async def refusal_of(url: str, proxy: str = "") -> str:
     parts = urlsplit(url)
     secured = parts.scheme == "wss"
     port = parts.port or (443 if secured else 80)
-    context = ssl.create_default_context() if secured else None
-    if context is not None:
-        # Nothing is told there but that someone asks.
-        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    lines = [
-        f"GET {parts.path.rstrip('/')}/leafnode HTTP/1.1",
-        f"Host: {parts.netloc.rpartition('@')[2]}",
-        "Upgrade: websocket",
-        "Connection: Upgrade",
-        "Sec-WebSocket-Version: 13",
-        f"Sec-WebSocket-Key: {_KEY}",
-    ]
+    context = any_certificate() if secured else None
     with suppress(OSError, TimeoutError, ValueError, EOFError):
         async with asyncio.timeout(PROBE_SECONDS):
             reader, writer = await connected(parts.hostname or "", port, proxy)
             try:
                 if context is not None:
                     await writer.start_tls(context, server_hostname=parts.hostname)
-                writer.write(("\r\n".join(lines) + "\r\n\r\n").encode())
+                writer.write(upgrade_request(url))
                 said = (await reader.readline())[:LINE_BYTES_MAX].decode(errors="replace")
             finally:
                 writer.transport.abort()
         status = said.partition(" ")[2].strip()
         return "" if status.startswith(_UPGRADED) else status
     return ""
+
+
+def any_certificate() -> ssl.SSLContext:
+    """For who tells nothing there but that someone asks."""
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    return context
+
+
+def upgrade_request(url: str, *, upgrades: bool = True) -> bytes:
+    """What a nats-server asks to have a WebSocket; the same of a page, where nothing upgrades."""
+    parts = urlsplit(url)
+    lines = [
+        f"GET {parts.path.rstrip('/')}/leafnode HTTP/1.1",
+        f"Host: {parts.netloc.rpartition('@')[2]}",
+    ]
+    if upgrades:
+        lines += [
+            "Upgrade: websocket",
+            "Connection: Upgrade",
+            "Sec-WebSocket-Version: 13",
+            f"Sec-WebSocket-Key: {_KEY}",
+        ]
+    return ("\r\n".join(lines) + "\r\n\r\n").encode()
 
 
 async def connected(host: str, port: int, proxy: str = "") -> Streams:

@@ -76,6 +76,15 @@ def requested_names(request: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(map(host_form, names)))
 
 
+def good_between(der: bytes) -> tuple[float, float] | None:
+    """From when until when a certificate is good, in seconds since 1970; None if it is none."""
+    try:
+        read = x509.load_der_x509_certificate(der)
+        return read.not_valid_before_utc.timestamp(), read.not_valid_after_utc.timestamp()
+    except (ValueError, OverflowError):
+        return None
+
+
 @dataclass(frozen=True, slots=True)
 class Authority:
     """Signs for one tree: its certificate is what tokens pin, its key never leaves the centre."""
