@@ -31,6 +31,15 @@ DOCKERFILE = ROOT / "deploy" / "Dockerfile"
 _BASE = re.compile(r"PYTHON_IMAGE:-(?P<name>[^:]+):(?P<tag>[^@]+)@sha256:(?P<digest>[0-9a-f]{64})")
 _BASE_REF, _INTERPRETER_REF = "base-image", "interpreter"
 _LICENCE_NAME_MAX = 60
+_ENTRY = re.compile(r"\n(?=\S)")
+_RUNS_ON = {
+    "implementation_name": "cpython",
+    "os_name": "posix",
+    "platform_python_implementation": "CPython",
+    "platform_system": "Linux",
+    "sys_platform": "linux",
+}
+"""What markers of the lock file are asked of; the Python is the one that asks."""
 
 
 def wheel_bill() -> Bill:
@@ -40,9 +49,14 @@ def wheel_bill() -> Bill:
     # It warns that the product needs nothing, which is said below; a test reads what comes out.
     words = ("-W", "ignore", "-m", "cyclonedx_py", "requirements", "--no-validate", *options, *form)
     made = subprocess.run(
-        [sys.executable, *words, str(LOCK)], cwd=ROOT, capture_output=True, check=False
+        [sys.executable, *words, "-"],
+        cwd=ROOT,
+        input=installed_lines(LOCK.read_text()),
+        capture_output=True,
+        check=False,
+        text=True,
     )
-    assert made.returncode == 0, made.stderr.decode()
+    assert made.returncode == 0, made.stderr
     bill: Bill = json.loads(made.stdout)
     asked = _asked()
     for component in bill["components"]:
@@ -50,10 +64,23 @@ def wheel_bill() -> Bill:
         component.pop("description", None)
         if found := _licences(component["name"], component["version"]):
             component["licenses"] = found
+    product = bill["metadata"]["component"]
+    product["purl"] = f"pkg:pypi/{product['name']}@{product['version']}"
     needed = [
         one["bom-ref"] for one in bill["components"] if canonicalize_name(one["name"]) in asked
     ]
     return _needing(bill, needed)
+
+
+def installed_lines(lock: str) -> str:
+    """What of a lock file is installed where Leafcast runs, wherever this is asked."""
+    entries = _ENTRY.split(lock.strip())
+    return "".join(f"{entry}\n" for entry in entries if _is_installed(entry))
+
+
+def _is_installed(entry: str) -> bool:
+    requirement = Requirement(entry.partition("\\")[0].strip())
+    return requirement.marker is None or requirement.marker.evaluate(_RUNS_ON)
 
 
 def _licences(name: str, version: str) -> list[Bill]:
@@ -105,7 +132,8 @@ def image_bill(wheel: Bill, dockerfile: str) -> Bill:
         "purl": f"pkg:oci/{name}@sha256%3A{digest}"
         f"?repository_url=docker.io%2Flibrary%2F{name}&tag={tag}",
     }
-    return _on(wheel, base, "container")
+    product = wheel["metadata"]["component"]
+    return _on(wheel, base, "container", f"pkg:docker/{product['name']}@{product['version']}")
 
 
 def package_bill(wheel: Bill, source: str, version: str) -> Bill:
@@ -117,7 +145,9 @@ def package_bill(wheel: Bill, source: str, version: str) -> Bill:
         "version": version,
         "purl": f"pkg:deb/debian/{source}@{quote(version, safe='')}?arch=source",
     }
-    return _on(wheel, interpreter, wheel["metadata"]["component"]["type"])
+    product = wheel["metadata"]["component"]
+    purl = f"pkg:deb/leafcast/{product['name']}@{product['version']}"
+    return _on(wheel, interpreter, product["type"], purl)
 
 
 def chart_bill(wheel: Bill) -> Bill:
@@ -130,7 +160,9 @@ def chart_bill(wheel: Bill) -> Bill:
         "version": product["version"],
         "licenses": product["licenses"],
     }
-    bare = {**wheel, "components": [], "dependencies": []}
+    purl = f"pkg:generic/{product['name']}-chart@{product['version']}"
+    about = {**wheel["metadata"], "component": {**product, "purl": purl}}
+    bare = {**wheel, "metadata": about}
     return _needing({**bare, "components": [image], "dependencies": [{"ref": "image"}]}, ["image"])
 
 
@@ -148,9 +180,9 @@ def of_files(bill: Bill, files: Iterable[Path]) -> Bill:
     return {**bill, "metadata": {**bill["metadata"], "component": product}}
 
 
-def _on(wheel: Bill, base: Bill, kind: str) -> Bill:
-    """The bill with what it all stands on, as a product of this kind."""
-    product = {**wheel["metadata"]["component"], "type": kind}
+def _on(wheel: Bill, base: Bill, kind: str, purl: str) -> Bill:
+    """The bill with what it all stands on, as a product of this kind and of this name."""
+    product = {**wheel["metadata"]["component"], "type": kind, "purl": purl}
     whole = {
         **wheel,
         "metadata": {**wheel["metadata"], "component": product},

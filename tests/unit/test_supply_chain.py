@@ -48,3 +48,9 @@ def pinned(name):
 
 def test_the_image_has_the_packages_that_are_tested():
     assert pinned("deploy/requirements.txt") <= pinned(".ci/requirements.txt")
+
+
+def test_the_image_is_built_by_what_is_tested_and_has_none_of_it():
+    builders = pinned("deploy/build-requirements.txt")
+    assert builders <= pinned(".ci/requirements.txt")
+    assert not builders & pinned("deploy/requirements.txt")
