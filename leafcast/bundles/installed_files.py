@@ -14,6 +14,7 @@ import hashlib
 import importlib.util
 import marshal
 import os
+import re
 import subprocess
 import sys
 from base64 import urlsafe_b64encode
@@ -26,6 +27,11 @@ from types import CodeType
 LIST = "RECORD"
 _OF_VIRTUALENV = frozenset({"_virtualenv.py", "_virtualenv.pth"})
 """What virtualenv and uv put into each environment that they make, and list nowhere."""
+_OF_ENVIRONMENT = "pyvenv.cfg"
+_PROGRAM = re.compile(
+    r"(python|pypy)w?[\d.]*t?|\U0001d70bthon|pip-?[\d.]*|(de)?[Aa]ctivate(_this)?(\.\w+)?|pydoc\.bat"
+)
+"""What venv, virtualenv and uv put beside the programs of packages, and list nowhere."""
 _UNSUMMED = frozenset({LIST, f"{LIST}.jws", f"{LIST}.p7s"})
 """What a list says no sum of: itself, and who signed it."""
 _ISOLATED = ("-I", "-S", "-B", "-W", "ignore", "-X", f"pycache_prefix={os.devnull}")
@@ -98,7 +104,7 @@ def compare_installed(running: Path, name: str = "leafcast") -> Compared:
             count += bool(digest)
             if what := _difference(file, digest):
                 differences.append(ChangedFile(file, f"{what} ({brought})"))
-    differences += _strange(folder, known)
+    differences += (*_strange(folder, known), *_strange_programs(_bin_of(folder, own), known))
     return Compared(count, len(packages), tuple(sorted(differences)))
 
 
@@ -114,6 +120,9 @@ def _listed(folder: Path, package: Distribution) -> dict[Path, str]:
 
 def _difference(file: Path, said: str) -> str:
     """How a file differs from its line of the list, or nothing."""
+    if file.is_symlink():
+        # What it leads to may change later; no wheel has one.
+        return "a link lies in its place"
     if not said:
         is_usual = file.name in _UNSUMMED and file.parent.suffix == ".dist-info"
         return "" if is_usual else "the list has no sum of it"
@@ -145,6 +154,21 @@ def _strange(folder: Path, known: set[Path]) -> Iterator[ChangedFile]:
                 yield ChangedFile(file, "no package brought it")
             elif what := _compiled_otherwise(file, source):
                 yield ChangedFile(file, what)
+
+
+def _bin_of(folder: Path, own: Distribution) -> Path | None:
+    """Where the programs of this environment lie; None if it has no such folder of its own."""
+    found = (file.parent for file in _listed(folder, own) if file.parent.name == "bin")
+    place = next(found, None)
+    return place if place and (place.parent / _OF_ENVIRONMENT).is_file() else None
+
+
+def _strange_programs(place: Path | None, known: set[Path]) -> Iterator[ChangedFile]:
+    """What lies there and is in no list, but for what each environment has."""
+    for file in sorted(place.iterdir()) if place and place.is_dir() else ():
+        is_folder = file.is_dir() and not file.is_symlink()
+        if file not in known and not is_folder and not _PROGRAM.fullmatch(file.name):
+            yield ChangedFile(file, "no package brought it")
 
 
 def _compiled_otherwise(file: Path, source: Path) -> str:

@@ -71,6 +71,37 @@ def test_each_file_that_was_changed_or_taken_away_is_named_with_its_package(site
     ]
 
 
+def test_a_link_in_place_of_a_file_is_named_though_it_leads_to_the_same(site, tmp_path):
+    file, elsewhere = site / "leafcast" / "a.py", tmp_path / "a.py"
+    file.rename(elsewhere)
+    file.symlink_to(elsewhere)
+    assert differences(site) == [
+        ("lib/site-packages/leafcast/a.py", "a link lies in its place (leafcast 1.0)")
+    ]
+
+
+def test_a_program_that_no_package_brought_is_named_in_an_environment_of_its_own(site):
+    programs = {"../../bin/leafcast": "#!/bin/sh\n"}
+    put(site, "leafcast", {"leafcast/__init__.py": "", "leafcast/a.py": "a = 1\n", **programs})
+    place = site.parents[1] / "bin"
+    for name in ("kubectl", "python3.13", "python", "pip3", "activate.fish", "deactivate.bat"):
+        (place / name).touch()
+    (place / "pip-tool").symlink_to("nowhere")
+    # All that the machine has may lie there.
+    assert differences(site) == []
+    (site.parents[1] / "pyvenv.cfg").touch()
+    said = "no package brought it"
+    assert differences(site) == [("bin/kubectl", said), ("bin/pip-tool", said)]
+
+
+@pytest.mark.slow
+def test_what_makes_an_environment_brings_nothing_strange(tmp_path):
+    subprocess.run([sys.executable, "-m", "venv", tmp_path], check=True, capture_output=True)
+    (site,) = tmp_path.glob("lib/python*/site-packages")
+    put(site, "leafcast", {"leafcast/__init__.py": "", "../../../bin/leafcast": "#!/bin/sh\n"})
+    assert compare_installed(site / "leafcast").differences == ()
+
+
 @pytest.mark.parametrize(
     "added",
     [
