@@ -34,6 +34,11 @@ def test_a_release_pushes_the_image_and_the_chart_that_names_it():
     assert "skopeo copy --all" in words["registry"]
     assert 'helm push "dist/leafcast-' in words["registry"]
     assert jobs["registry"]["permissions"]["packages"] == "write"
+    uses = [it for it in jobs["registry"]["steps"] if "attest" in it.get("uses", "")]
+    attested = [it["with"]["subject-name"] for it in uses]
+    assert attested == [f"${{{{ steps.pushed.outputs.{what} }}}}" for what in ("image", "chart")]
+    # What attests there reads the password where docker keeps it.
+    assert "docker login ghcr.io" in words["registry"]
     # What nobody can take back comes last.
     assert "registry" in jobs["publish"]["needs"]
 
