@@ -25,8 +25,10 @@ from pathlib import Path
 from types import CodeType
 
 LIST = "RECORD"
-_OF_VIRTUALENV = frozenset({"_virtualenv.py", "_virtualenv.pth"})
-"""What virtualenv and uv put into each environment that they make, and list nowhere."""
+_OF_VIRTUALENV = frozenset({"_virtualenv.py", "_virtualenv.pth", "pipx_shared.pth"})
+"""What virtualenv, uv and pipx put into each environment that they make, and list nowhere."""
+_OF_PIPX = b" -E\n"
+"""How pipx ends the first line of a program: it reads no variables of Python then."""
 _OF_ENVIRONMENT = "pyvenv.cfg"
 _PROGRAM = re.compile(
     r"(python|pypy)w?[\d.]*t?|\U0001d70bthon|pip-?[\d.]*|(de)?[Aa]ctivate(_this)?(\.\w+)?|pydoc\.bat"
@@ -129,13 +131,18 @@ def _difference(file: Path, said: str) -> str:
     kind, _, wanted = said.partition("=")
     try:
         with file.open("rb") as opened:
-            digest = hashlib.file_digest(opened, kind).digest()
+            digests = {hashlib.file_digest(opened, kind).digest()}
+            opened.seek(0)
+            if opened.read(2) == b"#!":
+                opened.seek(0)
+                first, rest = opened.readline(), opened.read()
+                digests.add(hashlib.new(kind, first.replace(_OF_PIPX, b"\n") + rest).digest())
     except FileNotFoundError:
         return "it is missing"
     except (OSError, ValueError) as error:
         return f"it cannot be read: {error}"
-    is_same = urlsafe_b64encode(digest).rstrip(b"=").decode() == wanted
-    return "" if is_same else "it was changed"
+    sums = {urlsafe_b64encode(digest).rstrip(b"=").decode() for digest in digests}
+    return "" if wanted in sums else "it was changed"
 
 
 def _strange(folder: Path, known: set[Path]) -> Iterator[ChangedFile]:

@@ -102,6 +102,20 @@ def test_what_makes_an_environment_brings_nothing_strange(tmp_path):
     assert compare_installed(site / "leafcast").differences == ()
 
 
+def test_a_program_that_pipx_lets_read_no_variables_is_what_was_brought(site):
+    program = site.parents[1] / "bin" / "needed"
+    text = program.read_text()
+    program.write_text(text.replace("\n", " -E\n", 1))
+    assert differences(site) == []
+    for other in (
+        text.replace("\n", " -x\n", 1),
+        text + " -E\n",
+        text.replace("\n", " -E -E\n", 1),
+    ):
+        program.write_text(other)
+        assert differences(site) == [("bin/needed", "it was changed (needed 1.0)")]
+
+
 @pytest.mark.parametrize(
     "added",
     [
