@@ -22,7 +22,7 @@ from leafcast.centre.copying import (
 )
 from leafcast.daemon.centre_member import CentreMember
 from leafcast.daemon.daemon import Daemon
-from leafcast.daemon.logs import set_up_logs
+from leafcast.daemon.logs import format_told, set_up_logs
 from leafcast.daemon.trio_daemon import TrioDaemon
 from leafcast.data_dir import DataDir, DataDirUnusable
 from leafcast.errors import said
@@ -210,7 +210,7 @@ def _run_logged(place: DataDir, run: Callable[[], Coroutine[Any, Any, None]]) ->
     # A log that cannot be written must not hide why.
     logging.raiseExceptions = False
     handler = RotatingFileHandler(place.log, maxBytes=LOG_BYTES_MAX, backupCount=1)
-    set_up_logs("text", [handler])
+    set_up_logs(format_told(), [handler])
     try:
         with place.locked():
             log.info("starting, process %d", os.getpid())

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
+import os
+import re
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
@@ -20,6 +22,26 @@ log_format_option = click.option(
     show_default=True,
     help="How each line of the log is written.",
 )
+
+_FORMAT = "LEAFCAST_LOG_FORMAT"
+"""The environment variable by which a daemon is told in which of FORMATS its log is."""
+_LOGFMT_ERROR = re.compile(r'ts=\S+ level=error logger=\S+ msg=("(?:[^"\\]|\\.)*"|\S*)')
+
+
+def _tell(_context: click.Context, _parameter: click.Parameter, told: str) -> None:
+    os.environ[_FORMAT] = told
+
+
+daemon_log_option = click.option(
+    "--log-format",
+    type=click.Choice(FORMATS),
+    default="text",
+    show_default=True,
+    expose_value=False,
+    callback=_tell,
+    help="How each line of daemon.log is written.",
+)
+"""Tells the daemons that this process starts."""
 
 LogFields = dict[str, str]
 
@@ -57,6 +79,26 @@ def set_up_logs(name: str, handlers: Sequence[logging.Handler] = ()) -> None:
     for handler in listed:
         handler.setFormatter(formatter(name))
     logging.basicConfig(level=logging.INFO, handlers=listed)
+
+
+def format_told() -> str:
+    """The one of FORMATS that a daemon was told; text for any other word."""
+    told = os.environ.get(_FORMAT, "")
+    return told if told in FORMATS else FORMATS[0]
+
+
+def error_in(line: str) -> str:
+    """What a line of a log in one of FORMATS says, if that is an error; "" of any other."""
+    try:
+        if line.startswith("{"):
+            fields = json.loads(line)
+            return str(fields["msg"]) if fields["level"] == "error" else ""
+        if found := _LOGFMT_ERROR.match(line):
+            return str(json.loads(found[1])) if found[1].startswith('"') else found[1]
+    except (ValueError, LookupError, TypeError):
+        # Of another program, which wrote there, too.
+        return ""
+    return line.partition(" ERROR ")[2]
 
 
 def _logfmt(fields: LogFields) -> str:

@@ -13,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, NoReturn
 
+from leafcast.daemon.logs import error_in
 from leafcast.data_dir import OTHERS, DataDir, DataDirUnusable, check_owner, make_private
 from leafcast.local.views import TreeShape
 from leafcast.node.health_endpoint import HealthAddress
@@ -231,5 +232,5 @@ def _last_lines(log: Path, offset: int) -> list[str]:
             lines = file.read().decode(errors="replace").splitlines()
     except OSError:
         return []
-    errors = [line.partition(" ERROR ")[2] for line in lines if " ERROR " in line]
+    errors = [*filter(None, map(error_in, lines))]
     return (errors or lines)[-LOG_LINES_SHOWN:]

@@ -50,6 +50,7 @@ EXEMPT = {
     "leafcast/bundles/installed_files.py::_compiled_otherwise": "in a process that ends with it",
     "leafcast/bundles/installed_files.py::_listed": "of the own installation",
     "leafcast/bundles/installed_files.py::compare_installed": "of the own installation",
+    "leafcast/daemon/logs.py::error_in": "of the own daemon",
     "leafcast/cli/commands/upgrade.py::_read": "read_manifest reads it",
     "leafcast/cli/commands/upgrade.py::_upgrades_from": "read_manifest reads it",
     "leafcast/cli/commands/upgrade.py::read_waves": "a person's own command line",

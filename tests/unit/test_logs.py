@@ -7,8 +7,9 @@ import sys
 
 import pytest
 
-from leafcast.daemon.logs import formatter
+from leafcast.daemon.logs import FORMATS, error_in, format_told, formatter
 
+BAD = r'ts=1 level=error logger=a msg="\x"'
 SAID = ['quoted "word"', "two\nlines", "plain", "", "a=b", "naïve ☃"]
 
 
@@ -31,6 +32,29 @@ def test_logfmt_lines_read_back(text):
     said = dict(part.split("=", 1) for part in shlex.split(line))
     assert said["level"] == "warning"
     assert said["msg"].replace("\\n", "\n") == text
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_an_error_is_found_in_a_log_of_each_format(name):
+    for text in set(SAID) - {"two\nlines"}:
+        said = logging.LogRecord("leafcast", logging.ERROR, __file__, 1, text, (), None)
+        assert error_in(formatter(name).format(said)) == text
+        assert not error_in(formatter(name).format(record(text)))
+
+
+@pytest.mark.parametrize(
+    "line", ["{", "{}", '{"level": "error"}', "[1]", "Traceback:", "level=error", BAD]
+)
+def test_what_is_no_line_of_a_log_is_no_error(line):
+    assert not error_in(line)
+
+
+def test_a_daemon_logs_in_the_format_that_it_was_told(monkeypatch):
+    for told, is_so in [("json", "json"), ("logfmt", "logfmt"), ("", "text"), ("xml", "text")]:
+        monkeypatch.setenv("LEAFCAST_LOG_FORMAT", told)
+        assert format_told() == is_so
+    monkeypatch.delenv("LEAFCAST_LOG_FORMAT")
+    assert format_told() == "text"
 
 
 @pytest.mark.parametrize("name", ["json", "logfmt"])

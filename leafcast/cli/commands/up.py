@@ -22,6 +22,7 @@ from leafcast.cli.options.kubernetes import take_over_option
 from leafcast.cli.options.serving import health_options, listen_options
 from leafcast.cli.options.spaces import spaces_options
 from leafcast.cli.options.store import StoreOptions, store_options
+from leafcast.daemon.logs import daemon_log_option
 from leafcast.daemon.process import (
     DaemonEnded,
     NotUpInTime,
@@ -119,6 +120,7 @@ SHOP = Path(__file__).resolve().parents[2] / "shop"
     type=click.FloatRange(0, TIMEOUT_SECONDS_MAX, min_open=True),
     help="How long to wait until every node is in session; with --foreground it is stopped then.",
 )
+@daemon_log_option
 @click.option(
     "--foreground",
     is_flag=True,
