@@ -15,6 +15,7 @@ import yaml
 from click.testing import CliRunner
 
 from leafcast.cli.main import cli
+from relay.adapters.tls.authority import Authority, new_key, signing_request
 from relay.claims.claim import PLACE_NOTE, RUN_NOTE, TREE_NOTE
 from tests.docker.daemon import PYTHON_IMAGE, ROOT, need_docker
 from tests.kube.build import HELM4
@@ -64,7 +65,8 @@ class Cluster:
     def __init__(self, image, folder):
         self.name, self._image = f"leafcast-trio-{uuid.uuid4().hex[:8]}", image
         self.secret, self.hub, self._made = folder / "join", folder / "hub", []
-        for place in (self.secret, self.hub):
+        self.certificate = folder / "certificate"
+        for place in (self.secret, self.hub, self.certificate):
             place.mkdir()
             place.chmod(0o755)
         docker("network", "create", self.name)
@@ -97,6 +99,11 @@ class Cluster:
             # Two containers of a Pod, one after the other.
             script = f"( {waits}\n)\n{runs}"
             self.run(name, f"{name}.{HOST}", "-ec", script, entry=("--entrypoint", "sh", *env))
+
+    def lay_out(self, name, *words):
+        """Write the files of a tree on the volume of a container, before it runs."""
+        volume = f"--volume={self.name}-{name}:/tree"
+        docker("run", "--rm", "--user=10001:10001", volume, self._image, "layout", "/tree", *words)
 
     def exec(self, name, *words, stdin=""):
         return docker("exec", "-i", f"{self.name}-{name}", *words, stdin=stdin)
@@ -297,6 +304,73 @@ def test_three_pods_work_on_one_hub_whichever_of_them_is_lost(helm, cluster, api
                 lambda it=name: sorted(roles(cluster, it, "/").values()) == WHOLE,
                 lambda it=name: cluster.logs(it)[-3000:],
             )
+
+
+def run_alone(cluster, spec, name):
+    """The one Pod of a centre; its nats-server is in the same container."""
+    (program,) = spec["containers"]
+    assert program["command"] == ["sh", "-ec"]
+    assert {host for it in spec["hostAliases"] for host in it["hostnames"]} == {HOST}
+    env = [f"--env={it['name']}={it['value']}" for it in program["env"]]
+    shown = f"--volume={cluster.certificate}:/certificate:ro"
+    entry = ("--entrypoint", "sh", shown, *env)
+    cluster.run(name, HOST, "-ec", *program["args"], entry=entry)
+    until(lambda: "ready" in health(cluster, name), lambda: cluster.logs(name)[-3000:])
+
+
+def has_child(cluster, name):
+    """Let a first edge in, and have it get something."""
+    cluster.give(name, "join", "/store-1", "--approved")
+    cluster.run("edge", "edge.example", "join", "/join/join", "--simulated")
+    wanted = f"{SHOP % 'hello'}---{PLACEMENT % 'shop'}".replace("[shop]", "[default]")
+    cluster.exec(name, "leafcast", "apply", "-f", "-", stdin=wanted)
+    until(
+        lambda: cluster.exec(name, "leafcast", "wait", "shop", "--for=synced", "--timeout=5s"),
+        lambda: cluster.logs("edge")[-3000:] + cluster.logs(name)[-3000:],
+    )
+
+
+@pytest.mark.parametrize("own", [False, True], ids=["trees-authority", "own-certificate"])
+def test_a_centre_of_one_pod_takes_children_and_comes_back_with_all_it_had(helm, cluster, own):
+    options = "hub.secret="
+    if own:
+        # As cert-manager writes them into the Secret.
+        now_ms, key = time.time_ns() // 1_000_000, new_key()
+        authority = Authority.make("internal", now_ms)
+        certificate = authority.issue(signing_request(key, [HOST]), now_ms)
+        files = {"tls.crt": certificate, "tls.key": key, "ca.crt": authority.certificate}
+        for at, text in files.items():
+            (cluster.certificate / at).write_text(text)
+            (cluster.certificate / at).chmod(0o644)
+        options += ",listen.certificateSecret=own,listen.authorities=true"
+    name = f"{RELEASE}-0"
+    run_alone(cluster, pod(helm.template("centre", f"--set={options}"))["spec"], name)
+    has_child(cluster, name)
+    # Its log is that of its container, and each line is for programs.
+    said = [line for line in cluster.logs(name).splitlines() if line.startswith("{")]
+    assert {json.loads(line)["level"] for line in said} >= {"info"}
+    docker("kill", f"{cluster.name}-{name}")
+    docker("start", f"{cluster.name}-{name}")
+    until(lambda: "ready" in health(cluster, name), lambda: cluster.logs(name)[-3000:])
+    cluster.exec(name, "leafcast", "apply", "-f", "-", stdin=SHOP % "after")
+    cluster.exec(name, "leafcast", "wait", "shop", "--for=synced", "--timeout=60s")
+
+
+def test_a_centre_of_one_pod_goes_on_on_the_volume_of_the_chart_0_2_0(helm, cluster):
+    name = f"{RELEASE}-0"
+    # Its files were written before the first start, and its server ran in another container.
+    cluster.lay_out(name, "--regions=0", f"--host={HOST}")
+    run_alone(cluster, pod(helm.template("centre", "--set=hub.secret="))["spec"], name)
+    has_child(cluster, name)
+    # Without its server the container ends, and so is started again.
+    kill = "import os, signal; [os.kill(int(p), signal.SIGKILL) for p in os.listdir('/proc') if "
+    kill += "p.isdigit() and open(f'/proc/{p}/comm').read() == 'nats-server\\n']"
+    cluster.exec(name, "python3", "-c", kill)
+    until(lambda: docker("wait", f"{cluster.name}-{name}"), lambda: cluster.logs(name)[-3000:])
+    docker("start", f"{cluster.name}-{name}")
+    until(lambda: "ready" in health(cluster, name), lambda: cluster.logs(name)[-3000:])
+    cluster.exec(name, "leafcast", "apply", "-f", "-", stdin=SHOP % "after")
+    cluster.exec(name, "leafcast", "wait", "shop", "--for=synced", "--timeout=60s")
 
 
 @pytest.mark.kube

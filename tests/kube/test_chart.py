@@ -127,7 +127,8 @@ def test_a_values_file_with_a_typo_is_refused_by_its_name(helm, tmp_path, values
         ("role=edge", "default", "--namespace leafcast-system"),
         ("role=edge,listen.host=a.example", SYSTEM, "role: relay"),
         ("role=centre,rbac.namespaces={shop}", SYSTEM, "role: edge"),
-        ("role=centre,listen.certificateSecret=own", SYSTEM, "a relay alone"),
+        ("role=centre,members=3,listen.certificateSecret=own", SYSTEM, "the tree's own authority"),
+        ("role=centre,listen.authorities=true", SYSTEM, "name listen.certificateSecret"),
         ("role=relay,listen.authorities=true", SYSTEM, "name listen.certificateSecret"),
         ("role=centre,listen.port=7522", SYSTEM, "7422"),
         ("role=edge,join.proxy=http://me:word@p:3128", SYSTEM, "join.proxySecret"),
@@ -142,14 +143,11 @@ def test_a_values_file_with_a_typo_is_refused_by_its_name(helm, tmp_path, values
             "nothing hangs below an edge; leave it out, or say role: relay",
         ),
         ("role=edge,listen.port=7522", SYSTEM, "listen.port: nothing hangs below an edge"),
-        ("role=edge,listen.certificateSecret=own", SYSTEM, "not for an edge"),
+        ("role=edge,listen.certificateSecret=own", SYSTEM, "nothing hangs below an edge"),
         ("role=edge,hub.secret=mine", SYSTEM, "hub.secret: an edge works on no hub"),
         ("role=relay,hub.key=config", SYSTEM, "hub.key: a relay works on no hub"),
-        (
-            "role=edge,serverResources.limits.cpu=1",
-            SYSTEM,
-            "serverResources: the nats-server of an",
-        ),
+        ("role=edge,serverResources.limits.cpu=1", SYSTEM, "serverResources: the nats-server runs"),
+        ("role=centre,serverResources.limits.cpu=1", SYSTEM, "say resources"),
         ("role=relay,serverResources.limits.cpu=1", SYSTEM, "say resources"),
         ("role=centre,join.proxy=http://p:3128", SYSTEM, "a centre has no parent"),
         ("role=centre,join.durability=disk", SYSTEM, "a centre has no parent"),
@@ -228,6 +226,13 @@ def test_an_edge_has_the_rights_that_install_prints(helm4, spaces):
     assert rights(printed)
 
 
+@pytest.mark.parametrize("options", [(), ("--set=members=3",)])
+@pytest.mark.parametrize("role", ["centre", "relay"])
+def test_a_nats_server_runs_in_the_container_of_its_node(helm4, role, options):
+    (program,) = pod(helm4.template(role, *options))["spec"]["containers"]
+    assert {port["name"] for port in program["ports"]} >= {"health", "children"}
+
+
 @pytest.mark.parametrize("role", ["centre", "relay"])
 def test_who_has_no_work_in_the_cluster_has_no_rights_there(helm4, role):
     made = helm4.template(role)
@@ -260,15 +265,16 @@ def test_metrics_are_scraped_where_the_kind_is_known(helm4, role):
     assert set(off) == set(plain)
 
 
-def test_a_relay_shows_a_certificate_of_cert_manager(helm4):
+@pytest.mark.parametrize("role", ["centre", "relay"])
+def test_who_has_children_shows_a_certificate_of_cert_manager(helm4, role):
     options = "--set=listen.issuer.name=internal,listen.host=relay.example,listen.authorities=true"
-    made = helm4.template("relay", options)
+    made = helm4.template(role, options)
     asked = made["Certificate", "leafcast"]["spec"]
     assert asked["dnsNames"] == ["relay.example"]
     spec = pod(made)["spec"]
     (volume,) = (it for it in spec["volumes"] if it["name"] == "certificate")
     assert volume["secret"]["secretName"] == asked["secretName"]
-    assert "--tls-ca=/certificate/ca.crt" in spec["containers"][0]["args"]
+    assert "--tls-ca=/certificate/ca.crt" in " ".join(spec["containers"][0]["args"]).split()
 
 
 @pytest.mark.parametrize("role", ROLES)

@@ -60,22 +60,19 @@ leafcast.io/stays: "true"
 {{- end -}}
 {{- end -}}
 
+{{/* Its nats-server runs in the same container. */}}
 {{- define "leafcast.resources" -}}
 {{- if .Values.resources -}}
 {{ toYaml .Values.resources }}
 {{- else if eq .Values.role "edge" -}}
 requests: {cpu: 50m, memory: 128Mi}
 limits: {memory: 384Mi}
-{{- else if eq .Values.role "relay" -}}
+{{- else if and (eq .Values.role "relay") (not (include "leafcast.isTrio" .)) -}}
 requests: {cpu: 100m, memory: 256Mi}
 limits: {memory: 1Gi}
-{{- else if include "leafcast.isTrio" . -}}
-{{- /* Its nats-server runs there, too. */ -}}
+{{- else -}}
 requests: {cpu: 300m, memory: 512Mi}
 limits: {memory: 4Gi}
-{{- else -}}
-requests: {cpu: 200m, memory: 256Mi}
-limits: {memory: 2Gi}
 {{- end -}}
 {{- end -}}
 

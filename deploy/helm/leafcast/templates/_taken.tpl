@@ -6,19 +6,17 @@
 {{- fail (printf "%s: no Service is called that: its name begins with a letter and has no dot; say --set fullnameOverride=NAME" $name) -}}
 {{- end -}}
 
-{{- range $part := list "resources" "serverResources" -}}
-{{- $resources := get $.Values $part | default dict -}}
+{{- $resources := default dict .Values.resources -}}
 {{- $limits := default dict $resources.limits -}}
 {{- range $kind, $asked := $resources.requests -}}
 {{- $limit := get $limits $kind -}}
 {{- if not (has $kind (list "cpu" "memory" "ephemeral-storage")) -}}
 {{- if ne (toString $asked) (toString $limit) -}}
-{{- fail (printf "%s.requests.%s: %v: of this a Pod gets what its limit says; say the same in %s.limits" $part $kind $asked $part) -}}
+{{- fail (printf "resources.requests.%s: %v: of this a Pod gets what its limit says; say the same in resources.limits" $kind $asked) -}}
 {{- end -}}
 {{- else if hasKey $limits $kind -}}
 {{- if gt (include "leafcast.bytes" (toString $asked) | float64) (include "leafcast.bytes" (toString $limit) | float64) -}}
-{{- fail (printf "%s.requests.%s: %v: that is more than its limit, %v" $part $kind $asked $limit) -}}
-{{- end -}}
+{{- fail (printf "resources.requests.%s: %v: that is more than its limit, %v" $kind $asked $limit) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}

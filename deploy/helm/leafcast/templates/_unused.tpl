@@ -52,6 +52,8 @@
 {{- $trio := include "leafcast.isTrio" . -}}
 {{- $of := printf "%s %s" (eq $role "edge" | ternary "an" "a") $role -}}
 
+{{- include "leafcast.leaveOut" (list . "the nats-server runs in the container of the program; say resources" "serverResources") -}}
+
 {{- if eq $role "edge" -}}
 {{- include "leafcast.leaveOut" (list . "nothing hangs below an edge; leave it out, or say role: relay"
     "listen.host" "listen.port" "service.type" "service.annotations" "service.loadBalancerSourceRanges"
@@ -74,12 +76,10 @@
 {{- else -}}
 {{- include "leafcast.leaveOut" (list . (printf "%s works on no hub; leave it out, or say role: centre" $of)
     "hub.secret" "hub.key") -}}
-{{- include "leafcast.leaveOut" (list . (printf "the nats-server of %s runs in the container of the program; say resources" $of)
-    "serverResources") -}}
 {{- end -}}
 
-{{- if ne $role "relay" -}}
-{{- include "leafcast.leaveOut" (list . (printf "the chart takes a certificate of your own for a relay alone, not for %s; leave it out: the tree's own authority signs then" $of)
+{{- if eq $role "edge" -}}
+{{- include "leafcast.leaveOut" (list . "nothing hangs below an edge, to which it would show a certificate; leave it out, or say role: relay"
     "listen.certificateSecret" "listen.issuer" "listen.authorities") -}}
 {{- else if not (include "leafcast.certificateSecret" .) -}}
 {{- include "leafcast.leaveOut" (list . "the tree's own authority signs where there is no certificate of your own; name listen.certificateSecret or listen.issuer, too"
@@ -91,8 +91,6 @@
     "join.proxy" "join.proxySecret") -}}
 {{- include "leafcast.leaveOut" (list . "the three members show one certificate of the tree's own authority; leave it out, or leave members at 1"
     "listen.certificateSecret" "listen.issuer") -}}
-{{- include "leafcast.leaveOut" (list . "the nats-server of a member runs in the container of the program; say resources"
-    "serverResources") -}}
 {{- if not (include "leafcast.reached" .) -}}
 {{- include "leafcast.leaveOut" (list . "no Service leads to the members from elsewhere; leave it out, or say service.type or listen.host"
     "service.annotations") -}}
