@@ -99,7 +99,7 @@ def compare_installed(running: Path, name: str = "leafcast") -> Compared:
         if package.read_text(LIST) is None:
             differences.append(ChangedFile(folder, f"{brought} has no list of its files ({LIST})"))
         for file, digest in _listed(folder, package).items():
-            if not digest and file.parent.name == _CACHE:
+            if not digest and _is_compiled(file, folder):
                 # It is compared with its source, as one that is in no list.
                 continue
             known.add(file)
@@ -118,6 +118,14 @@ def _listed(folder: Path, package: Distribution) -> dict[Path, str]:
     rows = csv.reader((package.read_text(LIST) or "").splitlines())
     pairs = ((*row, "")[:2] for row in rows if row)
     return {Path(os.path.normpath(folder / at)): digest for at, digest in pairs}
+
+
+def _is_compiled(file: Path, folder: Path) -> bool:
+    """Whether it is what Python made of a source as that was installed.
+
+    Where PYTHONPYCACHEPREFIX was set that lies elsewhere, and is not what is loaded without it.
+    """
+    return file.parent.name == _CACHE or (file.suffix == ".pyc" and folder not in file.parents)
 
 
 def _difference(file: Path, said: str) -> str:

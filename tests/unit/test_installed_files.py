@@ -95,7 +95,12 @@ def test_a_program_that_no_package_brought_is_named_in_an_environment_of_its_own
 
 
 @pytest.mark.slow
-def test_what_makes_an_environment_brings_nothing_strange(tmp_path):
+@pytest.mark.parametrize("prefix", ["", "compiled"])
+def test_what_makes_an_environment_brings_nothing_strange(tmp_path, monkeypatch, prefix):
+    monkeypatch.delenv("PYTHONPYCACHEPREFIX", raising=False)
+    if prefix:
+        monkeypatch.setenv("PYTHONPYCACHEPREFIX", str(tmp_path / prefix))
+    tmp_path /= "environment"
     subprocess.run([sys.executable, "-m", "venv", tmp_path], check=True, capture_output=True)
     (site,) = tmp_path.glob("lib/python*/site-packages")
     put(site, "leafcast", {"leafcast/__init__.py": "", "../../../bin/leafcast": "#!/bin/sh\n"})
