@@ -87,7 +87,7 @@ site: $(VENV)/.installed-dev ## build the documentation site, build/site/html, r
 	$(BIN)/python -m tests.site_pages build/site
 	PYTHONPATH=. $(BIN)/zensical build --strict --clean --config-file build/site/mkdocs.yml
 
-dist: $(VENV)/.installed-dev ## build wheel, sdist, chart, SBOM and Debian packages into dist/ (3 min)
+dist: $(VENV)/.installed-dev ## build wheel, sdist, chart, SBOM and Debian packages into dist/ (3 min), SIGN=KEY
 	@rm -rf dist
 	SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct)} \
 	  $(BIN)/python -m build --no-isolation --outdir dist .
@@ -97,6 +97,7 @@ dist: $(VENV)/.installed-dev ## build wheel, sdist, chart, SBOM and Debian packa
 	@if [ -e $(KEYRING) ] && command -v apt-get >/dev/null && command -v mmdebstrap >/dev/null; \
 	  then $(MAKE) --no-print-directory deb; \
 	  else echo 'NO DEBIAN PACKAGES: they need apt-get, mmdebstrap and debian-archive-keyring' >&2; fi
+	$(BIN)/python -m tests.provenance dist $(SIGN)
 
 deb: $(VENV)/.installed-dev ## build Debian packages from the wheel in dist/ (5 min; 20 at first), ARCH=amd64 for one
 	$(BIN)/python -m tests.debian_package $(ARCH)

@@ -38,6 +38,9 @@ _BUILD = "name the folder that `make dist` wrote"
 BUNDLE_FILE: Final = "leafcast-bundle.tar"
 """What a bundle is called; one that lies among packages does not go into the next."""
 
+_OF_FOLDER = frozenset({BUNDLE_FILE, SUMS, SIGNATURE})
+"""What is of the folder as a whole: a bundle has sums of its own."""
+
 
 class BundlePart(StrEnum):
     """What is large in a bundle, and may be left out of it."""
@@ -150,11 +153,11 @@ def _files(folder: Path) -> dict[str, Path]:
     found = dict[str, Path]()
     for at in sorted(folder.rglob("*")):
         name = at.relative_to(folder).as_posix()
-        if (at.is_dir() and not at.is_symlink()) or name == BUNDLE_FILE:
+        if (at.is_dir() and not at.is_symlink()) or name in _OF_FOLDER:
             continue
         if at.is_symlink() or not at.is_file():
             raise BundleUnusable(at, "it is no plain file", "take it out of the folder")
-        if not is_bundle_name(name) or name in (SUMS, SIGNATURE, INSTALLER):
+        if not is_bundle_name(name) or name == INSTALLER:
             raise BundleUnusable(at, "no file of a bundle has such a name", "rename it")
         found[name] = at
         if len(found) >= FILES_MAX:
