@@ -5,6 +5,7 @@ Pure: leafcast.daemon.verbs.diagnosis gathers the facts; times are milliseconds 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -95,8 +96,17 @@ def _servers(facts: DoctorFacts) -> Iterator[Check]:
         return None if behind(node.path, mute) else _mute(facts, node)
 
     answering = sum(1 for node in facts.nodes if node.answers)
-    said = f"{answering} of {many(len(facts.nodes), 'node')} answer"
+    said = f"{answering} of {many(len(facts.nodes), 'node')} answer{_versions(facts)}"
     yield from each("Servers", facts.nodes, judge, lambda _: said)
+
+
+def _versions(facts: DoctorFacts) -> str:
+    """Which nats-servers those run that answer; how many each, where they differ."""
+    seen = Counter(it.server_version for it in facts.nodes if it.answers and it.server_version)
+    if not seen:
+        return ""
+    counted = [name if len(seen) == 1 else f"{name}: {seen[name]}" for name in sorted(seen)]
+    return f"; nats-server {', '.join(counted)}"
 
 
 def _too_old(node: NodeFacts) -> Check:

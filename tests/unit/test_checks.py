@@ -1,5 +1,7 @@
 """The doctor's judgement: what is well is said once, what is wrong with its cause and remedy."""
 
+import dataclasses
+
 import pytest
 
 from leafcast.cli.commands.doctor import NAMED_MAX, doctor_form, doctor_view
@@ -60,6 +62,21 @@ def facts(*nodes, placements=(), **more):
 
 def wrong(*nodes, **more):
     return [check for check in checks(facts(*nodes, **more)) if check.state != "ok"]
+
+
+@pytest.mark.parametrize(
+    ("versions", "said"),
+    [
+        (("2.15.1", "2.15.1"), "3 of 3 nodes answer; nats-server 2.15.1"),
+        (("2.15.1", "2.16.0"), "3 of 3 nodes answer; nats-server 2.15.1: 2, 2.16.0: 1"),
+        (("2.15.1", ""), "3 of 3 nodes answer; nats-server 2.15.1"),
+    ],
+)
+def test_who_answers_is_counted_by_the_nats_server_that_it_runs(versions, said):
+    own = node("/", role="centre", server_version="2.15.1")
+    others = [node(f"/r{at}", server_version=it) for at, it in enumerate(versions)]
+    whole = dataclasses.replace(facts(*others), nodes=[own, *others])
+    assert said in [check.said for check in checks(whole) if check.group == "Servers"]
 
 
 def test_of_a_healthy_tree_each_group_says_so_in_a_line_or_two():
