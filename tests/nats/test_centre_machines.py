@@ -27,6 +27,16 @@ metadata: {name: vault}
 NONE = r"no member is active since \d+ s; accepted: nothing"
 
 
+def written(folder, name):
+    """A file of a ConfigMap of this name, and of the placement that delivers it."""
+    file = folder / "object.yaml"
+    file.write_text(
+        f"{PLACEMENT}---\napiVersion: v1\nkind: ConfigMap\n"
+        f"metadata: {{name: {name}, namespace: vault}}\n"
+    )
+    return file
+
+
 def test_a_centre_goes_on_at_the_one_machine_that_is_left_of_three(tmp_path):
     with ExitStack() as stack:
         hosts = ["c1.example", "c2.example", "c3.example", "edge"]
@@ -49,16 +59,8 @@ def test_a_centre_goes_on_at_the_one_machine_that_is_left_of_three(tmp_path):
         def roles():
             return sorted(re.findall("active|standby", told("tree", "--members")))
 
-        def objects(name):
-            file = tmp_path / "object.yaml"
-            file.write_text(
-                f"{PLACEMENT}---\napiVersion: v1\nkind: ConfigMap\n"
-                f"metadata: {{name: {name}, namespace: vault}}\n"
-            )
-            return file
-
         def deliver(name):
-            first.leafcast("apply", "-f", objects(name))
+            first.leafcast("apply", "-f", written(tmp_path, name))
             first.leafcast("wait", "vault", "--for", "synced", "--timeout", "100s")
             assert name in first.leafcast("get", "configmaps", "-n", "vault", "--at", "/s1")
 
@@ -79,7 +81,7 @@ def test_a_centre_goes_on_at_the_one_machine_that_is_left_of_three(tmp_path):
 
         def is_refused():
             asked.append(f"lost-{len(asked):03}")
-            return re.search(NONE, told("apply", "-f", objects(asked[-1])))
+            return re.search(NONE, told("apply", "-f", written(tmp_path, asked[-1])))
 
         until(is_refused, "it is not refused")
         first.leafcast("down")
