@@ -19,9 +19,8 @@ from controllers.core.inventory.make_before_break import (
     holds_in,
     instances,
     is_hold,
-    is_kept,
     is_relabelled,
-    selects,
+    reaches,
 )
 from controllers.core.ledger.destination_counts import SelectedDestinations
 from controllers.core.ledger.ledger import Draft
@@ -196,13 +195,8 @@ class LabelBrakes:
         key, record, before = head.source.key, draft.record, self._records[draft.slot]
         assert isinstance(record, Profile | LocationRecord)
         assert isinstance(before, Profile | LocationRecord)
-        had = (
-            key in holds_in(before, BRAKED)
-            or selects(head, before, self._records)
-            # It had it from a Location that would lose it, too.
-            or is_kept(key, before, self._records, BRAKED)
-        )
-        stays = selects(head, record, after) or is_kept(key, record, after, BRAKED)
+        had = key in holds_in(before, BRAKED) or reaches(head, before, self._records, BRAKED)
+        stays = reaches(head, record, after, BRAKED)
         return had and (not stays or instances(before) != instances(record))
 
     def _held(

@@ -69,21 +69,6 @@ def holds_in(record: Record, prefix: str = MOVED) -> dict[MailKey, int]:
     }
 
 
-def is_kept(
-    placement: MailKey,
-    record: Labelled,
-    records: Mapping[MailKey, Record],
-    prefix: str,
-) -> bool:
-    """Whether a Location that takes a destination holds a placement for it."""
-    if isinstance(record, LocationRecord):
-        return False
-    return any(
-        placement in holds_in(location, prefix)
-        for location in locations_of(records.values())(record)
-    )
-
-
 class MoveGuards:
     """Which holds the records in force bear, and which of them are let go."""
 
@@ -120,17 +105,12 @@ class MoveGuards:
             if (slot, key) in self._released:
                 self._released.discard((slot, key))
                 continue
-            kept = key in held or self._has(head, before)
-            if kept and not self._has(head, record):
+            kept = key in held or reaches(head, before, self._records, MOVED)
+            if kept and not reaches(head, record, self._records, MOVED):
                 labels[f"{MOVED}{key}"] = str(held.get(key, now_ms))
         if labels == record.labels:
             return draft
         return Draft(draft.kind, wire.replace(record, labels=labels))
-
-    def _has(self, head: DeltaHead, record: Labelled) -> bool:
-        """Whether a placement is meant for who this is of, or a Location keeps it for that one."""
-        records = self._records
-        return selects(head, record, records) or is_kept(head.source.key, record, records, MOVED)
 
 
 def is_relabelled(draft: Draft, records: Mapping[MailKey, Record]) -> bool:
@@ -160,6 +140,21 @@ def selects(head: DeltaHead, record: Labelled, records: Mapping[MailKey, Record]
         for location in locations_of(records.values())(record)
         for each in located
     )
+
+
+def reaches(
+    head: DeltaHead, record: Labelled, records: Mapping[MailKey, Record], prefix: str
+) -> bool:
+    """Whether a placement is meant for it, or a Location that takes it holds the placement for it.
+
+    Its own holds are left aside.
+    """
+    if selects(head, record, records):
+        return True
+    if isinstance(record, LocationRecord):
+        return False
+    locations = locations_of(records.values())(record)
+    return any(head.source.key in holds_in(location, prefix) for location in locations)
 
 
 class GuardIndex:
