@@ -8,7 +8,6 @@ files and commit.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import subprocess
@@ -19,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from leafcast.bundles.keys import signing_key
-from leafcast.bundles.packing import BUNDLE_FILE
+from leafcast.bundles.packing import BUNDLE_FILE, file_sum
 from leafcast.bundles.sums import SIGNATURE, SUMS, sums_text
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -29,7 +28,7 @@ _NO_COMMIT = "{lacks}: commit all that is to be in the packages, and build them 
 
 def statement(sums: Mapping[str, str], commit: str) -> dict[str, Any]:
     """The provenance of files, by name with their SHA-256, as built from a commit of this tree."""
-    locks = [{"uri": f"file:{at}", "digest": {"sha256": _sum(ROOT / at)}} for at in LOCKS]
+    locks = [{"uri": f"file:{at}", "digest": {"sha256": file_sum(ROOT / at)}} for at in LOCKS]
     source = {"uri": f"gitoid:commit:sha1:{commit}", "digest": {"gitCommit": commit}}
     return {
         "_type": "https://in-toto.io/Statement/v1",
@@ -75,11 +74,11 @@ def write_provenance(dist: Path, key: Path | None = None, root: Path = ROOT) -> 
     for former in (said, dist / SUMS, dist / SIGNATURE):
         former.unlink(missing_ok=True)
     files = sorted(at for at in dist.iterdir() if at.is_file() and at.name != BUNDLE_FILE)
-    sums = {at.name: _sum(at) for at in files}
+    sums = {at.name: file_sum(at) for at in files}
     try:
         text = json.dumps(statement(sums, commit_of(root)), indent=2) + "\n"
         said.write_text(text)
-        sums[said.name] = _sum(said)
+        sums[said.name] = file_sum(said)
     except LookupError as error:
         lacks = _NO_COMMIT.format(lacks=error)
         if key is not None:
@@ -89,11 +88,6 @@ def write_provenance(dist: Path, key: Path | None = None, root: Path = ROOT) -> 
     (dist / SUMS).write_bytes(data)
     if key is not None:
         (dist / SIGNATURE).write_bytes(signing_key(key).sign(data))
-
-
-def _sum(at: Path) -> str:
-    with at.open("rb") as content:
-        return hashlib.file_digest(content, "sha256").hexdigest()
 
 
 if __name__ == "__main__":

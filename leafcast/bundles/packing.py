@@ -85,7 +85,7 @@ def make_bundle(
     version = _version(folder, found)
     found = _asked(folder, found, asked)
     installer = resources.files(__package__).joinpath(INSTALLER).read_bytes()
-    sums = {name: _sum(at) for name, at in found.items()}
+    sums = {name: file_sum(at) for name, at in found.items()}
     sums[INSTALLER] = hashlib.sha256(installer).hexdigest()
     said = sums_text(sums).encode()
     small = {SUMS: said}
@@ -106,7 +106,7 @@ def make_bundle(
         # Unlike a move this replaces nothing that came meanwhile.
         os.link(draft, file)
         sync_folder(file.parent)
-        return Made(version, len(sums), file.stat().st_size, _sum(file))
+        return Made(version, len(sums), file.stat().st_size, file_sum(file))
     except FileExistsError:
         _refuse_to_replace(file)
         raise
@@ -173,6 +173,7 @@ def _version(folder: Path, names: dict[str, Path]) -> str:
     return versions[0]
 
 
-def _sum(at: Path) -> str:
+def file_sum(at: Path) -> str:
+    """The SHA-256 of a file, as lists of sums have it."""
     with at.open("rb") as content:
         return hashlib.file_digest(content, "sha256").hexdigest()

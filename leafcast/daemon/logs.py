@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from functools import partial
 
 import click
 
@@ -15,13 +16,10 @@ TEXT = "%(asctime)s %(levelname)s %(message)s"
 FORMATS = ("text", "logfmt", "json")
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.:/+@")
 
-log_format_option = click.option(
-    "--log-format",
-    type=click.Choice(FORMATS),
-    default="text",
-    show_default=True,
-    help="How each line of the log is written.",
+_option = partial(
+    click.option, "--log-format", type=click.Choice(FORMATS), default="text", show_default=True
 )
+log_format_option = _option(help="How each line of the log is written.")
 
 _FORMAT = "LEAFCAST_LOG_FORMAT"
 """The environment variable by which a daemon is told in which of FORMATS its log is."""
@@ -32,14 +30,8 @@ def _tell(_context: click.Context, _parameter: click.Parameter, told: str) -> No
     os.environ[_FORMAT] = told
 
 
-daemon_log_option = click.option(
-    "--log-format",
-    type=click.Choice(FORMATS),
-    default="text",
-    show_default=True,
-    expose_value=False,
-    callback=_tell,
-    help="How each line of daemon.log is written.",
+daemon_log_option = _option(
+    expose_value=False, callback=_tell, help="How each line of daemon.log is written."
 )
 """Tells the daemons that this process starts."""
 

@@ -38,11 +38,11 @@ from leafcast.launcher.launch_folder import (
     LaunchFolder,
     remove,
 )
+from leafcast.publisher_pin import pinned_at
 from relay.atomic_file import atomic_write_bytes, sync_folder
-from schemas.releases.publisher_roots import ROOT_MAX_BYTES, PublisherRoots
 from schemas.releases.release_folder import NO_PUBLISHER, WantedRelease, read_wanted
 from schemas.releases.release_manifest import Piece, ReleaseManifest, read_manifest
-from schemas.releases.release_refused import RefusedNow, ReleaseRefused, pin_unusable, retry_of
+from schemas.releases.release_refused import RefusedNow, ReleaseRefused, retry_of
 from schemas.releases.release_version import version_order
 from schemas.releases.wheel_names import WheelName, platform_of
 
@@ -187,18 +187,6 @@ def verified(
         why = f"nats-server {manifest.nats_server} is none of its pieces"
         raise ReleaseRefused("nats_server", why, _OTHER_RELEASE)
     return manifest, pieces, data
-
-
-def pinned_at(place: Path) -> PublisherRoots | None:
-    """Who may sign, if somebody is pinned; raises ReleaseRefused."""
-    try:
-        with place.open("rb") as opened:
-            return PublisherRoots.parse(opened.read(ROOT_MAX_BYTES + 1))
-    except FileNotFoundError:
-        return None
-    except (OSError, ReleaseRefused) as error:
-        why = error.why if isinstance(error, ReleaseRefused) else str(error.strerror)
-        raise pin_unusable(place, place.parent.parent, why) from error
 
 
 def _check_wire(folder: LaunchFolder, manifest: ReleaseManifest, running: str) -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from leafcast.publisher.publisher_files import read_file, write_file
+from leafcast.publisher_pin import pinned_at
 from relay.atomic_file import make_folder
 from schemas.releases.publisher_roots import ROOT_MAX_BYTES, PublisherRoots
 from schemas.releases.release_folder import PINNED, RELEASES
-from schemas.releases.release_refused import ReleaseRefused, pin_unusable
+from schemas.releases.release_refused import ReleaseRefused
 
 
 def pin_publisher(data_dir: Path, file: Path) -> PublisherRoots:
@@ -33,15 +34,7 @@ def named_publisher(file: Path) -> PublisherRoots:
 
 def pinned_publisher(data_dir: Path) -> PublisherRoots | None:
     """The publisher that is pinned there, if one is; raises ReleaseRefused if it is damaged."""
-    place = data_dir / RELEASES / PINNED
-    try:
-        with place.open("rb") as opened:
-            return PublisherRoots.parse(opened.read(ROOT_MAX_BYTES + 1))
-    except FileNotFoundError:
-        return None
-    except (OSError, ReleaseRefused) as error:
-        why = error.why if isinstance(error, ReleaseRefused) else str(error.strerror)
-        raise pin_unusable(place, data_dir, why) from error
+    return pinned_at(data_dir / RELEASES / PINNED)
 
 
 def _followed(pinned: PublisherRoots, named: PublisherRoots) -> PublisherRoots:

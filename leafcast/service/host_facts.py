@@ -16,9 +16,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from leafcast.service.host_checks import Dialled, HostFacts
-from relay.adapters.server.parent_probe import NoParent, Parent, end_of, parent_at
+from relay.adapters.server.parent_probe import NoParent, Parent, parent_at
 from relay.adapters.server.process import server_binary
-from relay.adapters.server.upgrade_probe import endpoint
+from relay.adapters.server.upgrade_probe import end_of, endpoint
 from relay.ports import Clock
 
 DIAL_SECONDS = 5.0

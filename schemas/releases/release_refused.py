@@ -22,10 +22,3 @@ class RefusedNow(ReleaseRefused):
 def retry_of(version: str) -> str:
     """What has one node, or some, try a release once more."""
     return f"have it fetched anew: leafcast upgrade retry {version}, at the centre"
-
-
-def pin_unusable(place: object, data_dir: object, why: str) -> RefusedNow:
-    """That the file of a pinned publisher, in this data directory, cannot be used."""
-    anew = f"leafcast release pin root.json --data-dir {data_dir}"
-    remedy = f"remove it, and pin the publisher's newest root anew: {anew}"
-    return RefusedNow("publisher", f"{place} is damaged: {why}", remedy)

@@ -1,5 +1,7 @@
 """Make before break at the centre: what is held, until when, and what is let go."""
 
+from contextlib import asynccontextmanager
+
 import pytest
 
 from controllers.core.inventory import make_before_break
@@ -131,8 +133,9 @@ async def test_a_placement_that_is_gone_or_just_moves_holds_nothing(centre):
         assert not held(centre.relay, "east")
 
 
-async def test_a_sync_target_that_leaves_its_location_keeps_it_too(centre):
-    selects = {"matchLabels": {"site": "a"}}
+@asynccontextmanager
+async def taken_by(centre, selects):
+    """A running centre whose Location `east` takes SyncTarget `t`, which has what moves."""
     await centre.inventory.apply(location("east", selects, carbon="low"), USER)
     await centre.inventory.apply(target("t", "/r/e", site="a"), USER)
     await centre.apply(config("a"), moving())
@@ -140,19 +143,18 @@ async def test_a_sync_target_that_leaves_its_location_keeps_it_too(centre):
         await centre.relay.until(holds("a"))
         await centre.relay.until(lambda relay: record(relay, "t"))
         await report(centre, 1)
+        yield
+
+
+async def test_a_sync_target_that_leaves_its_location_keeps_it_too(centre):
+    async with taken_by(centre, {"matchLabels": {"site": "a"}}):
         await centre.inventory.apply(target("t", "/r/e", site="b"), USER)
         await centre.relay.until(lambda relay: held(relay, "t"))
 
 
 async def test_a_sync_target_that_leaves_a_location_that_keeps_it_keeps_it_too(centre):
     selects = {"matchLabels": {"site": "a"}}
-    await centre.inventory.apply(location("east", selects, carbon="low"), USER)
-    await centre.inventory.apply(target("t", "/r/e", site="a"), USER)
-    await centre.apply(config("a"), moving())
-    async with centre.running():
-        await centre.relay.until(holds("a"))
-        await centre.relay.until(lambda relay: record(relay, "t"))
-        await report(centre, 1)
+    async with taken_by(centre, selects):
         await centre.inventory.apply(location("east", selects, carbon="high"), USER)
         await centre.relay.until(lambda relay: held(relay, "east"))
         assert not held(centre.relay, "t")

@@ -11,9 +11,10 @@ from types import SimpleNamespace
 import pytest
 
 from leafcast.launcher.dead_releases import DeadReleases
-from leafcast.launcher.installation import main, pinned_at, put_there
+from leafcast.launcher.installation import main, put_there
 from leafcast.launcher.launch_folder import SITE, LaunchFolder
 from leafcast.publisher.pinning import pin_publisher
+from leafcast.publisher_pin import pinned_at
 from schemas.releases.release_folder import (
     PIECES,
     PINNED,

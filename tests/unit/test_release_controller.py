@@ -78,18 +78,23 @@ async def test_a_good_release_reaches_relays_and_edges_wave_by_wave_and_is_compl
         assert places.wanted("/emea/s1") == "9.0.0"
 
 
+async def fail_at_the_canary(tree, places, folder):
+    """Let 9.0.0 out, which the first edge takes back; what its launcher says, and the object."""
+    put_pieces(tree, folder)
+    for path in NODES:
+        places.launcher(path)
+    await tree.workloads.apply(leafcast_release("9.0.0", *WAVES), MANAGER)
+    await places.until_wanted("/emea", "9.0.0")
+    healthy(places, "/emea", "9.0.0")
+    await places.until_wanted("/emea/s1", "9.0.0")
+    said = {"why": "it never joined", "manifest": sha256(signed_manifest("9.0.0").encode())}
+    places.launcher("/emea/s1", "1.0.0", "rolled-back", **said)
+    return said, await until_object(tree.workloads, key("9.0.0"), phase("Failed"))
+
+
 async def test_a_bad_release_stops_at_the_canary_and_says_where_and_why(tmp_path):
     async with asyncio.timeout(SECONDS), upgraded_tree(tmp_path, NODES) as (tree, places):
-        put_pieces(tree, tmp_path / "centre")
-        for path in NODES:
-            places.launcher(path)
-        await tree.workloads.apply(leafcast_release("9.0.0", *WAVES), MANAGER)
-        await places.until_wanted("/emea", "9.0.0")
-        healthy(places, "/emea", "9.0.0")
-        await places.until_wanted("/emea/s1", "9.0.0")
-        said = {"why": "it never joined", "manifest": sha256(signed_manifest("9.0.0").encode())}
-        places.launcher("/emea/s1", "1.0.0", "rolled-back", **said)
-        obj = await until_object(tree.workloads, key("9.0.0"), phase("Failed"))
+        said, obj = await fail_at_the_canary(tree, places, tmp_path / "centre")
         assert obj["status"]["failures"] == ["/emea/s1: rolled-back: it never joined"]
         assert not places.wanted("/emea/s2")
         # A second one waits; nobody takes two at once.

@@ -5,10 +5,8 @@ from contextlib import suppress
 
 from leafcast.daemon.event_log import EventLog
 from leafcast.daemon.release_events import CAUSES_MAX, ReleaseStory, follow_releases
-from tests.awaiting import until_object
-from tests.memory_tree import MANAGER
-from tests.unit.releases_world import leafcast_release, sha256, signed_manifest, upgraded_tree
-from tests.unit.test_release_controller import NODES, WAVES, healthy, key, phase, put_pieces
+from tests.unit.releases_world import upgraded_tree
+from tests.unit.test_release_controller import NODES, fail_at_the_canary
 
 BEGUN = {"phase": "Progressing", "waveName": "canary"}
 UNSIGNED = "release: 0 of the 1 signatures that the publisher's root 1 asks for are there; sign it"
@@ -117,16 +115,7 @@ async def test_a_release_that_stops_at_the_canary_is_told_as_its_status_says_it(
     async with asyncio.timeout(60), upgraded_tree(tmp_path, NODES) as (tree, places):
         log = EventLog()
         following = tree.group.create_task(follow_releases(tree.workloads, log, tree.clock))
-        put_pieces(tree, tmp_path / "centre")
-        for path in NODES:
-            places.launcher(path)
-        await tree.workloads.apply(leafcast_release("9.0.0", *WAVES), MANAGER)
-        await places.until_wanted("/emea", "9.0.0")
-        healthy(places, "/emea", "9.0.0")
-        await places.until_wanted("/emea/s1", "9.0.0")
-        said = {"why": "it never joined", "manifest": sha256(signed_manifest("9.0.0").encode())}
-        places.launcher("/emea/s1", "1.0.0", "rolled-back", **said)
-        obj = await until_object(tree.workloads, key("9.0.0"), phase("Failed"))
+        _, obj = await fail_at_the_canary(tree, places, tmp_path / "centre")
         while not any(it["reason"] == "ReleaseFailed" for it in log.since(0)):
             await asyncio.sleep(0.02)
         told = {it["reason"]: it for it in log.since(0)}

@@ -20,6 +20,7 @@ from relay.adapters.server.upgrade_probe import (
     Streams,
     any_certificate,
     connected,
+    end_of,
     upgrade_request,
 )
 from relay.adapters.tls.authority import good_between
@@ -27,8 +28,6 @@ from relay.adapters.tls.authority import good_between
 ANSWER_SECONDS = 3.0
 """So long whoever took a connection may be silent."""
 _SHOWN_MAX = 60
-_PORTS = {"ws": 80, "wss": 443, "http": 80, "https": 443}
-_NATS_PORT = 7422
 _WEBSOCKETS = ("ws", "wss")
 _INFO, _HTTP, _UPGRADED = b"INFO {", b"HTTP/", "101"
 _OF_CLIENTS = b'"client_ip":'
@@ -55,12 +54,6 @@ class Parent:
     good: tuple[float, float] | None = None
     # What time it is there, and was here then; None where it does not say.
     told: tuple[float, float] | None = None
-
-
-def end_of(url: str) -> tuple[str, int]:
-    """Host and port of an address."""
-    parts = urlsplit(url)
-    return parts.hostname or "", parts.port or _PORTS.get(parts.scheme, _NATS_PORT)
 
 
 async def parent_at(url: str, proxy: str, now: Callable[[], float], seconds: float) -> Parent:

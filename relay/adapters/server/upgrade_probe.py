@@ -14,6 +14,8 @@ from relay.adapters.server.link_trouble import NO_WEBSOCKET
 PROBE_SECONDS = 5.0
 LINE_BYTES_MAX = 1024
 _UPGRADED, _CONNECTED = "101", "200"
+_PORTS = {"ws": 80, "wss": 443, "http": 80, "https": 443}
+_NATS_PORT = 7422
 _KEY = "bGVhZmNhc3QgaXMgaGVyZQ=="
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
@@ -43,16 +45,14 @@ async def refusal_of(url: str, proxy: str = "") -> str:
 
     "" if it does upgrade, or if nothing can be learnt: who believes in certificates is the server.
     """
-    parts = urlsplit(url)
-    secured = parts.scheme == "wss"
-    port = parts.port or (443 if secured else 80)
-    context = any_certificate() if secured else None
+    host, port = end_of(url)
+    context = any_certificate() if urlsplit(url).scheme == "wss" else None
     with suppress(OSError, TimeoutError, ValueError, EOFError):
         async with asyncio.timeout(PROBE_SECONDS):
-            reader, writer = await connected(parts.hostname or "", port, proxy)
+            reader, writer = await connected(host, port, proxy)
             try:
                 if context is not None:
-                    await writer.start_tls(context, server_hostname=parts.hostname)
+                    await writer.start_tls(context, server_hostname=host)
                 writer.write(upgrade_request(url))
                 said = (await reader.readline())[:LINE_BYTES_MAX].decode(errors="replace")
             finally:
@@ -118,6 +118,12 @@ async def _head(reader: asyncio.StreamReader) -> str:
         return ""
     line = head.partition(b"\r\n")[0][:LINE_BYTES_MAX].decode(errors="replace")
     return line.partition(" ")[2].strip()
+
+
+def end_of(url: str) -> tuple[str, int]:
+    """Host and port of an address."""
+    parts = urlsplit(url)
+    return parts.hostname or "", parts.port or _PORTS.get(parts.scheme, _NATS_PORT)
 
 
 def endpoint(host: str, port: int) -> str:
